@@ -1,0 +1,1 @@
+//! The REST layer: routing, parameters, negotiation, discovery, encodings, watch framing.

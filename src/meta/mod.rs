@@ -1,0 +1,15 @@
+//! Kubernetes' basic words, without I/O: what every other layer speaks.
+//!
+//! Nothing here knows of a store, a request or a connection.
+
+mod object;
+mod resource_version;
+pub mod selector;
+mod status;
+mod watch_event;
+
+pub use object::{Attributes, DecodeError, FieldPath, FieldSchema, Labels, Object, encode};
+pub use resource_version::{InvalidResourceVersion, ResourceVersion, VersionMatch};
+pub use selector::{FieldSelector, LabelSelector, ParseError};
+pub use status::{Cause, Status, StatusDetails};
+pub use watch_event::WatchEvent;

@@ -1,0 +1,85 @@
+//! A position in the history of a store, as clients see it.
+
+use std::fmt;
+
+/// etcd's revision as clients see it: an opaque decimal string that rises with every write.
+///
+/// `0` is what clients send for "any version will do"; no object ever carries it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceVersion(pub u64);
+
+/// How a read's resource version binds it (`resourceVersionMatch`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    /// The state at exactly this version.
+    Exact,
+    /// Any state at or after this version.
+    NotOlderThan,
+}
+
+/// The text is not a decimal number of 64 bits. Its words are those of Go's `strconv`, which
+/// kube-apiserver passes on to clients.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")]
+pub struct InvalidResourceVersion {
+    text: String,
+    why: &'static str,
+}
+
+impl ResourceVersion {
+    /// Reads what a client sent; the empty text is `None`, a version that was not given.
+    ///
+    /// # Errors
+    /// [`InvalidResourceVersion`] when the text is not a decimal number of 64 bits.
+    pub fn parse(text: &str) -> Result<Option<Self>, InvalidResourceVersion> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse::<u64>() {
+            Ok(number) if digits => Ok(Some(Self(number))),
+            _ => Err(InvalidResourceVersion {
+                text: text.to_owned(),
+                why: if digits {
+                    "value out of range"
+                } else {
+                    "invalid syntax"
+                },
+            }),
+        }
+    }
+
+    /// Whether the client asked for any version.
+    #[must_use]
+    pub fn is_any(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_is_unset_and_zero_is_any() {
+        assert_eq!(ResourceVersion::parse(""), Ok(None));
+        assert_eq!(ResourceVersion::parse("0"), Ok(Some(ResourceVersion(0))));
+        assert!(ResourceVersion(0).is_any());
+    }
+
+    #[test]
+    fn refuses_what_go_refuses() {
+        for text in ["abc", "-1", "+1", "1.0", " 1"] {
+            let error = ResourceVersion::parse(text).expect_err(text);
+            assert!(error.to_string().ends_with("invalid syntax"), "{error}");
+        }
+        let error = ResourceVersion::parse("99999999999999999999").expect_err("too large");
+        assert!(error.to_string().ends_with("value out of range"), "{error}");
+    }
+}

@@ -1,0 +1,38 @@
+//! What a watch says.
+
+use std::sync::Arc;
+
+use super::Object;
+
+/// One event of a watch. A watch that fails ends with an error beside these, after which nothing
+/// follows.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// The object came into the watch's selection.
+    Added(Arc<Object>),
+    /// The object changed within the selection.
+    Modified(Arc<Object>),
+    /// The object left the selection: its last selected content, with the revision of the change
+    /// that took it out.
+    Deleted(Arc<Object>),
+    /// Everything up to this revision has been delivered.
+    Bookmark {
+        /// The revision that the watch has reached.
+        revision: u64,
+        /// Whether this is the end of the initial state that `sendInitialEvents` asked for.
+        initial_events_end: bool,
+    },
+}
+
+impl WatchEvent {
+    /// The revision a client resumes from after this event.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        match self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => {
+                object.revision()
+            }
+            Self::Bookmark { revision, .. } => *revision,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Who asks, and on what terms.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use crate::clock::Clock;
+
+/// An authenticated user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The uid, if the authenticator knows one.
+    pub uid: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// What else the authenticator says.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// The circumstances of one request, handed down to strategies.
+#[derive(Debug)]
+pub struct RequestContext {
+    /// Who asks.
+    pub user: User,
+    /// The name under which fields are managed: `fieldManager`, or the start of the user agent.
+    pub field_manager: String,
+    /// The subresource that is written; empty for the object itself.
+    pub subresource: String,
+    /// The time.
+    pub clock: Clock,
+    /// What the client will be told in Warning headers.
+    warnings: Mutex<Vec<String>>,
+}
+
+impl RequestContext {
+    /// The circumstances of a request.
+    #[must_use]
+    pub fn new(user: User, field_manager: String, clock: Clock) -> Self {
+        Self {
+            user,
+            field_manager,
+            subresource: String::new(),
+            clock,
+            warnings: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Tells the client something, once.
+    pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self
+            .warnings
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    /// What was told so far.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+}

@@ -1,0 +1,229 @@
+//! What can go wrong with a request, in the registry's words. The endpoints turn these into HTTP.
+
+use crate::storage::StorageError;
+
+/// An error of a request.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such object.
+    #[error("{resource} {name:?} not found")]
+    NotFound {
+        /// The qualified resource, such as `deployments.apps`.
+        resource: String,
+        /// The object's name.
+        name: String,
+    },
+    /// There is such an object already.
+    #[error("{}{resource} {name:?} already exists", if *.being_deleted { "object is being deleted: " } else { "" })]
+    AlreadyExists {
+        /// The qualified resource.
+        resource: String,
+        /// The object's name.
+        name: String,
+        /// Whether the one there is on its way out.
+        being_deleted: bool,
+    },
+    /// The object is not as the request assumes. Read again and retry.
+    #[error("Operation cannot be fulfilled on {resource} {name:?}: {message}")]
+    Conflict {
+        /// The qualified resource.
+        resource: String,
+        /// The object's name.
+        name: String,
+        /// In which way.
+        message: String,
+    },
+    /// Server-side apply would take fields from other managers.
+    #[error("Apply failed with {}: {}", conflict_count(.causes.len()), conflict_list(.causes))]
+    ApplyConflict {
+        /// The message and field of each conflict.
+        causes: Vec<(String, String)>,
+    },
+    /// The object is not valid.
+    #[error("{kind} {name:?} is invalid: {}", FieldError::join(.errors))]
+    Invalid {
+        /// The qualified kind, such as `Deployment.apps`.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// What is wrong.
+        errors: Vec<FieldError>,
+    },
+    /// The request makes no sense.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The user may not do this, or the state of the cluster forbids it.
+    #[error("{resource} {name:?} is forbidden: {message}")]
+    Forbidden {
+        /// The qualified resource.
+        resource: String,
+        /// The object's name.
+        name: String,
+        /// Why.
+        message: String,
+        /// The reason and field of a cause, if there is one.
+        cause: Option<(&'static str, String)>,
+    },
+    /// The resource cannot do this.
+    #[error("{0}")]
+    MethodNotSupported(String),
+    /// A patch cannot be applied to the object.
+    #[error("the server rejected our request due to an error in our request")]
+    Unprocessable,
+    /// No free name was found for a generated one. Retry.
+    #[error("{0}")]
+    ServerTimeout(String),
+    /// The store's own error.
+    #[error(transparent)]
+    Storage(StorageError),
+    /// A fault of this program.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// In which way.
+    pub kind: FieldErrorKind,
+    /// The path, such as `spec.containers[0].name`.
+    pub field: String,
+    /// What follows the kind's own words: value and explanation, as [`FieldErrorKind`] says.
+    pub detail: String,
+}
+
+/// In which way a field is wrong: Kubernetes' `field.ErrorType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// `Required value`, then an optional explanation.
+    Required,
+    /// `Invalid value: VALUE: explanation`.
+    Invalid,
+    /// `Unsupported value: VALUE: supported values: ...`.
+    NotSupported,
+    /// `Forbidden: explanation`.
+    Forbidden,
+    /// `Duplicate value: VALUE`.
+    Duplicate,
+    /// `Too long: explanation`.
+    TooLong,
+    /// `Too many: N: explanation`.
+    TooMany,
+    /// `Not found: VALUE`.
+    NotFound,
+    /// `Internal error: explanation`.
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The cause's reason in a Status.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::Duplicate => "Duplicate value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+impl FieldError {
+    /// An error without a value.
+    #[must_use]
+    pub fn new(kind: FieldErrorKind, field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            field: field.into(),
+            detail: detail.into(),
+        }
+    }
+
+    /// A required field is missing.
+    #[must_use]
+    pub fn required(field: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Required, field, "")
+    }
+
+    /// A value (written as JSON) is invalid, and why.
+    #[must_use]
+    pub fn invalid(
+        field: impl Into<String>,
+        value: &serde_json::Value,
+        why: impl AsRef<str>,
+    ) -> Self {
+        Self::new(
+            FieldErrorKind::Invalid,
+            field,
+            format!("{value}: {}", why.as_ref()),
+        )
+    }
+
+    /// A field may not be set or changed.
+    #[must_use]
+    pub fn forbidden(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Forbidden, field, why)
+    }
+
+    /// The cause's message: everything but the field.
+    #[must_use]
+    pub fn message(&self) -> String {
+        if self.detail.is_empty() {
+            self.kind.words().to_owned()
+        } else {
+            format!("{}: {}", self.kind.words(), self.detail)
+        }
+    }
+
+    /// All errors in one line, as kube-apiserver joins them: in brackets if several.
+    fn join(errors: &[Self]) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for error in errors {
+            let line = format!("{}: {}", error.field, error.message());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        if let [line] = lines.as_slice() {
+            return line.clone();
+        }
+        format!("[{}]", lines.join(", "))
+    }
+}
+
+fn conflict_count(count: usize) -> String {
+    if count == 1 {
+        "1 conflict".to_owned()
+    } else {
+        format!("{count} conflicts")
+    }
+}
+
+fn conflict_list(causes: &[(String, String)]) -> String {
+    if let [(message, field)] = causes {
+        return format!("{message}: {field}");
+    }
+    causes
+        .iter()
+        .map(|(message, field)| format!("\n- {message}: {field}"))
+        .collect()
+}

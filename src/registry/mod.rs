@@ -1,0 +1,20 @@
+//! What may be written and how: Kubernetes' generic registry store and its strategies.
+//!
+//! A [`Resource`] describes a type as served in one version; its [`Strategy`] prepares and checks
+//! what is written; a [`Store`] runs every write through them in kube-apiserver's order and keeps the result in
+//! a [`crate::storage::Interface`].
+
+mod context;
+mod error;
+mod options;
+mod resource;
+pub mod resources;
+mod store;
+mod strategy;
+
+pub use context::{RequestContext, User};
+pub use error::{Error, FieldError, FieldErrorKind};
+pub use options::{CreateOptions, DeleteOptions, PropagationPolicy, UpdateOptions};
+pub use resource::{GroupVersion, Resource, Subresource, Verb};
+pub use store::{Deleted, NamespaceLifecycle, Store, UpdatedObject};
+pub use strategy::{Graceful, Strategy};

@@ -1,0 +1,148 @@
+//! A type of object as served under one group and version.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Strategy;
+use crate::meta::FieldSchema;
+
+/// A group and a version; the group is empty for the core.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupVersion {
+    /// Such as `apps`.
+    pub group: String,
+    /// Such as `v1`.
+    pub version: String,
+}
+
+/// What can be done to a resource, in discovery's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names are Kubernetes'")]
+pub enum Verb {
+    Create,
+    Delete,
+    DeleteCollection,
+    Get,
+    List,
+    Patch,
+    Update,
+    Watch,
+}
+
+/// A type of object as served under one group and version.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// Under which it is served.
+    pub group_version: GroupVersion,
+    /// Such as `pods`.
+    pub plural: String,
+    /// Such as `pod`.
+    pub singular: String,
+    /// Such as `Pod`.
+    pub kind: String,
+    /// Such as `PodList`.
+    pub list_kind: String,
+    /// Such as `po`.
+    pub short_names: Vec<String>,
+    /// Such as `all`.
+    pub categories: Vec<String>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// What can be done to it.
+    pub verbs: Vec<Verb>,
+    /// What hangs below its objects.
+    pub subresources: Vec<Subresource>,
+    /// Where it is stored below the store's prefix, without slashes at the ends: mostly the
+    /// plural, as kube-apiserver lays keys out.
+    pub storage_prefix: String,
+    /// The version in which it is stored.
+    pub storage_version: GroupVersion,
+    /// The kind as which it is stored; differs from `kind` never but in custom resources.
+    pub storage_kind: String,
+    /// Its selectable fields.
+    pub schema: FieldSchema,
+    /// How it is written.
+    pub strategy: Arc<dyn Strategy>,
+}
+
+/// Something below an object, such as `status` or `scale`.
+#[derive(Clone, Debug)]
+pub struct Subresource {
+    /// Such as `status`.
+    pub name: String,
+    /// The group and version of its kind; `None` if that of the resource.
+    pub group_version: Option<GroupVersion>,
+    /// The kind that is read and written, such as `Scale`.
+    pub kind: String,
+    /// What can be done to it.
+    pub verbs: Vec<Verb>,
+}
+
+impl GroupVersion {
+    /// A group version of these names.
+    #[must_use]
+    pub fn new(group: &str, version: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+}
+
+/// `v1` or `apps/v1`, as in `apiVersion`.
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() {
+            formatter.write_str(&self.version)
+        } else {
+            write!(formatter, "{}/{}", self.group, self.version)
+        }
+    }
+}
+
+impl Verb {
+    /// Its name in discovery.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Patch => "patch",
+            Self::Update => "update",
+            Self::Watch => "watch",
+        }
+    }
+}
+
+impl Resource {
+    /// The subresource of this name.
+    #[must_use]
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources
+            .iter()
+            .find(|subresource| subresource.name == name)
+    }
+
+    /// `pods` or `deployments.apps`, as messages name resources.
+    #[must_use]
+    pub fn qualified_name(&self) -> String {
+        qualified(&self.plural, &self.group_version.group)
+    }
+
+    /// `Pod` or `Deployment.apps`, as messages name kinds.
+    #[must_use]
+    pub fn qualified_kind(&self) -> String {
+        qualified(&self.kind, &self.group_version.group)
+    }
+}
+
+fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}

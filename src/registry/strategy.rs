@@ -1,0 +1,121 @@
+//! How a type is written.
+
+use std::fmt::Debug;
+
+use serde_json::Value;
+
+use super::{DeleteOptions, FieldError, RequestContext};
+
+/// Prepares and checks what is written to one type, or to one subresource of it.
+///
+/// Every method has the answer of a type without peculiarities, so that a strategy says only what
+/// is peculiar. The store calls them in the order of kube-apiserver's BeforeCreate, BeforeUpdate
+/// and BeforeDelete; objects are in the storage version.
+pub trait Strategy: Send + Sync + Debug {
+    /// Fills in what clients may leave out. Runs before every other method on all that is written.
+    fn default(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Takes away what may not be set on creation (status), and sets what the server sets.
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
+        let _ = (context, object);
+    }
+
+    /// What is wrong with a new object, beyond its metadata.
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let _ = object;
+        Vec::new()
+    }
+
+    /// What to tell the client about a new object.
+    fn warnings_on_create(&self, object: &Value) -> Vec<String> {
+        let _ = object;
+        Vec::new()
+    }
+
+    /// Whether names must be DNS subdomains (`false`), or may be whatever is a path segment.
+    fn allows_path_segment_names(&self) -> bool {
+        false
+    }
+
+    /// Brings an object that passed validation into its canonical form.
+    fn canonicalize(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Whether PUT creates what does not exist.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether PUT without a resource version overwrites whatever there is.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// Keeps what this request may not change, and sets what the server sets (generation).
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
+        let _ = (context, object, old);
+    }
+
+    /// What is wrong with an update, beyond the metadata.
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let _ = (object, old);
+        Vec::new()
+    }
+
+    /// What to tell the client about an update.
+    fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
+        let _ = (object, old);
+        Vec::new()
+    }
+
+    /// Whether and how long deletion waits; may set the grace period in the options.
+    fn check_graceful_delete(
+        &self,
+        context: &RequestContext,
+        object: &Value,
+        options: &mut DeleteOptions,
+    ) -> Graceful {
+        let _ = (context, object, options);
+        Graceful::No
+    }
+
+    /// For how many seconds an object is kept; `None` for ever.
+    fn ttl_seconds(&self, object: &Value) -> Option<u64> {
+        let _ = object;
+        None
+    }
+
+    /// Turns an object of the storage version into the served version.
+    fn to_served(&self, object: Value) -> Value {
+        object
+    }
+
+    /// Turns an object of the served version into the storage version.
+    fn to_stored(&self, object: Value) -> Value {
+        object
+    }
+
+    /// Whether the two methods above do something; if not, stored bytes are served as they are.
+    fn converts(&self) -> bool {
+        false
+    }
+
+    /// The strategy of a subresource through which the object is written; `None` if there is no
+    /// such subresource.
+    fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
+        let _ = name;
+        None
+    }
+}
+
+/// Whether a deletion waits for a grace period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Graceful {
+    /// The type knows no grace periods.
+    No,
+    /// It waits for the period in the options.
+    Yes,
+}

@@ -1,0 +1,1 @@
+//! The kernel: the lock-minimised structures under the watch cache, checked with loom.

@@ -1,0 +1,1 @@
+//! The composition root: flags, storage, identity, listener, limits, health, metrics, shutdown.

@@ -1,0 +1,1 @@
+//! The embedded backend: etcd's data model in this process.

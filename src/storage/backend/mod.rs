@@ -1,0 +1,278 @@
+//! The key-value stores underneath, in etcd's own terms.
+//!
+//! A [`Backend`] keeps every version of every key under one revision counter, compares and writes
+//! in transactions, and tells what changed since a revision. All of Kubernetes' semantics lie above
+//! it, in [`super::etcd3`]; so both backends pass the same tests.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+
+pub mod embedded;
+mod error;
+pub mod etcd;
+
+pub use error::BackendError;
+
+/// Responses of a watch; an error is the last item. Dropping the stream cancels the watch.
+pub type WatchResponses = BoxStream<'static, Result<WatchResponse, BackendError>>;
+
+/// A revisioned key-value store.
+#[async_trait]
+pub trait Backend: Send + Sync + Debug {
+    /// Reads keys at a revision. Linearizable when the revision is 0.
+    ///
+    /// # Errors
+    /// [`BackendError::Compacted`], [`BackendError::FutureRevision`], transport errors.
+    async fn range(&self, request: RangeRequest) -> Result<RangeResponse, BackendError>;
+
+    /// Compares, then does either the one or the other, at one revision. Returns only when the
+    /// outcome is durable.
+    ///
+    /// # Errors
+    /// Transport errors, [`BackendError::TooLarge`], [`BackendError::LeaseNotFound`].
+    async fn txn(&self, txn: Txn) -> Result<TxnResponse, BackendError>;
+
+    /// Watches keys from a revision on.
+    ///
+    /// # Errors
+    /// Transport errors. [`BackendError::Compacted`] is the stream's first item.
+    async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError>;
+
+    /// Asks for a progress response on all watches of this backend that report progress. Each
+    /// follows every event up to its revision, if [`Backend::progress_is_trusted`].
+    ///
+    /// # Errors
+    /// Transport errors.
+    async fn request_progress(&self) -> Result<(), BackendError>;
+
+    /// Whether progress responses never overtake events.
+    fn progress_is_trusted(&self) -> bool;
+
+    /// Grants a lease for `ttl_seconds`; keys put with it vanish when it expires.
+    ///
+    /// # Errors
+    /// Transport errors.
+    async fn grant_lease(&self, ttl_seconds: i64) -> Result<LeaseId, BackendError>;
+
+    /// Forgets what was overwritten or deleted before `revision`. Reading at `revision` itself
+    /// stays possible.
+    ///
+    /// # Errors
+    /// [`BackendError::Compacted`] if already compacted, [`BackendError::FutureRevision`].
+    async fn compact(&self, revision: u64) -> Result<(), BackendError>;
+
+    /// The size of the database in bytes.
+    ///
+    /// # Errors
+    /// Transport errors.
+    async fn size_bytes(&self) -> Result<u64, BackendError>;
+}
+
+/// A lease's number; never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseId(pub i64);
+
+/// One version of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyValue {
+    /// The key.
+    pub key: String,
+    /// The value; empty if only keys were asked for.
+    pub value: Bytes,
+    /// The revision at which the key came to be.
+    pub create_revision: u64,
+    /// The revision that wrote this version.
+    pub mod_revision: u64,
+    /// How many writes since it came to be, this one included.
+    pub version: u64,
+    /// The lease it goes with.
+    pub lease: Option<LeaseId>,
+}
+
+/// Which keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyRange {
+    /// This key.
+    Key(String),
+    /// The keys from the first up to, not including, the second.
+    Span(String, String),
+}
+
+impl KeyRange {
+    /// All keys that begin with a prefix that is not empty.
+    #[must_use]
+    pub fn prefix(prefix: &str) -> Self {
+        Self::Span(prefix.to_owned(), prefix_end(prefix))
+    }
+}
+
+/// The first key after all that begin with `prefix`. Keys are text without NUL and without the
+/// last code points, so that raising the last character is enough.
+#[must_use]
+pub fn prefix_end(prefix: &str) -> String {
+    let mut end: Vec<char> = prefix.chars().collect();
+    if let Some(last) = end.last_mut() {
+        *last = char::from_u32(u32::from(*last) + 1).unwrap_or(char::MAX);
+    }
+    end.into_iter().collect()
+}
+
+/// A read.
+#[derive(Clone, Debug)]
+pub struct RangeRequest {
+    /// Which keys.
+    pub range: KeyRange,
+    /// At which revision; 0 for the newest.
+    pub revision: u64,
+    /// At most how many; 0 for all.
+    pub limit: u64,
+    /// What to return of them.
+    pub content: RangeContent,
+}
+
+/// What a read returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeContent {
+    /// Keys and values.
+    Values,
+    /// Keys alone.
+    Keys,
+    /// The count alone.
+    Count,
+}
+
+impl RangeRequest {
+    /// Reads everything in a range now.
+    #[must_use]
+    pub fn all(range: KeyRange) -> Self {
+        Self {
+            range,
+            revision: 0,
+            limit: 0,
+            content: RangeContent::Values,
+        }
+    }
+
+    /// Reads one key now.
+    #[must_use]
+    pub fn key(key: impl Into<String>) -> Self {
+        Self {
+            limit: 1,
+            ..Self::all(KeyRange::Key(key.into()))
+        }
+    }
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct RangeResponse {
+    /// The newest revision when it was read.
+    pub revision: u64,
+    /// In key order.
+    pub kvs: Vec<KeyValue>,
+    /// Whether the limit cut something off.
+    pub more: bool,
+    /// How many keys the range holds, the limit aside.
+    pub count: u64,
+}
+
+/// A transaction: one comparison and what to do either way.
+#[derive(Clone, Debug)]
+pub struct Txn {
+    /// What must hold.
+    pub compare: Compare,
+    /// What to do if it holds.
+    pub then: Op,
+    /// What to read if it does not.
+    pub otherwise: Option<Op>,
+}
+
+/// A comparison; a key that does not exist has revision and version 0.
+#[derive(Clone, Debug)]
+pub enum Compare {
+    /// The key was last written at this revision.
+    ModRevision(String, u64),
+    /// The key has been written this often.
+    Version(String, u64),
+}
+
+/// An operation of a transaction.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Writes a key.
+    Put {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: Bytes,
+        /// The lease it goes with.
+        lease: Option<LeaseId>,
+    },
+    /// Deletes a key.
+    Delete {
+        /// The key.
+        key: String,
+    },
+    /// Reads a key.
+    Get {
+        /// The key.
+        key: String,
+    },
+}
+
+/// The outcome of a transaction.
+#[derive(Clone, Debug)]
+pub struct TxnResponse {
+    /// The revision of the write, or the newest one if nothing was written.
+    pub revision: u64,
+    /// Whether the comparison held.
+    pub succeeded: bool,
+    /// What a [`Op::Get`] on the branch taken found.
+    pub found: Option<KeyValue>,
+}
+
+/// A watch.
+#[derive(Clone, Debug)]
+pub struct WatchRequest {
+    /// Which keys.
+    pub range: KeyRange,
+    /// From which revision on, inclusive; 0 for from now on.
+    pub start_revision: u64,
+    /// Whether each event brings what it replaced.
+    pub previous: bool,
+    /// Whether progress responses are sent.
+    pub progress: bool,
+}
+
+/// A response of a watch.
+#[derive(Clone, Debug)]
+pub struct WatchResponse {
+    /// For a progress response, everything up to here has been sent; otherwise the newest revision
+    /// when it was sent.
+    pub revision: u64,
+    /// All events of one or more revisions, complete; empty for a progress response.
+    pub events: Vec<Event>,
+}
+
+/// A change of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The new version; for a deletion the key and its revision alone.
+    pub kv: KeyValue,
+    /// The version before, if asked for, there was one, and it is not compacted.
+    pub previous: Option<KeyValue>,
+}
+
+/// What happened to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// It was written.
+    Put,
+    /// It was deleted, or its lease expired.
+    Delete,
+}

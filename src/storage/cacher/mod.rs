@@ -1,0 +1,1 @@
+//! The watch cache in front of a store.

@@ -1,0 +1,162 @@
+//! What can go wrong with a store.
+
+use std::sync::Arc;
+
+use super::{ContinueTokenError, InvalidKey};
+use crate::meta::InvalidResourceVersion;
+
+/// What an updating function or a deletion check said: an error of a higher layer, which storage
+/// hands through untouched.
+pub type Rejection = Box<dyn std::error::Error + Send + Sync>;
+
+/// An error of a store. The texts are kube-apiserver's where clients see them.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// There is no such object. Nothing to retry.
+    #[error(
+        "StorageError: key not found, Code: 1, Key: {key}, ResourceVersion: {revision}, AdditionalErrorMsg: "
+    )]
+    KeyNotFound {
+        /// The key that was asked for.
+        key: String,
+        /// The revision at which it was looked up; 0 if unknown.
+        revision: u64,
+    },
+    /// There is such an object already. Choose another name, or update.
+    #[error(
+        "StorageError: key exists, Code: 2, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+    )]
+    KeyExists {
+        /// The key that was to be created.
+        key: String,
+    },
+    /// Somebody else wrote in between. Read again and retry.
+    #[error(
+        "StorageError: resource version conflicts, Code: 3, Key: {key}, ResourceVersion: {revision}, AdditionalErrorMsg: "
+    )]
+    Conflict {
+        /// The key that was to be written.
+        key: String,
+        /// The revision that was expected.
+        revision: u64,
+    },
+    /// A precondition does not hold. Read again and decide anew.
+    #[error(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {message}"
+    )]
+    InvalidObject {
+        /// The full key of the object.
+        key: String,
+        /// Which precondition, and what was found.
+        message: String,
+    },
+    /// The object to create carries a version. Take it away.
+    #[error("resourceVersion should not be set on objects to be created")]
+    VersionOnCreate,
+    /// The store has not reached the version, and did not in the time allowed. Retry later.
+    #[error("Too large resource version: {requested}, current: {current}")]
+    TooLargeResourceVersion {
+        /// The version that was asked for.
+        requested: u64,
+        /// The newest one.
+        current: u64,
+        /// When to retry; 0 leaves it to the client.
+        retry_after_seconds: u32,
+    },
+    /// The watch's version has left the window of the cache. List again.
+    #[error("too old resource version: {requested} ({oldest})")]
+    TooOld {
+        /// The version that was asked for.
+        requested: u64,
+        /// The oldest that would do.
+        oldest: u64,
+    },
+    /// The version has been compacted away. List again.
+    #[error("The resourceVersion for the provided watch is too old.")]
+    WatchExpired,
+    /// The version of an exact list has been compacted away. List again.
+    #[error(
+        "The provided resource version is too old, and is no longer available. It may be restarted without specifying resourceVersion."
+    )]
+    Expired,
+    /// The version of a continued list has been compacted away. Begin anew, or go on with `token`.
+    #[error(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."
+    )]
+    ContinueExpired {
+        /// A token that goes on with the newest state.
+        token: String,
+    },
+    /// The continue token cannot be used.
+    #[error("invalid continue token: {0}")]
+    InvalidContinue(#[from] ContinueTokenError),
+    /// A continue token together with a resource version.
+    #[error("specifying resource version is not allowed when using continue")]
+    ContinueWithVersion,
+    /// Not a version.
+    #[error("{0}")]
+    InvalidResourceVersion(#[from] InvalidResourceVersion),
+    /// Not a key.
+    #[error("{0}")]
+    InvalidKey(#[from] InvalidKey),
+    /// A stored value is not an object. It stays until it is deleted as such.
+    #[error("{}", corrupt_message(.keys))]
+    Corrupt {
+        /// The full keys and what is wrong with each.
+        keys: Vec<(String, String)>,
+    },
+    /// The cache or the store is not ready. Retry after a while.
+    #[error("storage is (re)initializing{}", .reason.as_deref().map(|it| format!(": {it}")).unwrap_or_default())]
+    NotReady {
+        /// Why, if known.
+        reason: Option<String>,
+        /// When to retry.
+        retry_after_seconds: u32,
+    },
+    /// The store cannot be reached. Retry.
+    #[error("{message}")]
+    Unreachable {
+        /// What the transport said.
+        message: String,
+    },
+    /// The store did not answer in time. The write may or may not have happened.
+    #[error("{message}")]
+    Timeout {
+        /// What the transport said.
+        message: String,
+    },
+    /// The request is larger than the store takes. Write less.
+    #[error("{message}")]
+    TooLarge {
+        /// What the store said.
+        message: String,
+    },
+    /// A function of a higher layer refused; the error is that layer's own.
+    #[error("{0}")]
+    Rejected(Rejection),
+    /// Anything else that the store said.
+    #[error("{message}")]
+    Internal {
+        /// What it said.
+        message: String,
+    },
+    /// An error that several waiting callers share.
+    #[error("{0}")]
+    Shared(Arc<StorageError>),
+}
+
+impl StorageError {
+    /// Whether the error says that there is no such object.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::KeyNotFound { .. })
+    }
+}
+
+fn corrupt_message(keys: &[(String, String)]) -> String {
+    let mut message = String::from("unable to transform or decode stored objects:");
+    for (key, reason) in keys {
+        message.push_str(&format!(" {key}: {reason};"));
+    }
+    message.trim_end_matches(';').to_owned()
+}

@@ -1,0 +1,1 @@
+//! Kubernetes' storage semantics over any backend.

@@ -1,0 +1,176 @@
+//! The interface of a store of objects of one type.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use serde_json::Value;
+
+use super::{
+    DeleteOptions, GetOptions, ListOptions, Rejection, StorageError, UpdateOptions, Versioner,
+};
+use crate::meta::{Object, ResourceVersion, WatchEvent};
+
+/// The events of a watch, in the order of their revisions. An error is the last item. Dropping the
+/// stream ends the watch.
+pub type WatchStream = BoxStream<'static, Result<WatchEvent, StorageError>>;
+
+/// A store of the objects of one type: Kubernetes' `storage.Interface`.
+///
+/// Keys are `/<resource prefix>/[<namespace>/]<name>`, without the store's own prefix; the key of a
+/// list ends with `/` unless the list is of a single key.
+#[async_trait]
+pub trait Interface: Send + Sync + Debug {
+    /// How this store writes revisions into objects.
+    fn versioner(&self) -> &Versioner;
+
+    /// Stores a new object, for `ttl` seconds if given, and returns it as stored.
+    ///
+    /// # Errors
+    /// [`StorageError::KeyExists`]; [`StorageError::VersionOnCreate`] if the object has a version.
+    async fn create(
+        &self,
+        key: &str,
+        object: &Value,
+        ttl: Option<u64>,
+    ) -> Result<Arc<Object>, StorageError>;
+
+    /// Deletes the object if the preconditions hold and `check` agrees, and returns its last
+    /// content at the revision of the deletion. `check` sees the content that is deleted; it may
+    /// be called again when the object changes meanwhile.
+    ///
+    /// # Errors
+    /// [`StorageError::KeyNotFound`], [`StorageError::InvalidObject`] when a precondition fails,
+    /// [`StorageError::Rejected`] with what `check` said.
+    async fn delete(
+        &self,
+        key: &str,
+        options: DeleteOptions,
+        check: &mut dyn DeletionCheck,
+    ) -> Result<Arc<Object>, StorageError>;
+
+    /// Starts a watch of everything under a key, or of the key alone if not recursive.
+    ///
+    /// # Errors
+    /// What the stream cannot say because it has not begun: a store that is not ready, a bad
+    /// version. Whatever comes later, expiry included, is the stream's last item.
+    async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError>;
+
+    /// Reads one object.
+    ///
+    /// # Errors
+    /// [`StorageError::KeyNotFound`]; [`StorageError::TooLargeResourceVersion`].
+    async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError>;
+
+    /// Reads everything under a key in key order, or the key alone if not recursive.
+    ///
+    /// # Errors
+    /// [`StorageError::Expired`] and [`StorageError::ContinueExpired`],
+    /// [`StorageError::TooLargeResourceVersion`], [`StorageError::InvalidContinue`],
+    /// [`StorageError::Corrupt`] when an object cannot be read.
+    async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError>;
+
+    /// Updates an object by a function of its current content, again and again until nobody else
+    /// wrote in between. With `ignore_not_found` the function may also create it. An update that
+    /// changes nothing writes nothing.
+    ///
+    /// # Errors
+    /// [`StorageError::KeyNotFound`], [`StorageError::InvalidObject`] when a precondition fails,
+    /// [`StorageError::Rejected`] with what the function said about current content.
+    async fn guaranteed_update(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        update: &mut dyn TryUpdate,
+    ) -> Result<Arc<Object>, StorageError>;
+
+    /// How many objects there are and how large they are.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    async fn stats(&self) -> Result<Stats, StorageError>;
+
+    /// Whether the store can serve now.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`] with the reason.
+    fn readiness_check(&self) -> Result<(), StorageError>;
+
+    /// Asks for a progress notice on the store's watches.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    async fn request_watch_progress(&self) -> Result<(), StorageError>;
+
+    /// The store's newest revision, as of now.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError>;
+
+    /// The revision up to which history is known to be compacted; 0 if none is.
+    fn compact_revision(&self) -> u64;
+}
+
+/// A list of objects, all as of one revision.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    /// The revision of the list; also that of its continuation.
+    pub revision: u64,
+    /// The objects in key order.
+    pub items: Vec<Arc<Object>>,
+    /// With what to ask for the next page; `None` on the last one.
+    pub continue_token: Option<String>,
+    /// How many more there are; known only without selectors.
+    pub remaining_item_count: Option<u64>,
+}
+
+/// The size of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How many objects of the type there are.
+    pub object_count: u64,
+    /// The mean size of their stored form in bytes; 0 when unknown.
+    pub estimated_average_object_size_bytes: u64,
+}
+
+/// A function from an object's content to its next content.
+#[async_trait]
+pub trait TryUpdate: Send {
+    /// Gives the next content for the current one; `None` if there is no object.
+    ///
+    /// # Errors
+    /// A [`Rejection`] ends the update, unless the content turns out to be outdated.
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection>;
+}
+
+/// What [`TryUpdate`] wants written.
+#[derive(Clone, Debug)]
+pub struct Updated {
+    /// The next content. A resource version in it is ignored.
+    pub object: Value,
+    /// For how many seconds; `None` for ever.
+    pub ttl: Option<u64>,
+}
+
+/// A last look at what is to be deleted.
+#[async_trait]
+pub trait DeletionCheck: Send {
+    /// Whether this content may be deleted.
+    ///
+    /// # Errors
+    /// A [`Rejection`] ends the deletion, unless the content turns out to be outdated.
+    async fn check(&mut self, existing: &Object) -> Result<(), Rejection>;
+}
+
+/// Agrees to every deletion.
+#[derive(Clone, Copy, Debug)]
+pub struct NoCheck;
+
+#[async_trait]
+impl DeletionCheck for NoCheck {
+    async fn check(&mut self, _existing: &Object) -> Result<(), Rejection> {
+        Ok(())
+    }
+}

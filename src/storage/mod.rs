@@ -1,0 +1,31 @@
+//! What a store of objects is: the [`Interface`], its options, its errors.
+//!
+//! [`etcd3::Store`] implements it over a key-value [`backend`], [`cacher`] in memory in front of
+//! another implementation. The two do not know each other.
+
+pub mod backend;
+pub mod cacher;
+mod changes;
+mod continue_token;
+mod error;
+pub mod etcd3;
+mod interface;
+mod key;
+mod options;
+mod preconditions;
+mod predicate;
+mod versioner;
+
+pub use changes::{
+    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
+};
+pub use continue_token::{ContinueToken, ContinueTokenError};
+pub use error::{Rejection, StorageError};
+pub use interface::{
+    DeletionCheck, Interface, List, NoCheck, Stats, TryUpdate, Updated, WatchStream,
+};
+pub use key::{InvalidKey, has_path_prefix, prepare_key};
+pub use options::{DeleteOptions, GetOptions, ListOptions, UpdateOptions};
+pub use preconditions::Preconditions;
+pub use predicate::SelectionPredicate;
+pub use versioner::Versioner;

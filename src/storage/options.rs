@@ -1,0 +1,55 @@
+//! The options of the [`super::Interface`]'s methods.
+
+use std::sync::Arc;
+
+use super::{Preconditions, SelectionPredicate};
+use crate::clock::Instant;
+use crate::meta::{Object, ResourceVersion, VersionMatch};
+
+/// How to read one object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GetOptions {
+    /// Unset: the newest; 0: any; otherwise not older than this.
+    pub resource_version: Option<ResourceVersion>,
+}
+
+/// How to list or watch.
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    /// Unset: the newest; 0: any; otherwise as `version_match` says.
+    pub resource_version: Option<ResourceVersion>,
+    /// How the version binds a list. Unset with a version: not older, or exact with a limit.
+    pub version_match: Option<VersionMatch>,
+    /// What to select, and how much of it at a time.
+    pub predicate: SelectionPredicate,
+    /// Everything under the key, rather than the key alone.
+    pub recursive: bool,
+    /// Whether a watch begins with the current state and a bookmark after it; see KEP-3157.
+    pub send_initial_events: Option<bool>,
+    /// Whether a watch of an uncached store reports progress as bookmarks.
+    pub progress_notify: bool,
+    /// When the watch will be ended by its caller, for a last bookmark shortly before.
+    pub deadline: Option<Instant>,
+}
+
+/// How to update.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateOptions {
+    /// Call the function without content if there is no object, and create what it returns.
+    pub ignore_not_found: bool,
+    /// What must hold of the current content.
+    pub preconditions: Preconditions,
+    /// Content to try first, which saves a read if it is current.
+    pub cached_existing: Option<Arc<Object>>,
+}
+
+/// How to delete.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    /// What must hold of the current content.
+    pub preconditions: Preconditions,
+    /// Content to try first, which saves a read if it is current.
+    pub cached_existing: Option<Arc<Object>>,
+    /// Delete what cannot be decoded, and only that (KEP-3926).
+    pub expect_decode_error: bool,
+}

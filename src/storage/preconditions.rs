@@ -1,0 +1,42 @@
+//! What must hold of an object for it to be changed.
+
+use super::StorageError;
+use crate::meta::Object;
+
+/// Conditions on the current content of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preconditions {
+    /// The object's uid.
+    pub uid: Option<String>,
+    /// The object's resource version.
+    pub resource_version: Option<String>,
+}
+
+impl Preconditions {
+    /// Checks the conditions against an object.
+    ///
+    /// # Errors
+    /// [`StorageError::InvalidObject`] in kube-apiserver's words, which reach clients.
+    pub fn check(&self, key: &str, object: &Object) -> Result<(), StorageError> {
+        let failed = |what: &str, wanted: &str, found: &str| StorageError::InvalidObject {
+            key: key.to_owned(),
+            message: format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            ),
+        };
+        if let Some(uid) = self.uid.as_deref().filter(|uid| *uid != object.uid()) {
+            return Err(failed("UID", uid, object.uid()));
+        }
+        let found = object.revision().to_string();
+        if let Some(version) = self.resource_version.as_deref().filter(|it| *it != found) {
+            return Err(failed("ResourceVersion", version, &found));
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to check.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.uid.is_none() && self.resource_version.is_none()
+    }
+}

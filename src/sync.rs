@@ -1,0 +1,8 @@
+//! The synchronisation primitives of the kernel, in the shape that loom's have.
+//!
+//! [`crate::ring`] takes its atomics and locks from here and nowhere else. The `loom-tests` member
+//! includes the kernel's sources with loom's primitives under the same names, so that the code
+//! which is checked is the code which ships.
+
+pub(crate) use std::sync::Mutex;
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
