@@ -1,0 +1,3 @@
+//! All integration tests in one binary, which links once.
+
+mod tidy;

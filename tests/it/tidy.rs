@@ -1,0 +1,265 @@
+//! The rules of the house that a machine can check.
+//!
+//! The layer table stands in ARCHITECTURE.md and nowhere else; this test reads it from there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Code lines (neither blank nor comment, tests at the end of the file left out) a file may have.
+const FILE_CODE_LINES_MAX: usize = 400;
+
+/// Files that may be longer, by how much at most, and why. A ratchet: numbers only go down.
+const LONGER_FILES: &[(&str, usize, &str)] = &[];
+
+/// Names that say nothing about what is inside.
+const BANNED_NAMES: &[&str] = &["utils", "util", "common", "helpers", "helper", "manager", "misc"];
+
+#[test]
+fn imports_go_down_the_layer_table() {
+    let layers = Layers::from_architecture();
+    let mut broken = Vec::new();
+    for file in sources("src") {
+        let module = module_of(&file);
+        let text = without_tests(&read(&file));
+        for path in imports(&text, &module) {
+            if !layers.allows(&module, &path) {
+                broken.push(format!("{} imports {}", file.display(), path.join("::")));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "not in the layer table:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_layer_table_catches_an_upward_import() {
+    let layers = Layers::from_architecture();
+    let module = ["storage".to_owned(), "etcd3".to_owned(), "store".to_owned()];
+    let text = "use super::super::{backend::Backend, cacher};\nuse crate::registry::Store;\n";
+    let paths = imports(text, &module);
+    let allowed: Vec<bool> = paths.iter().map(|path| layers.allows(&module, path)).collect();
+    assert_eq!(allowed, [true, false, false], "{paths:?}");
+}
+
+#[test]
+fn every_source_file_says_what_it_is() {
+    let mut silent = Vec::new();
+    for folder in ["src", "tests", "benches", "loom-tests/src"] {
+        for file in sources(folder) {
+            if !read(&file).starts_with("//!") {
+                silent.push(file.display().to_string());
+            }
+        }
+    }
+    assert!(silent.is_empty(), "no //! at the top of:\n{}", silent.join("\n"));
+}
+
+#[test]
+fn files_stay_small() {
+    let mut long = Vec::new();
+    for file in sources("src") {
+        let lines = code_lines(&without_tests(&read(&file)));
+        let name = relative(&file);
+        let ratchet = LONGER_FILES.iter().find(|(longer, ..)| *longer == name);
+        let allowed = ratchet.map_or(FILE_CODE_LINES_MAX, |(_, lines, _)| *lines);
+        if lines > allowed {
+            long.push(format!("{name}: {lines} lines of code, {allowed} allowed"));
+        }
+    }
+    assert!(long.is_empty(), "does each still hold one idea?\n{}", long.join("\n"));
+}
+
+#[test]
+fn no_file_has_a_name_that_says_nothing() {
+    for folder in ["src", "tests", "benches", "loom-tests/src"] {
+        for file in sources(folder) {
+            for part in relative(&file).trim_end_matches(".rs").split('/') {
+                assert!(!BANNED_NAMES.contains(&part), "{}: name what it holds", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_work_is_left_marked() {
+    let marks = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["todo", "!("], ["unimplemented", "!("]];
+    for folder in ["src", "tests", "benches", "loom-tests/src"] {
+        for file in sources(folder) {
+            let text = read(&file);
+            for mark in marks.map(|halves| halves.concat()) {
+                assert!(!text.contains(&mark), "{} holds {mark}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_stays_in_the_kernel() {
+    for file in sources("src") {
+        let name = relative(&file);
+        let kernel = name.starts_with("src/ring/");
+        assert!(kernel || !has_word(&read(&file), "unsafe"), "{name} holds unsafe code");
+    }
+}
+
+/// The rows of ARCHITECTURE.md's layer table: a module and what it may import.
+struct Layers(Vec<(Vec<String>, Vec<Vec<String>>)>);
+
+impl Layers {
+    fn from_architecture() -> Self {
+        let text = read(&root().join("ARCHITECTURE.md"));
+        let rows: Vec<_> = text.lines().filter_map(Self::row).collect();
+        assert!(rows.len() >= 10, "ARCHITECTURE.md has no layer table");
+        Self(rows)
+    }
+
+    /// `| 3 | `storage::etcd3` | what | `storage`, `meta` |`
+    fn row(line: &str) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+        let [layer, module, _, imports] = cells.as_slice() else { return None };
+        layer.parse::<u8>().ok()?;
+        Some((names(module).pop()?, names(imports)))
+    }
+
+    /// The row of a path: the one with the longest module that is a prefix of it.
+    fn row_of(&self, path: &[String]) -> Option<&(Vec<String>, Vec<Vec<String>>)> {
+        let rows = self.0.iter().filter(|(module, _)| path.starts_with(module));
+        rows.max_by_key(|(module, _)| module.len())
+    }
+
+    fn allows(&self, from: &[String], to: &[String]) -> bool {
+        let Some((module, imports)) = self.row_of(from) else {
+            return from.is_empty(); // lib.rs declares all modules
+        };
+        let Some((target, _)) = self.row_of(to) else {
+            return true; // not a module of ours: an item of the crate root
+        };
+        target == module || imports.contains(target)
+    }
+}
+
+/// The backquoted names of a table cell, as paths.
+fn names(cell: &str) -> Vec<Vec<String>> {
+    let quoted = cell.split('`').skip(1).step_by(2);
+    quoted.map(|name| name.split("::").map(str::to_owned).collect()).collect()
+}
+
+/// All paths into this crate that a file of `module` names.
+fn imports(text: &str, module: &[String]) -> Vec<Vec<String>> {
+    let mut found = BTreeSet::new();
+    for start in ["crate::", "super::", "ringwatch::"] {
+        for (at, _) in text.match_indices(start) {
+            let before = text[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                continue;
+            }
+            expand(&text[at..], &[], module, &mut found);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Expands a use tree such as `super::{a::b, c}` at the start of `text` into absolute paths.
+fn expand<'a>(
+    text: &'a str,
+    base: &[String],
+    module: &[String],
+    found: &mut BTreeSet<Vec<String>>,
+) -> &'a str {
+    let mut path = base.to_vec();
+    let mut rest = text.trim_start();
+    loop {
+        if let Some(inner) = rest.strip_prefix('{') {
+            rest = inner;
+            loop {
+                rest = expand(rest, &path, module, found).trim_start();
+                match rest.strip_prefix(',') {
+                    Some(next) => rest = next,
+                    None => return rest.strip_prefix('}').unwrap_or(rest),
+                }
+            }
+        }
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        if !name.is_empty() {
+            step(&mut path, name, module);
+        }
+        match after.strip_prefix("::") {
+            Some(next) => rest = next,
+            None => {
+                found.insert(path);
+                return after;
+            }
+        }
+    }
+}
+
+/// Follows one name of a path from inside `module`.
+fn step(path: &mut Vec<String>, name: &str, module: &[String]) {
+    match name {
+        "crate" | "ringwatch" | "self" => {}
+        "super" if path.is_empty() => {
+            path.extend_from_slice(&module[..module.len().saturating_sub(1)]);
+        }
+        "super" => {
+            path.pop();
+        }
+        name => path.push(name.to_owned()),
+    }
+}
+
+/// `src/storage/etcd3/store.rs` is `["storage", "etcd3", "store"]`.
+fn module_of(file: &Path) -> Vec<String> {
+    let name = relative(file);
+    let name = name.trim_start_matches("src/").trim_end_matches(".rs");
+    let mut path: Vec<String> = name.split('/').map(str::to_owned).collect();
+    if matches!(path.last().map(String::as_str), Some("mod" | "lib")) {
+        path.pop();
+    }
+    path
+}
+
+fn without_tests(text: &str) -> String {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned()
+}
+
+fn code_lines(text: &str) -> usize {
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.flat_map(|line| line.split(|c: char| !(c.is_alphanumeric() || c == '_')))
+        .any(|found| found == word)
+}
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.map(|entry| entry.expect("a readable folder").path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+                files.push(entry);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn relative(file: &Path) -> String {
+    let path = file.strip_prefix(root()).expect("a file of the project");
+    path.to_string_lossy().replace('\\', "/")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
