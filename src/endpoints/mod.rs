@@ -1,1 +1,17 @@
-//! The REST layer: routing, parameters, negotiation, discovery, encodings, watch framing.
+//! The REST layer: what Kubernetes clients see of the registry's stores.
+//!
+//! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the
+//! parameters, the accepted media types and the body, calls the store, and writes the answer.
+//! Who the user is, how many requests may be in flight, health and TLS are the server's.
+
+mod api;
+mod body;
+mod metrics;
+mod request_info;
+mod version;
+
+pub use api::{Api, ApiConfig};
+pub use body::{BoxError, RequestBody, ResponseBody, full};
+pub use metrics::Metrics;
+pub use request_info::RequestInfo;
+pub use version::VersionInfo;

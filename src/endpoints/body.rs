@@ -1,0 +1,22 @@
+//! The bodies of requests and responses, whatever carries them.
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+
+/// What can go wrong with a body: the transport's own error.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request.
+pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// The body of a response.
+pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// A body of known content.
+#[must_use]
+pub fn full(content: impl Into<Bytes>) -> ResponseBody {
+    Full::new(content.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}

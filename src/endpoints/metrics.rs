@@ -1,0 +1,283 @@
+//! What the endpoints count, under kube-apiserver's names and labels.
+
+use std::sync::atomic::AtomicI64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// The counters of the endpoints. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    response_sizes: Family<RequestKind, Histogram, fn() -> Histogram>,
+    long_running: Family<RequestKind, Gauge<i64, AtomicI64>>,
+    watch_events: Family<WatchLabels, Counter>,
+}
+
+/// What a request is about, as labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RequestKind {
+    /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `DELETE` or `DELETECOLLECTION`.
+    pub(crate) verb: String,
+    /// The API group.
+    pub(crate) group: String,
+    /// The API version.
+    pub(crate) version: String,
+    /// The plural resource.
+    pub(crate) resource: String,
+    /// The subresource.
+    pub(crate) subresource: String,
+    /// `resource`, `namespace` or `cluster`.
+    pub(crate) scope: &'static str,
+    /// Always `apiserver`.
+    pub(crate) component: &'static str,
+}
+
+/// The labels of `apiserver_request_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    verb: String,
+    dry_run: &'static str,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: &'static str,
+    component: &'static str,
+    system_client: &'static str,
+    code: u16,
+}
+
+/// The labels of `apiserver_request_duration_seconds`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DurationLabels {
+    verb: String,
+    dry_run: &'static str,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: &'static str,
+    component: &'static str,
+}
+
+/// The labels of `apiserver_watch_events_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    group: String,
+    version: String,
+    resource: String,
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    /// The HTTP status.
+    pub(crate) code: u16,
+    /// How long it took in seconds, up to the head of the response.
+    pub(crate) seconds: f64,
+    /// The size of the response in bytes; `None` for watches and streams.
+    pub(crate) response_bytes: Option<u64>,
+    /// Whether nothing was stored.
+    pub(crate) dry_run: bool,
+}
+
+impl Metrics {
+    /// Counters that start at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            requests: Family::default(),
+            durations: Family::new_with_constructor(duration_histogram),
+            response_sizes: Family::new_with_constructor(size_histogram),
+            long_running: Family::default(),
+            watch_events: Family::default(),
+        }
+    }
+
+    /// Makes the counters part of what `/metrics` shows. Counters go without the `_total` that the
+    /// encoder adds.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "apiserver_request",
+            "[STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, \
+             version, resource, scope, component, and HTTP response code.",
+            self.requests.clone(),
+        );
+        registry.register(
+            "apiserver_request_duration_seconds",
+            "[STABLE] Response latency distribution in seconds for each verb, dry run value, group, \
+             version, resource, subresource, scope and component.",
+            self.durations.clone(),
+        );
+        registry.register(
+            "apiserver_response_sizes",
+            "[STABLE] Response size distribution in bytes for each group, version, verb, resource, \
+             subresource, scope and component.",
+            self.response_sizes.clone(),
+        );
+        registry.register(
+            "apiserver_longrunning_requests",
+            "[STABLE] Gauge of all active long-running apiserver requests broken out by verb, \
+             group, version, resource, scope and component. Not all requests are tracked this way.",
+            self.long_running.clone(),
+        );
+        registry.register(
+            "apiserver_watch_events",
+            "[ALPHA] Number of events sent in watch clients",
+            self.watch_events.clone(),
+        );
+    }
+
+    /// Counts a request that was answered.
+    pub(crate) fn observe(&self, kind: &RequestKind, outcome: Outcome) {
+        let dry_run = if outcome.dry_run { "All" } else { "" };
+        let labels = DurationLabels {
+            verb: kind.verb.clone(),
+            dry_run,
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            resource: kind.resource.clone(),
+            subresource: kind.subresource.clone(),
+            scope: kind.scope,
+            component: kind.component,
+        };
+        self.requests
+            .get_or_create(&RequestLabels::new(&labels, outcome.code))
+            .inc();
+        self.durations
+            .get_or_create(&labels)
+            .observe(outcome.seconds);
+        if let Some(bytes) = outcome.response_bytes {
+            #[allow(clippy::cast_precision_loss, reason = "sizes stay far below 2^52")]
+            self.response_sizes
+                .get_or_create(kind)
+                .observe(bytes as f64);
+        }
+    }
+
+    /// Counts a watch as running until the guard is dropped.
+    pub(crate) fn long_running(&self, kind: &RequestKind) -> LongRunning {
+        let gauge = self.long_running.get_or_create_owned(kind);
+        gauge.inc();
+        LongRunning { gauge }
+    }
+
+    /// The counter of the events that watches of a resource deliver.
+    pub(crate) fn watch_events(&self, kind: &RequestKind) -> Counter {
+        self.watch_events.get_or_create_owned(&WatchLabels {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            resource: kind.resource.clone(),
+        })
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RequestLabels {
+    fn new(labels: &DurationLabels, code: u16) -> Self {
+        let labels = labels.clone();
+        Self {
+            verb: labels.verb,
+            dry_run: labels.dry_run,
+            group: labels.group,
+            version: labels.version,
+            resource: labels.resource,
+            subresource: labels.subresource,
+            scope: labels.scope,
+            component: labels.component,
+            system_client: "",
+            code,
+        }
+    }
+}
+
+/// A watch that runs; ends with its drop.
+#[derive(Debug)]
+pub(crate) struct LongRunning {
+    gauge: Gauge<i64, AtomicI64>,
+}
+
+impl Drop for LongRunning {
+    fn drop(&mut self) {
+        self.gauge.dec();
+    }
+}
+
+/// kube-apiserver's buckets, in seconds.
+fn duration_histogram() -> Histogram {
+    Histogram::new([
+        0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
+        10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
+    ])
+}
+
+/// kube-apiserver's buckets, in bytes: 1 kB and then ten times as much, seven times.
+fn size_histogram() -> Histogram {
+    Histogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    #[test]
+    fn families_have_kube_apiservers_names_and_labels() {
+        let metrics = Metrics::new();
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let kind = RequestKind {
+            verb: "LIST".to_owned(),
+            resource: "pods".to_owned(),
+            scope: "namespace",
+            component: "apiserver",
+            ..RequestKind::default()
+        };
+        metrics.observe(
+            &kind,
+            Outcome {
+                code: 200,
+                seconds: 0.01,
+                response_bytes: Some(10),
+                dry_run: false,
+            },
+        );
+        let running = metrics.long_running(&kind);
+        metrics.watch_events(&kind).inc();
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        assert!(
+            text.contains("apiserver_request_total{verb=\"LIST\""),
+            "{text}"
+        );
+        assert!(text.contains("code=\"200\"} 1"), "{text}");
+        assert!(
+            text.contains("apiserver_longrunning_requests{verb=\"LIST\""),
+            "{text}"
+        );
+        assert!(
+            text.contains("apiserver_watch_events_total{group=\"\""),
+            "{text}"
+        );
+        drop(running);
+        text.clear();
+        encode(&mut text, &registry).expect("text");
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("apiserver_longrunning_requests{"))
+            .expect("the gauge");
+        assert!(line.ends_with(" 0"), "{line}");
+    }
+}

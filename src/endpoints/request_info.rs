@@ -1,0 +1,229 @@
+//! What a request is about, read from its method and path alone: Kubernetes' path grammar.
+//!
+//! ```text
+//! /api/v1/namespaces/{namespace}/{resource}[/{name}[/{subresource}[/...]]]
+//! /apis/{group}/{version}/[watch/][namespaces/{namespace}/]{resource}...
+//! /api/v1/namespaces/{name}[/finalize|/status]     the namespace itself
+//! anything else                                    not about a resource
+//! ```
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+/// What a request is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// Whether it is about a resource; if not, only `verb` and `path` are set.
+    pub is_resource: bool,
+    /// The path.
+    pub path: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`; the
+    /// method in lower case if it is not about a resource.
+    pub verb: String,
+    /// The API group; empty for the core.
+    pub group: String,
+    /// The API version.
+    pub version: String,
+    /// The namespace; empty for all, or if the resource has none.
+    pub namespace: String,
+    /// The plural resource.
+    pub resource: String,
+    /// The subresource.
+    pub subresource: String,
+    /// The object's name.
+    pub name: String,
+    /// Whether the path has the old `/watch/` prefix.
+    pub legacy_watch: bool,
+    /// What follows the subresource.
+    pub rest: Vec<String>,
+}
+
+impl RequestInfo {
+    /// Reads a request's method, path and query.
+    #[must_use]
+    pub fn new(method: &Method, path: &str, query: &str) -> Self {
+        let mut info = Self {
+            path: path.to_owned(),
+            verb: method.as_str().to_ascii_lowercase(),
+            ..Self::default()
+        };
+        if let Some(parts) = resource_parts(path, &mut info) {
+            info.is_resource = true;
+            info.read_parts(parts);
+            info.verb = info.resource_verb(method, query).to_owned();
+        }
+        info
+    }
+
+    /// Whether the response does not end by itself soon, so that it is not to be counted among
+    /// those in flight or given a time limit.
+    #[must_use]
+    pub fn is_long_running(&self) -> bool {
+        self.is_resource
+            && (self.verb == "watch"
+                || matches!(
+                    self.subresource.as_str(),
+                    "proxy" | "log" | "exec" | "attach" | "portforward"
+                ))
+    }
+
+    /// Whether the request may change something.
+    #[must_use]
+    pub fn is_mutating(&self) -> bool {
+        !matches!(
+            self.verb.as_str(),
+            "get" | "list" | "watch" | "head" | "options"
+        )
+    }
+
+    /// Reads what follows the version.
+    fn read_parts(&mut self, mut parts: Vec<String>) {
+        if parts.first().is_some_and(|part| part == "watch") && parts.len() > 1 {
+            self.legacy_watch = true;
+            parts.remove(0);
+        }
+        if parts.first().is_some_and(|part| part == "namespaces") && parts.len() > 1 {
+            self.namespace = parts[1].clone();
+            let own = parts.len() == 3 && matches!(parts[2].as_str(), "finalize" | "status");
+            if parts.len() > 2 && !own {
+                parts.drain(..2);
+            }
+        }
+        let mut parts = parts.into_iter();
+        self.resource = parts.next().unwrap_or_default();
+        self.name = parts.next().unwrap_or_default();
+        self.subresource = parts.next().unwrap_or_default();
+        self.rest = parts.collect();
+    }
+
+    fn resource_verb(&self, method: &Method, query: &str) -> &'static str {
+        match *method {
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE if self.name.is_empty() => "deletecollection",
+            Method::DELETE => "delete",
+            Method::GET | Method::HEAD if self.legacy_watch => "watch",
+            Method::GET | Method::HEAD if self.name.is_empty() => {
+                if asks_for_watch(query) {
+                    "watch"
+                } else {
+                    "list"
+                }
+            }
+            Method::GET | Method::HEAD => "get",
+            _ => "",
+        }
+    }
+}
+
+/// The decoded segments after the version, if the path is about a resource; sets group and version.
+fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
+    let mut parts = path
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned());
+    let prefix = parts.next()?;
+    let group = match prefix.as_str() {
+        "api" => String::new(),
+        "apis" => parts.next()?,
+        _ => return None,
+    };
+    let version = parts.next()?;
+    let rest: Vec<String> = parts.collect();
+    if rest.is_empty() {
+        return None;
+    }
+    info.group = group;
+    info.version = version;
+    Some(rest)
+}
+
+/// Whether the parameters ask for a watch, as Go reads booleans: anything but false and 0.
+fn asks_for_watch(query: &str) -> bool {
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "watch")
+        .is_some_and(|(_, value)| !matches!(&*value, "false" | "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(path: &str, query: &str) -> RequestInfo {
+        RequestInfo::new(&Method::GET, path, query)
+    }
+
+    #[test]
+    fn reads_the_core_and_the_groups() {
+        let info = get("/api/v1/namespaces/ns/pods/p/log/x/y", "");
+        assert!(info.is_resource && info.is_long_running());
+        assert_eq!(
+            (info.namespace.as_str(), info.resource.as_str()),
+            ("ns", "pods")
+        );
+        assert_eq!(
+            (info.name.as_str(), info.subresource.as_str()),
+            ("p", "log")
+        );
+        assert_eq!(info.rest, ["x", "y"]);
+        let info = get("/apis/apps/v1/deployments", "limit=1");
+        assert_eq!((info.group.as_str(), info.version.as_str()), ("apps", "v1"));
+        assert_eq!(info.verb, "list");
+    }
+
+    #[test]
+    fn namespaces_are_objects_too() {
+        let info = get("/api/v1/namespaces/ns", "");
+        assert_eq!(
+            (info.resource.as_str(), info.name.as_str()),
+            ("namespaces", "ns")
+        );
+        assert_eq!(info.namespace, "ns");
+        let info = get("/api/v1/namespaces/ns/status", "");
+        assert_eq!(
+            (info.resource.as_str(), info.subresource.as_str()),
+            ("namespaces", "status")
+        );
+        let info = get("/api/v1/namespaces/ns/pods", "");
+        assert_eq!((info.resource.as_str(), info.name.as_str()), ("pods", ""));
+    }
+
+    #[test]
+    fn verbs_follow_method_name_and_watch() {
+        assert_eq!(get("/api/v1/pods", "watch=1").verb, "watch");
+        assert_eq!(get("/api/v1/pods", "watch=false").verb, "list");
+        assert_eq!(get("/api/v1/pods", "watch").verb, "watch");
+        let legacy = get("/api/v1/watch/namespaces/ns/pods/p", "");
+        assert_eq!((legacy.verb.as_str(), legacy.name.as_str()), ("watch", "p"));
+        let delete = |path| RequestInfo::new(&Method::DELETE, path, "").verb;
+        assert_eq!(delete("/api/v1/namespaces/ns/pods"), "deletecollection");
+        assert_eq!(delete("/api/v1/namespaces/ns/pods/p"), "delete");
+    }
+
+    #[test]
+    fn other_paths_are_not_about_resources() {
+        for path in [
+            "/",
+            "/version",
+            "/api",
+            "/api/v1",
+            "/apis/apps",
+            "/apis/apps/v1",
+            "/healthz",
+        ] {
+            let info = get(path, "");
+            assert!(!info.is_resource, "{path}");
+            assert_eq!(info.verb, "get");
+        }
+    }
+
+    #[test]
+    fn segments_are_decoded() {
+        let info = get(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aadmin",
+            "",
+        );
+        assert_eq!(info.name, "system:admin");
+    }
+}

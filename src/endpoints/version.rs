@@ -1,0 +1,67 @@
+//! What `/version` says.
+
+use serde::Serialize;
+
+/// The version of the Kubernetes API that is served, and of the program that serves it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionInfo {
+    /// Such as `1`.
+    pub major: String,
+    /// Such as `36`.
+    pub minor: String,
+    /// The version whose behaviour is shown.
+    pub emulation_major: String,
+    /// The version whose behaviour is shown.
+    pub emulation_minor: String,
+    /// The oldest version that clients may assume.
+    pub min_compatibility_major: String,
+    /// The oldest version that clients may assume.
+    pub min_compatibility_minor: String,
+    /// Such as `v1.36.2+ringwatch`.
+    pub git_version: String,
+    /// The commit of the program.
+    pub git_commit: String,
+    /// `clean` or `dirty`.
+    pub git_tree_state: String,
+    /// When the program was built, in RFC 3339.
+    pub build_date: String,
+    /// What it was built with; clients print it.
+    pub go_version: String,
+    /// What it was built with; clients print it.
+    pub compiler: String,
+    /// Such as `linux/amd64`.
+    pub platform: String,
+}
+
+impl VersionInfo {
+    /// Kubernetes 1.36, served by this program.
+    #[must_use]
+    pub fn kubernetes_1_36() -> Self {
+        let platform = format!("{}/{}", std::env::consts::OS, go_architecture());
+        Self {
+            major: "1".to_owned(),
+            minor: "36".to_owned(),
+            emulation_major: "1".to_owned(),
+            emulation_minor: "36".to_owned(),
+            min_compatibility_major: "1".to_owned(),
+            min_compatibility_minor: "35".to_owned(),
+            git_version: format!("v1.36.2+ringwatch-{}", env!("CARGO_PKG_VERSION")),
+            git_commit: "unknown".to_owned(),
+            git_tree_state: "clean".to_owned(),
+            build_date: "1970-01-01T00:00:00Z".to_owned(),
+            go_version: "none".to_owned(),
+            compiler: "rustc".to_owned(),
+            platform,
+        }
+    }
+}
+
+/// The architecture in Go's words, which clients compare.
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
