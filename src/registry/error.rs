@@ -14,7 +14,11 @@ pub enum Error {
         name: String,
     },
     /// There is such an object already.
-    #[error("{}{resource} {name:?} already exists", if *.being_deleted { "object is being deleted: " } else { "" })]
+    #[error(
+        "{}{resource} {name:?} already exists{}",
+        if *.being_deleted { "object is being deleted: " } else { "" },
+        if *.generated { ", the server was not able to generate a unique name for the object" } else { "" }
+    )]
     AlreadyExists {
         /// The qualified resource.
         resource: String,
@@ -22,6 +26,8 @@ pub enum Error {
         name: String,
         /// Whether the one there is on its way out.
         being_deleted: bool,
+        /// Whether the object has a `generateName`: the client may retry after a second.
+        generated: bool,
     },
     /// The object is not as the request assumes. Read again and retry.
     #[error("Operation cannot be fulfilled on {resource} {name:?}: {message}")]
@@ -70,9 +76,16 @@ pub enum Error {
     /// A patch cannot be applied to the object.
     #[error("the server rejected our request due to an error in our request")]
     Unprocessable,
-    /// No free name was found for a generated one. Retry.
-    #[error("{0}")]
-    ServerTimeout(String),
+    /// The store cannot be reached. Retry after two seconds.
+    #[error(
+        "The {operation} operation against {resource} could not be completed at this time, please try again."
+    )]
+    ServerTimeout {
+        /// The qualified resource.
+        resource: String,
+        /// What was asked for, such as `create`; the details call it the name.
+        operation: &'static str,
+    },
     /// The store's own error.
     #[error(transparent)]
     Storage(StorageError),

@@ -17,4 +17,4 @@ pub use error::{Error, FieldError, FieldErrorKind};
 pub use options::{CreateOptions, DeleteOptions, PropagationPolicy, UpdateOptions};
 pub use resource::{GroupVersion, Resource, Subresource, Verb};
 pub use store::{Deleted, NamespaceLifecycle, Store, UpdatedObject};
-pub use strategy::{Graceful, Strategy};
+pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};

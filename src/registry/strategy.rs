@@ -34,9 +34,9 @@ pub trait Strategy: Send + Sync + Debug {
         Vec::new()
     }
 
-    /// Whether names must be DNS subdomains (`false`), or may be whatever is a path segment.
-    fn allows_path_segment_names(&self) -> bool {
-        false
+    /// What names look like.
+    fn name_rule(&self) -> NameRule {
+        NameRule::DnsSubdomain
     }
 
     /// Brings an object that passed validation into its canonical form.
@@ -82,6 +82,16 @@ pub trait Strategy: Send + Sync + Debug {
         Graceful::No
     }
 
+    /// What deletion does with dependents when neither the client nor a finalizer says.
+    fn default_garbage_collection(&self) -> GarbageCollection {
+        GarbageCollection::DeleteDependents
+    }
+
+    /// Whether a deletion is answered with the object, rather than with a Status about it.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+
     /// For how many seconds an object is kept; `None` for ever.
     fn ttl_seconds(&self, object: &Value) -> Option<u64> {
         let _ = object;
@@ -118,4 +128,28 @@ pub enum Graceful {
     No,
     /// It waits for the period in the options.
     Yes,
+}
+
+/// What names look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// Lower case labels joined by dots (RFC 1123).
+    DnsSubdomain,
+    /// One lower case label (RFC 1123).
+    DnsLabel,
+    /// One lower case label that begins with a letter (RFC 1035).
+    Dns1035Label,
+    /// Whatever is a segment of a path.
+    PathSegment,
+}
+
+/// What deletion does with dependents by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GarbageCollection {
+    /// The garbage collector deletes them.
+    DeleteDependents,
+    /// The garbage collector keeps them.
+    OrphanDependents,
+    /// The type never has any: no finalizer is set whatever the client says.
+    Unsupported,
 }

@@ -23,6 +23,17 @@ pub trait UpdatedObject: Send {
         context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error>;
+
+    /// The uid that the current object must have: that in the body of a PUT.
+    fn precondition_uid(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether the next content's managedFields are up to date (server-side apply); if not, the
+    /// store tracks the changes for the context's field manager.
+    fn tracks_fields(&self) -> bool {
+        false
+    }
 }
 
 /// Whether objects may be created in a namespace.
@@ -38,6 +49,12 @@ pub trait NamespaceLifecycle: Send + Sync + Debug {
         resource: &Resource,
         name: &str,
     ) -> Result<(), Error>;
+
+    /// Agrees to the deletion of an object.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for a namespace that may not be deleted.
+    fn admit_delete(&self, resource: &Resource, name: &str) -> Result<(), Error>;
 }
 
 /// The outcome of a deletion.
@@ -47,9 +64,14 @@ pub struct Deleted {
     pub object: Arc<Object>,
     /// Whether it is gone, rather than waiting for its grace period or its finalizers.
     pub finished: bool,
+    /// Whether the client is answered with the object, rather than with a Status about it.
+    pub returns_object: bool,
 }
 
 /// The generic store of one resource in one served version.
+///
+/// It takes objects in the served version and gives them back as they are stored;
+/// [`Store::to_served`] converts.
 #[derive(Clone, Debug)]
 pub struct Store {
     resource: Arc<Resource>,
