@@ -1,1 +1,6 @@
-//! The composition root: flags, storage, identity, listener, limits, health, metrics, shutdown.
+//! The composition root: the only place that reads flags, spawns and listens.
+
+pub mod duration;
+pub mod error;
+pub mod flags;
+pub mod watch_cache_sizes;

@@ -1,0 +1,422 @@
+//! The flags of `ringwatch serve`: kube-apiserver's names and defaults, and a few of our own.
+//!
+//! A flag that parses is a value that makes sense by itself; what depends on several flags is
+//! checked by [`ServeFlags::check`]. Nothing here touches files or the network.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+
+use super::duration;
+use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
+
+/// Serve the Kubernetes API on an embedded store, in memory, or over etcd.
+#[derive(Args, Clone, Debug)]
+#[command(next_line_help = true)]
+pub struct ServeFlags {
+    /// Where the database, the certificates and the admin's kubeconfig are kept. Created if it
+    /// does not exist.
+    #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
+    pub data_dir: PathBuf,
+
+    /// What objects are stored in: embedded (a database in the data directory), memory (nothing
+    /// survives the process) or etcd3. The default is embedded, or etcd3 if --etcd-servers is given.
+    #[arg(long, value_name = "BACKEND", value_parser = parse_backend)]
+    pub storage_backend: Option<StorageBackend>,
+
+    /// How objects are encoded in the store. Only application/json is supported.
+    #[arg(long, value_name = "TYPE", default_value = "application/json", value_parser = parse_media_type)]
+    pub storage_media_type: String,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub etcd: EtcdFlags,
+
+    /// Serve reads and watches from memory.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub watch_cache: bool,
+
+    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 switches the cache
+    /// of the resource off; any other size means on, since sizes adapt themselves.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = WatchCacheSize::parse)]
+    pub watch_cache_sizes: Vec<WatchCacheSize>,
+
+    /// Accepted for compatibility and without effect: sizes of watch caches adapt themselves.
+    #[arg(long, value_name = "SIZE", default_value_t = 100)]
+    pub default_watch_cache_size: u32,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub serving: ServingFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub identity: IdentityFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub limits: LimitFlags,
+
+    /// How much to log to standard error: 0 warnings, 1 and 2 what happens, 4 every request, 6 all.
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
+    pub verbosity: u8,
+}
+
+/// How to reach etcd.
+#[derive(Args, Clone, Debug)]
+pub struct EtcdFlags {
+    /// The etcd servers to connect to (scheme://host:port), comma-separated.
+    #[arg(long, value_name = "URLS", value_delimiter = ',', value_parser = parse_etcd_server)]
+    pub etcd_servers: Vec<String>,
+
+    /// The prefix of all keys in the store.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry", value_parser = parse_prefix)]
+    pub etcd_prefix: String,
+
+    /// Authorities that etcd's certificate is checked against.
+    #[arg(long, value_name = "FILE")]
+    pub etcd_cafile: Option<PathBuf>,
+
+    /// The client certificate shown to etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    pub etcd_certfile: Option<PathBuf>,
+
+    /// The key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub etcd_keyfile: Option<PathBuf>,
+
+    /// How often the store's history is compacted; 0 leaves that to others. Holds for the embedded
+    /// store too.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    pub etcd_compaction_interval: Duration,
+
+    /// How long a health check waits for the store.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
+    pub etcd_healthcheck_timeout: Duration,
+}
+
+/// Where and how to listen.
+#[derive(Args, Clone, Debug)]
+pub struct ServingFlags {
+    /// The port for HTTPS. 0 picks a free one, which is printed.
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    pub secure_port: u16,
+
+    /// The address to listen on. Only this machine can reach the default.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub bind_address: IpAddr,
+
+    /// Where generated certificates are kept. The default is `pki` in the data directory.
+    #[arg(long, value_name = "DIR")]
+    pub cert_dir: Option<PathBuf>,
+
+    /// The server's certificate, with intermediates after it. Without it one is generated.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+
+    /// The key of the server's certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+
+    /// How many streams a client may have open on one HTTP/2 connection; 0 means 100.
+    #[arg(
+        long = "http2-max-streams-per-connection",
+        value_name = "N",
+        default_value_t = 0
+    )]
+    pub http2_max_streams_per_connection: u32,
+
+    /// How long to go on serving after a signal to end, while /readyz already says no.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub shutdown_delay_duration: Duration,
+}
+
+/// Who may come in.
+#[derive(Args, Clone, Debug)]
+pub struct IdentityFlags {
+    /// Authorities of client certificates, besides the generated one: the common name is the user,
+    /// the organisations are the groups.
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
+
+    /// Bearer tokens, one a line: token,user,uid[,"group1,group2"].
+    #[arg(long, value_name = "FILE")]
+    pub token_auth_file: Option<PathBuf>,
+
+    /// What users may do. Only AlwaysAllow is supported.
+    #[arg(long, value_name = "MODE", default_value = "AlwaysAllow", value_parser = parse_authorization_mode)]
+    pub authorization_mode: String,
+
+    /// Whether requests without credentials are served. Only false is supported.
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL",
+          value_parser = parse_only_false)]
+    pub anonymous_auth: bool,
+}
+
+/// How much and how long.
+#[derive(Args, Clone, Debug)]
+pub struct LimitFlags {
+    /// How many reads may be in progress at once; 0 for no limit. Watches do not count.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub max_requests_inflight: u32,
+
+    /// How many writes may be in progress at once; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub max_mutating_requests_inflight: u32,
+
+    /// How long a request may take, watches aside.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
+    pub request_timeout: Duration,
+
+    /// After how many seconds at the earliest a watch is ended that sets no timeout of its own.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    pub min_request_timeout: u32,
+
+    /// Accepted for compatibility. Only false is supported: the limits above hold.
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL",
+          value_parser = parse_only_false)]
+    pub enable_priority_and_fairness: bool,
+}
+
+/// What objects are stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageBackend {
+    /// A database in the data directory.
+    Embedded,
+    /// Memory; nothing survives the process.
+    Memory,
+    /// etcd, version 3.
+    Etcd3,
+}
+
+impl ServeFlags {
+    /// Checks what depends on several flags.
+    ///
+    /// # Errors
+    /// A line for the user.
+    pub fn check(&self) -> Result<(), String> {
+        match (self.backend(), self.etcd.etcd_servers.is_empty()) {
+            (StorageBackend::Etcd3, true) => Err(
+                "--storage-backend=etcd3 needs --etcd-servers=http://HOST:PORT[,...]".to_owned(),
+            ),
+            (StorageBackend::Embedded | StorageBackend::Memory, false) => Err(
+                "--etcd-servers goes with --storage-backend=etcd3 alone; leave one of the two out"
+                    .to_owned(),
+            ),
+            _ if self.limits.request_timeout.is_zero() => {
+                Err("--request-timeout must be longer than 0".to_owned())
+            }
+            _ if self.etcd.etcd_healthcheck_timeout.is_zero() => {
+                Err("--etcd-healthcheck-timeout must be longer than 0".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What objects are stored in.
+    #[must_use]
+    pub fn backend(&self) -> StorageBackend {
+        self.storage_backend
+            .unwrap_or(if self.etcd.etcd_servers.is_empty() {
+                StorageBackend::Embedded
+            } else {
+                StorageBackend::Etcd3
+            })
+    }
+
+    /// Which resources are served from memory.
+    #[must_use]
+    pub fn watch_cache_sizes(&self) -> WatchCacheSizes {
+        WatchCacheSizes::new(self.watch_cache, self.watch_cache_sizes.clone())
+    }
+
+    /// Where generated certificates are kept.
+    #[must_use]
+    pub fn pki_dir(&self) -> PathBuf {
+        self.serving
+            .cert_dir
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("pki"))
+    }
+}
+
+fn parse_backend(text: &str) -> Result<StorageBackend, String> {
+    match text {
+        "embedded" => Ok(StorageBackend::Embedded),
+        "memory" => Ok(StorageBackend::Memory),
+        "etcd3" => Ok(StorageBackend::Etcd3),
+        "etcd2" => {
+            Err("etcd2 is no longer a storage backend; use embedded, memory or etcd3".into())
+        }
+        _ => Err("no such storage backend; use embedded, memory or etcd3".into()),
+    }
+}
+
+fn parse_media_type(text: &str) -> Result<String, String> {
+    if text == "application/json" {
+        Ok(text.to_owned())
+    } else {
+        Err("objects can be stored as application/json only".to_owned())
+    }
+}
+
+fn parse_authorization_mode(text: &str) -> Result<String, String> {
+    if text == "AlwaysAllow" {
+        Ok(text.to_owned())
+    } else {
+        Err("no such authorization mode here; AlwaysAllow is the only one".to_owned())
+    }
+}
+
+fn parse_only_false(text: &str) -> Result<bool, String> {
+    match text {
+        "false" => Ok(false),
+        _ => Err("only false is supported".to_owned()),
+    }
+}
+
+fn parse_etcd_server(text: &str) -> Result<String, String> {
+    let uri: http::Uri = text.parse().map_err(|error| format!("{error}"))?;
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http" | "https"), Some(_)) => Ok(text.to_owned()),
+        _ => Err("not of the form http://HOST:PORT or https://HOST:PORT".to_owned()),
+    }
+}
+
+/// A prefix always begins with a slash and never ends with one, as kube-apiserver joins paths.
+fn parse_prefix(text: &str) -> Result<String, String> {
+    let segments: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+    if segments.is_empty() {
+        return Err("the prefix must not be empty".to_owned());
+    }
+    if segments.iter().any(|part| matches!(*part, "." | "..")) {
+        return Err("the prefix must not contain . or .. as a segment".to_owned());
+    }
+    Ok(format!("/{}", segments.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        flags: ServeFlags,
+    }
+
+    fn parse(flags: &[&str]) -> Result<ServeFlags, String> {
+        let line = Line::try_parse_from(std::iter::once(&"serve").chain(flags))
+            .map_err(|error| error.to_string())?;
+        line.flags.check()?;
+        Ok(line.flags)
+    }
+
+    #[test]
+    fn defaults_are_kube_apiservers() {
+        let flags = parse(&[]).expect("no flags");
+        assert_eq!(flags.backend(), StorageBackend::Embedded);
+        assert_eq!(flags.etcd.etcd_prefix, "/registry");
+        assert_eq!(
+            flags.etcd.etcd_compaction_interval,
+            Duration::from_secs(300)
+        );
+        assert_eq!(flags.etcd.etcd_healthcheck_timeout, Duration::from_secs(2));
+        assert_eq!(flags.serving.secure_port, 6443);
+        assert_eq!(flags.limits.max_requests_inflight, 400);
+        assert_eq!(flags.limits.max_mutating_requests_inflight, 200);
+        assert_eq!(flags.limits.request_timeout, Duration::from_secs(60));
+        assert_eq!(flags.limits.min_request_timeout, 1800);
+        assert!(flags.watch_cache);
+        assert_eq!(flags.pki_dir(), PathBuf::from("ringwatch-data/pki"));
+    }
+
+    #[test]
+    fn etcd_servers_imply_etcd3() {
+        let flags = parse(&["--etcd-servers=http://a:2379,https://b:2379"]).expect("servers");
+        assert_eq!(flags.backend(), StorageBackend::Etcd3);
+        assert_eq!(flags.etcd.etcd_servers, ["http://a:2379", "https://b:2379"]);
+        let both = parse(&["--etcd-servers=http://a:2379", "--storage-backend=memory"]);
+        assert!(both.expect_err("both").contains("--etcd-servers goes with"));
+        let neither = parse(&["--storage-backend=etcd3"]);
+        assert!(
+            neither
+                .expect_err("neither")
+                .contains("needs --etcd-servers")
+        );
+    }
+
+    #[test]
+    fn unsupported_values_are_named() {
+        for (flag, words) in [
+            ("--storage-backend=etcd2", "use embedded, memory or etcd3"),
+            ("--storage-backend=sqlite", "use embedded, memory or etcd3"),
+            (
+                "--storage-media-type=application/x",
+                "application/json only",
+            ),
+            ("--authorization-mode=RBAC", "AlwaysAllow is the only one"),
+            ("--enable-priority-and-fairness=true", "only false"),
+            ("--anonymous-auth", "only false"),
+            ("--etcd-servers=localhost:2379", "not of the form"),
+            ("--request-timeout=60", "not a duration"),
+            ("--request-timeout=0s", "longer than 0"),
+            ("--tls-cert-file=x", "--tls-private-key-file"),
+            ("--secure-port=70000", "70000"),
+            ("--watch-cache-sizes=pods", "resource[.group]#size"),
+        ] {
+            let error = parse(&[flag]).expect_err(flag);
+            assert!(error.contains(words), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn booleans_and_durations_are_written_as_in_go() {
+        let flags = parse(&[
+            "--watch-cache=false",
+            "--enable-priority-and-fairness=false",
+            "--shutdown-delay-duration",
+            "1m30s",
+            "-v=4",
+        ])
+        .expect("flags");
+        assert!(!flags.watch_cache);
+        assert_eq!(
+            flags.serving.shutdown_delay_duration,
+            Duration::from_secs(90)
+        );
+        assert_eq!(flags.verbosity, 4);
+        assert!(
+            parse(&["--watch-cache", "--v", "2"])
+                .expect("flags")
+                .watch_cache
+        );
+    }
+
+    #[test]
+    fn prefixes_are_joined_like_paths() {
+        assert_eq!(parse_prefix("registry/"), Ok("/registry".to_owned()));
+        assert_eq!(parse_prefix("/a//b"), Ok("/a/b".to_owned()));
+        assert!(parse_prefix("/").is_err());
+        assert!(parse_prefix("/a/../b").is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! `--watch-cache` and `--watch-cache-sizes`: which resources are served from memory.
+
+/// One entry of `--watch-cache-sizes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchCacheSize {
+    /// The plural resource.
+    resource: String,
+    /// Its group; empty for the core.
+    group: String,
+    /// 0 is off; sizes adapt themselves, so that any other number is on.
+    size: u32,
+}
+
+/// Which resources are served from memory.
+#[derive(Clone, Debug)]
+pub struct WatchCacheSizes {
+    enabled: bool,
+    /// Exceptions; the last one of a resource holds.
+    entries: Vec<WatchCacheSize>,
+}
+
+impl WatchCacheSize {
+    /// Reads `resource[.group]#size`.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not of the form resource[.group]#size");
+        let (name, size) = text.split_once('#').ok_or_else(wrong)?;
+        let (resource, group) = name.split_once('.').unwrap_or((name, ""));
+        if resource.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            resource: resource.to_owned(),
+            group: group.to_owned(),
+            size: size.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+impl WatchCacheSizes {
+    /// Caches for all resources but those whose entry says 0, or for none.
+    #[must_use]
+    pub fn new(enabled: bool, entries: Vec<WatchCacheSize>) -> Self {
+        Self { enabled, entries }
+    }
+
+    /// Whether a resource is served from memory. Events are not unless an entry says so, as in
+    /// kube-apiserver: they are many, written once and hardly read.
+    #[must_use]
+    pub fn cached(&self, group: &str, resource: &str) -> bool {
+        let entry = self
+            .entries
+            .iter()
+            .rev()
+            .find(|entry| entry.resource == resource && entry.group == group);
+        let is_event = resource == "events" && matches!(group, "" | "events.k8s.io");
+        self.enabled && entry.map_or(!is_event, |entry| entry.size > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(enabled: bool, entries: &[&str]) -> WatchCacheSizes {
+        let entries = entries
+            .iter()
+            .map(|text| WatchCacheSize::parse(text).expect("an entry"))
+            .collect();
+        WatchCacheSizes::new(enabled, entries)
+    }
+
+    #[test]
+    fn zero_is_off_and_the_last_entry_holds() {
+        let sizes = sizes(true, &["pods#0", "deployments.apps#0", "pods#100"]);
+        assert!(sizes.cached("", "pods"));
+        assert!(!sizes.cached("apps", "deployments"));
+        assert!(sizes.cached("extensions", "deployments"));
+    }
+
+    #[test]
+    fn events_are_not_cached_unless_asked_for() {
+        assert!(!sizes(true, &[]).cached("", "events"));
+        assert!(!sizes(true, &[]).cached("events.k8s.io", "events"));
+        assert!(sizes(true, &["events#10"]).cached("", "events"));
+    }
+
+    #[test]
+    fn the_main_switch_wins() {
+        assert!(!sizes(false, &["pods#100"]).cached("", "pods"));
+    }
+
+    #[test]
+    fn what_is_no_entry_is_refused() {
+        for text in ["pods", "#1", "pods#", "pods#-1", "pods#x", ".apps#1"] {
+            assert!(WatchCacheSize::parse(text).is_err(), "{text}");
+        }
+    }
+}
