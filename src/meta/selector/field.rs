@@ -1,0 +1,289 @@
+//! Field selectors: a conjunction of equalities and inequalities of fields.
+//!
+//! The hard part is the escapes: in values `\`, `,` and `=` stand after a `\`. Which fields a type
+//! has is not known here; a field that an object lacks counts as empty.
+
+use std::fmt;
+
+use super::ParseError;
+use crate::meta::Attributes;
+
+/// A field selector: all its terms must hold. The default selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    /// In the order of their canonical texts.
+    terms: Vec<Term>,
+}
+
+/// What a selector demands of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    /// The field.
+    name: String,
+    /// Whether the value is demanded rather than excluded.
+    equal: bool,
+    /// The value, unescaped.
+    value: String,
+}
+
+impl FieldSelector {
+    /// Reads a selector. The empty text selects everything.
+    ///
+    /// # Errors
+    /// [`ParseError`] in kube-apiserver's words.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut parts = split_terms(text);
+        parts.sort_unstable();
+        let mut terms = Vec::new();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let Some((name, equal, value)) = split_term(part) else {
+                return Err(ParseError(format!(
+                    "invalid selector: '{text}'; can't understand '{part}'"
+                )));
+            };
+            let term = Term {
+                name: name.to_owned(),
+                equal,
+                value: unescape(value)?,
+            };
+            if !(term.name.is_empty() && term.value.is_empty()) {
+                terms.push(term);
+            }
+        }
+        Ok(Self::of(terms))
+    }
+
+    /// This selector with the further demand that a field have a value.
+    #[must_use]
+    pub fn and_exact(self, name: &str, value: &str) -> Self {
+        let mut terms = self.terms;
+        terms.push(Term {
+            name: name.to_owned(),
+            equal: true,
+            value: value.to_owned(),
+        });
+        Self::of(terms)
+    }
+
+    fn of(mut terms: Vec<Term>) -> Self {
+        terms.sort_by_cached_key(Term::to_string);
+        Self { terms }
+    }
+
+    /// Whether it selects an object with these attributes.
+    #[must_use]
+    pub fn matches(&self, attributes: &Attributes) -> bool {
+        self.terms.iter().all(|term| {
+            let found = attributes.field(&term.name).unwrap_or_default();
+            (found == term.value) == term.equal
+        })
+    }
+
+    /// Whether it selects everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// The one value that it demands of a field, if it does.
+    #[must_use]
+    pub fn requires_exact(&self, name: &str) -> Option<&str> {
+        self.terms
+            .iter()
+            .find(|term| term.equal && term.name == name)
+            .map(|term| term.value.as_str())
+    }
+
+    /// The names of all fields it looks at.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.terms.iter().map(|term| term.name.as_str()).collect()
+    }
+}
+
+/// The terms between commas that are not escaped.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut terms = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (index, char) in text.char_indices() {
+        if escaped {
+            escaped = false;
+        } else if char == '\\' {
+            escaped = true;
+        } else if char == ',' {
+            terms.push(&text[start..index]);
+            start = index + 1;
+        }
+    }
+    terms.push(&text[start..]);
+    terms
+}
+
+/// The field, whether it shall be equal, and the escaped value of a term.
+fn split_term(term: &str) -> Option<(&str, bool, &str)> {
+    let operators = [("!=", false), ("==", true), ("=", true)];
+    term.char_indices().find_map(|(index, _)| {
+        let (name, rest) = term.split_at(index);
+        operators.iter().find_map(|(operator, equal)| {
+            let value = rest.strip_prefix(operator)?;
+            Some((name, *equal, value))
+        })
+    })
+}
+
+fn unescape(text: &str) -> Result<String, ParseError> {
+    let mut value = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => value.push(escaped),
+                other => {
+                    let sequence: String = other.into_iter().collect();
+                    return Err(ParseError(format!(
+                        "invalid field selector: invalid escape sequence: \\{sequence}"
+                    )));
+                }
+            },
+            // kube-apiserver writes the character's number.
+            ',' | '=' => {
+                let number = u32::from(char);
+                return Err(ParseError(format!(
+                    "invalid field selector: unescaped character in value: {number}"
+                )));
+            }
+            _ => value.push(char),
+        }
+    }
+    Ok(value)
+}
+
+/// The text from which the same selector is read.
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, term) in self.terms.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(",")?;
+            }
+            term.fmt(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)?;
+        formatter.write_str(if self.equal { "=" } else { "!=" })?;
+        for char in self.value.chars() {
+            if matches!(char, '\\' | ',' | '=') {
+                formatter.write_str("\\")?;
+            }
+            write!(formatter, "{char}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn attributes(name: &str) -> Attributes {
+        let mut attributes = Attributes::default();
+        attributes.name = name.into();
+        attributes.namespace = "ns".into();
+        attributes
+    }
+
+    #[test]
+    fn terms_are_equalities_and_inequalities() {
+        for (text, selects) in [
+            ("", true),
+            ("metadata.name=a", true),
+            ("metadata.name==a,metadata.namespace=ns", true),
+            ("metadata.name!=a", false),
+            ("metadata.name!=b", true),
+            ("metadata.name=", false),
+            ("spec.unknown=", true),
+            ("spec.unknown!=", false),
+            (",,metadata.name=a,", true),
+        ] {
+            let selector = FieldSelector::parse(text).expect(text);
+            assert_eq!(selector.matches(&attributes("a")), selects, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_are_in_kubernetes_words() {
+        for (text, message) in [
+            ("foo", "invalid selector: 'foo'; can't understand 'foo'"),
+            (
+                "a=b,foo",
+                "invalid selector: 'a=b,foo'; can't understand 'foo'",
+            ),
+            (
+                "a=b=c",
+                "invalid field selector: unescaped character in value: 61",
+            ),
+            (
+                "a=\\b",
+                "invalid field selector: invalid escape sequence: \\b",
+            ),
+            (
+                "a=b\\",
+                "invalid field selector: invalid escape sequence: \\",
+            ),
+        ] {
+            assert_eq!(
+                FieldSelector::parse(text),
+                Err(ParseError(message.to_owned()))
+            );
+        }
+    }
+
+    #[test]
+    fn values_are_unescaped_for_comparison_and_escaped_in_text() {
+        let selector = FieldSelector::parse(r"b==x\,y\=z\\,a!=1").expect("a selector");
+        assert_eq!(selector.requires_exact("b"), Some(r"x,y=z\"));
+        assert_eq!(selector.requires_exact("a"), None);
+        assert_eq!(selector.names(), ["a", "b"]);
+        assert_eq!(selector.to_string(), r"a!=1,b=x\,y\=z\\");
+        let further = selector.and_exact("aa", "v");
+        assert_eq!(further.to_string(), r"a!=1,aa=v,b=x\,y\=z\\");
+    }
+
+    proptest! {
+        #[test]
+        fn a_selector_is_read_back_from_its_text(
+            terms in prop::collection::vec(("[a-c.]{1,4}", any::<bool>(), ".{0,6}"), 0..4),
+        ) {
+            let terms = terms
+                .into_iter()
+                .map(|(name, equal, value)| Term { name, equal, value })
+                .collect();
+            let selector = FieldSelector::of(terms);
+            prop_assert_eq!(FieldSelector::parse(&selector.to_string()), Ok(selector));
+        }
+
+        #[test]
+        fn matching_agrees_with_a_plain_model(
+            terms in prop::collection::vec((any::<bool>(), any::<bool>(), "[ab]"), 0..4),
+            name in "[ab]",
+        ) {
+            let expected = terms.iter().all(|(known, equal, value)| {
+                let found = if *known { name.as_str() } else { "" };
+                (found == value) == *equal
+            });
+            let terms = terms.into_iter().map(|(known, equal, value)| Term {
+                name: if known { "metadata.name" } else { "spec.none" }.to_owned(),
+                equal,
+                value,
+            });
+            let selector = FieldSelector::of(terms.collect());
+            prop_assert_eq!(selector.matches(&attributes(&name)), expected);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Label selectors: a conjunction of requirements, each on one label.
+//!
+//! The hard part is the labels that are absent: `!=` and `notin` select objects without the label,
+//! `<` and `>` do not.
+
+use std::fmt;
+
+use super::ParseError;
+use super::label_parser;
+use crate::meta::Labels;
+
+/// A label selector: all its requirements must hold. The default selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    /// In the order of their keys; those of one key in the order of the text.
+    requirements: Vec<Requirement>,
+}
+
+/// What a selector demands of one label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label.
+    pub(super) key: String,
+    /// How its value is compared.
+    pub(super) operator: Operator,
+    /// With what, in order and without repetition; empty for the operators of existence.
+    pub(super) values: Vec<String>,
+}
+
+/// How a label is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are Kubernetes'")]
+pub enum Operator {
+    In,
+    NotIn,
+    Equals,
+    DoubleEquals,
+    NotEquals,
+    Exists,
+    DoesNotExist,
+    GreaterThan,
+    LessThan,
+}
+
+impl LabelSelector {
+    /// Reads a selector. The empty text selects everything.
+    ///
+    /// # Errors
+    /// [`ParseError`] in kube-apiserver's words.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut requirements = label_parser::parse(text)?;
+        requirements.sort_by(|one, other| one.key.cmp(&other.key));
+        Ok(Self { requirements })
+    }
+
+    /// Whether it selects these labels.
+    #[must_use]
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.requirements
+            .iter()
+            .all(|requirement| requirement.matches(labels.get(&requirement.key)))
+    }
+
+    /// Whether it selects everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// The one value that it demands of a label, if it does.
+    #[must_use]
+    pub fn requires_exact(&self, key: &str) -> Option<&str> {
+        self.requirements
+            .iter()
+            .filter(|requirement| requirement.key == key)
+            .find_map(Requirement::exact)
+    }
+
+    /// What it demands, in the order of the labels.
+    #[must_use]
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+}
+
+impl Requirement {
+    /// The label.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How its value is compared.
+    #[must_use]
+    pub fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// With what it is compared, in order.
+    #[must_use]
+    pub fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    /// Whether the label's value, or its absence, meets the requirement.
+    fn matches(&self, value: Option<&str>) -> bool {
+        let listed = |value: &str| self.values.iter().any(|one| one == value);
+        match self.operator {
+            Operator::In | Operator::Equals | Operator::DoubleEquals => value.is_some_and(listed),
+            Operator::NotIn | Operator::NotEquals => !value.is_some_and(listed),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan => self.compared(value).is_some_and(|(one, bound)| one > bound),
+            Operator::LessThan => self.compared(value).is_some_and(|(one, bound)| one < bound),
+        }
+    }
+
+    /// The label's value and the bound as numbers; `None` if there is no value or it is no number.
+    fn compared(&self, value: Option<&str>) -> Option<(i64, i64)> {
+        let bound = self.values.first()?;
+        Some((value?.parse().ok()?, bound.parse().ok()?))
+    }
+
+    /// The only value that meets the requirement, if there is only one.
+    fn exact(&self) -> Option<&str> {
+        match (self.operator, self.values.as_slice()) {
+            (Operator::In | Operator::Equals | Operator::DoubleEquals, [value]) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// The text from which the same selector is read.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(",")?;
+            }
+            requirement.fmt(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, values) = (&self.key, self.values.join(","));
+        match self.operator {
+            Operator::In => write!(formatter, "{key} in ({values})"),
+            Operator::NotIn => write!(formatter, "{key} notin ({values})"),
+            Operator::Equals => write!(formatter, "{key}={values}"),
+            Operator::DoubleEquals => write!(formatter, "{key}=={values}"),
+            Operator::NotEquals => write!(formatter, "{key}!={values}"),
+            Operator::Exists => formatter.write_str(key),
+            Operator::DoesNotExist => write!(formatter, "!{key}"),
+            Operator::GreaterThan => write!(formatter, "{key}>{values}"),
+            Operator::LessThan => write!(formatter, "{key}<{values}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn select(text: &str, labels: &[(&str, &str)]) -> bool {
+        LabelSelector::parse(text)
+            .expect("a selector")
+            .matches(&labels.iter().copied().collect())
+    }
+
+    #[test]
+    fn absent_labels_meet_the_negative_operators_only() {
+        for text in ["a!=x", "a notin (x,y)", "!a"] {
+            assert!(select(text, &[("b", "x")]), "{text}");
+        }
+        for text in ["a=x", "a=", "a in (x)", "a", "a>1", "a<1"] {
+            assert!(!select(text, &[("b", "x")]), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_compared_as_numbers() {
+        assert!(select("a>9", &[("a", "10")]));
+        assert!(select("a<10,a>8", &[("a", "9")]));
+        assert!(!select("a>9", &[("a", "9")]));
+        assert!(!select("a>9", &[("a", "x10")]));
+    }
+
+    #[test]
+    fn an_exact_value_is_what_an_index_may_use() {
+        let selector = LabelSelector::parse("a,a=x,b in (y),c in (y,z),d!=y").expect("a selector");
+        let found = ["a", "b", "c", "d", "e"].map(|key| selector.requires_exact(key));
+        assert_eq!(found, [Some("x"), Some("y"), None, None, None]);
+    }
+
+    #[test]
+    fn the_text_is_canonical() {
+        for (text, canonical) in [
+            ("", ""),
+            (
+                " b = x , a == y,c!=z,!d,e , f in(z,y,,z),g notin ( )",
+                "a==y,b=x,c!=z,!d,e,f in (,y,z),g notin ()",
+            ),
+            (
+                "a>1,b<2,in in (in),notin=notin",
+                "a>1,b<2,in in (in),notin=notin",
+            ),
+            ("example.com/a=", "example.com/a="),
+        ] {
+            let selector = LabelSelector::parse(text).expect("a selector");
+            assert_eq!(selector.to_string(), canonical);
+        }
+    }
+
+    /// A requirement, and what a plain reader of Kubernetes' documentation says of a value.
+    fn requirements() -> impl Strategy<Value = Requirement> {
+        let key = prop_oneof![
+            "[abc]",
+            Just("in".to_owned()),
+            Just("notin".to_owned()),
+            "[ab]\\.io/[a-c][-_.]?[A-C0-9]"
+        ];
+        let word = prop_oneof![
+            "[a-c]",
+            "[0-9]{1,2}",
+            Just(String::new()),
+            Just("in".to_owned())
+        ];
+        let set = prop::collection::btree_set(word.clone(), 1..4);
+        let shape = prop_oneof![
+            (Just(Operator::In), set.clone()),
+            (Just(Operator::NotIn), set),
+            (
+                prop_oneof![
+                    Just(Operator::Equals),
+                    Just(Operator::DoubleEquals),
+                    Just(Operator::NotEquals)
+                ],
+                word.prop_map(|word| [word].into())
+            ),
+            (
+                prop_oneof![Just(Operator::Exists), Just(Operator::DoesNotExist)],
+                Just([].into())
+            ),
+            (
+                prop_oneof![Just(Operator::GreaterThan), Just(Operator::LessThan)],
+                (0..30i64).prop_map(|number| [number.to_string()].into())
+            ),
+        ];
+        (key, shape).prop_map(|(key, (operator, values))| Requirement {
+            key,
+            operator,
+            values: values.into_iter().collect(),
+        })
+    }
+
+    fn model(requirement: &Requirement, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&requirement.key);
+        let inside = value.is_some_and(|value| requirement.values.contains(value));
+        let less = |bound: &str, value: &str| match (bound.parse::<i64>(), value.parse::<i64>()) {
+            (Ok(bound), Ok(value)) => value.cmp(&bound) as i8,
+            _ => 0,
+        };
+        let order = value.map_or(0, |value| {
+            requirement
+                .values
+                .first()
+                .map_or(0, |bound| less(bound, value))
+        });
+        match requirement.operator {
+            Operator::In | Operator::Equals | Operator::DoubleEquals => inside,
+            Operator::NotIn | Operator::NotEquals => !inside,
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan => order > 0,
+            Operator::LessThan => order < 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_selector_is_read_back_from_its_text(
+            mut requirements in prop::collection::vec(requirements(), 0..5),
+        ) {
+            requirements.sort_by(|one, other| one.key.cmp(&other.key));
+            let selector = LabelSelector { requirements };
+            prop_assert_eq!(LabelSelector::parse(&selector.to_string()), Ok(selector));
+        }
+
+        #[test]
+        fn matching_agrees_with_a_plain_model(
+            requirements in prop::collection::vec(requirements(), 0..4),
+            labels in prop::collection::btree_map("[abc]|in|notin", "[a-c]|[0-9]{0,2}|in", 0..4),
+        ) {
+            let expected = requirements.iter().all(|one| model(one, &labels));
+            let selector = LabelSelector { requirements };
+            let found = selector.matches(&labels.into_iter().collect());
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
