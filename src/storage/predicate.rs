@@ -1,4 +1,4 @@
-//! What a list or watch selects.
+//! What a list or watch selects: by labels, by fields, and how much of it at a time.
 
 use crate::meta::{Attributes, FieldSelector, LabelSelector};
 
@@ -23,20 +23,62 @@ impl SelectionPredicate {
     pub fn is_everything(&self) -> bool {
         self.label.is_empty() && self.field.is_empty()
     }
+
     /// Whether an object is selected.
     #[must_use]
     pub fn matches(&self, attributes: &Attributes) -> bool {
-        let _ = attributes;
-        true
+        self.label.matches(&attributes.labels) && self.field.matches(attributes)
     }
+
     /// The one name that can be selected, if the field selector says so.
     #[must_use]
     pub fn single_name(&self) -> Option<&str> {
         self.field.requires_exact("metadata.name")
     }
+
     /// The one namespace that can be selected, if the field selector says so.
     #[must_use]
     pub fn single_namespace(&self) -> Option<&str> {
         self.field.requires_exact("metadata.namespace")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predicate(label: &str, field: &str) -> SelectionPredicate {
+        SelectionPredicate {
+            label: LabelSelector::parse(label).expect("a label selector"),
+            field: FieldSelector::parse(field).expect("a field selector"),
+            ..SelectionPredicate::default()
+        }
+    }
+
+    #[test]
+    fn both_selectors_must_agree() {
+        let mut attributes = Attributes::default();
+        attributes.name = "a".into();
+        attributes.labels = [("app", "x")].into_iter().collect();
+        for (label, field, selects) in [
+            ("", "", true),
+            ("app=x", "metadata.name=a", true),
+            ("app=y", "metadata.name=a", false),
+            ("app=x", "metadata.name=b", false),
+        ] {
+            let predicate = predicate(label, field);
+            assert_eq!(predicate.matches(&attributes), selects, "{label} {field}");
+            assert_eq!(
+                predicate.is_everything(),
+                label.is_empty() && field.is_empty()
+            );
+        }
+    }
+
+    #[test]
+    fn a_single_object_is_recognised() {
+        let predicate = predicate("", "metadata.name=a,metadata.namespace=b");
+        assert_eq!(predicate.single_name(), Some("a"));
+        assert_eq!(predicate.single_namespace(), Some("b"));
     }
 }
