@@ -18,18 +18,29 @@ impl Preconditions {
     /// # Errors
     /// [`StorageError::InvalidObject`] in kube-apiserver's words, which reach clients.
     pub fn check(&self, key: &str, object: &Object) -> Result<(), StorageError> {
+        self.compare(key, object.uid(), &object.revision().to_string())
+    }
+
+    /// Checks the conditions where there is no object: any of them fails.
+    ///
+    /// # Errors
+    /// As [`Preconditions::check`].
+    pub fn check_absent(&self, key: &str) -> Result<(), StorageError> {
+        self.compare(key, "", "")
+    }
+
+    fn compare(&self, key: &str, uid: &str, version: &str) -> Result<(), StorageError> {
         let failed = |what: &str, wanted: &str, found: &str| StorageError::InvalidObject {
             key: key.to_owned(),
             message: format!(
                 "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
             ),
         };
-        if let Some(uid) = self.uid.as_deref().filter(|uid| *uid != object.uid()) {
-            return Err(failed("UID", uid, object.uid()));
+        if let Some(wanted) = self.uid.as_deref().filter(|it| *it != uid) {
+            return Err(failed("UID", wanted, uid));
         }
-        let found = object.revision().to_string();
-        if let Some(version) = self.resource_version.as_deref().filter(|it| *it != found) {
-            return Err(failed("ResourceVersion", version, &found));
+        if let Some(wanted) = self.resource_version.as_deref().filter(|it| *it != version) {
+            return Err(failed("ResourceVersion", wanted, version));
         }
         Ok(())
     }

@@ -1,0 +1,26 @@
+//! What a backend's errors mean above it.
+
+use crate::storage::StorageError;
+use crate::storage::backend::BackendError;
+
+/// The meaning outside of lists and watches, which know more of the revision they asked for.
+impl From<BackendError> for StorageError {
+    fn from(error: BackendError) -> Self {
+        let message = error.to_string();
+        match error {
+            BackendError::Compacted { .. } => Self::Expired,
+            BackendError::FutureRevision { current } => Self::TooLargeResourceVersion {
+                requested: current.saturating_add(1),
+                current,
+                retry_after_seconds: 0,
+            },
+            BackendError::Unavailable(_) => Self::Unreachable { message },
+            BackendError::Timeout(_) => Self::Timeout { message },
+            BackendError::TooLarge(_) => Self::TooLarge { message },
+            BackendError::LeaseNotFound
+            | BackendError::ReadOnly(_)
+            | BackendError::Corrupt(_)
+            | BackendError::Other(_) => Self::Internal { message },
+        }
+    }
+}

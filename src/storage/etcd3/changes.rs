@@ -1,0 +1,143 @@
+//! The raw content of all types and everything that changes it, for a cache.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+
+use crate::storage::backend::{
+    Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
+    WatchRequest, WatchResponse, prefix_end,
+};
+use crate::storage::{
+    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
+    StorageError,
+};
+
+/// A backend's keys under one path prefix as a source of changes.
+///
+/// One watch serves all types. It does not ask for what was replaced: its reader knows.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    backend: Arc<dyn Backend>,
+    path_prefix: Arc<str>,
+}
+
+impl Changes {
+    /// The changes under a path prefix, as in [`super::Config`].
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>, path_prefix: &str) -> Self {
+        Self {
+            backend,
+            path_prefix: path_prefix.into(),
+        }
+    }
+
+    /// The part of a full key after the path prefix.
+    fn key(&self, full: &str) -> String {
+        let key = full.strip_prefix(&*self.path_prefix).unwrap_or(full);
+        key.to_owned()
+    }
+
+    fn change(&self, event: Event) -> Change {
+        let KeyValue {
+            create_revision,
+            mod_revision,
+            value,
+            ..
+        } = event.kv;
+        Change {
+            key: self.key(&event.kv.key),
+            revision: mod_revision,
+            kind: match event.kind {
+                EventKind::Put => ChangeKind::Put {
+                    value,
+                    created: create_revision == mod_revision,
+                },
+                EventKind::Delete => ChangeKind::Delete,
+            },
+        }
+    }
+
+    /// A response with events speaks for the revision of its last event, one without for its own.
+    fn batch(&self, response: WatchResponse) -> ChangeBatch {
+        let last = response.events.last().map(|event| event.kv.mod_revision);
+        ChangeBatch {
+            revision: last.unwrap_or(response.revision),
+            changes: response
+                .events
+                .into_iter()
+                .map(|event| self.change(event))
+                .collect(),
+        }
+    }
+}
+
+#[async_trait]
+impl ChangeSource for Changes {
+    async fn page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        revision: u64,
+        limit: u32,
+    ) -> Result<ChangePage, StorageError> {
+        let full = format!("{}{prefix}", self.path_prefix);
+        let end = prefix_end(&full);
+        let start = after.map_or(full, |after| format!("{}{after}\0", self.path_prefix));
+        let request = RangeRequest {
+            range: KeyRange::Span(start, end),
+            revision,
+            limit: limit.into(),
+            content: RangeContent::Values,
+        };
+        let response = self.backend.range(request).await?;
+        let items = response.kvs.into_iter().map(|kv| RawObject {
+            key: self.key(&kv.key),
+            value: kv.value,
+            revision: kv.mod_revision,
+        });
+        Ok(ChangePage {
+            revision: if revision == 0 {
+                response.revision
+            } else {
+                revision
+            },
+            items: items.collect(),
+            more: response.more,
+        })
+    }
+
+    async fn follow(&self, revision: u64) -> Result<ChangeStream, StorageError> {
+        let request = WatchRequest {
+            range: KeyRange::prefix(&format!("{}/", self.path_prefix)),
+            start_revision: revision + 1,
+            previous: false,
+            progress: true,
+        };
+        let responses = self.backend.watch(request).await?;
+        let changes = self.clone();
+        let batches = responses.map(move |item| match item {
+            Ok(response) => Ok(changes.batch(response)),
+            Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
+            Err(other) => Err(other.into()),
+        });
+        Ok(batches.boxed())
+    }
+
+    async fn request_progress(&self) -> Result<(), StorageError> {
+        Ok(self.backend.request_progress().await?)
+    }
+
+    async fn current_revision(&self) -> Result<u64, StorageError> {
+        let request = RangeRequest {
+            content: RangeContent::Count,
+            ..RangeRequest::key(&*self.path_prefix)
+        };
+        Ok(self.backend.range(request).await?.revision)
+    }
+
+    fn progress_is_trusted(&self) -> bool {
+        self.backend.progress_is_trusted()
+    }
+}

@@ -1,0 +1,164 @@
+//! Forgetting history, in turns with all other servers on the same store.
+//!
+//! Once an interval every server tries to write the revision it saw an interval ago into one key,
+//! if nobody has written it since the last time it looked. Who succeeds compacts to that revision;
+//! the others take note. So one compaction happens an interval, and between one and two intervals
+//! of history stay. The key's value tells everybody up to where history is gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::storage::backend::{
+    Backend, BackendError, Compare, KeyRange, KeyValue, Op, RangeRequest, Txn, WatchRequest,
+};
+
+/// The key by which servers take turns. kube-apiserver uses the same.
+const COMPACT_REV_KEY: &str = "compact_rev_key";
+/// How long to wait before the key is followed again after a failure.
+const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
+
+/// Compacts a backend from time to time, and knows up to where it is compacted.
+#[derive(Debug)]
+pub struct Compactor {
+    backend: Arc<dyn Backend>,
+    /// `None` leaves compaction to others.
+    interval: Option<Duration>,
+    clock: Clock,
+    compacted: watch::Sender<u64>,
+}
+
+/// What a server remembers from one round to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Round {
+    /// The version of the key when it was last seen; 0 before it is there.
+    version: u64,
+    /// The newest revision at that time; 0 before the first round, which compacts nothing.
+    revision: u64,
+}
+
+impl Compactor {
+    /// A compactor of a backend; without an interval it only watches what others do.
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>, interval: Option<Duration>, clock: Clock) -> Self {
+        Self {
+            backend,
+            interval,
+            clock,
+            compacted: watch::Sender::new(0),
+        }
+    }
+
+    /// The revision up to which history is known to be compacted, as it rises; 0 if none is.
+    #[must_use]
+    pub fn compact_revision(&self) -> watch::Receiver<u64> {
+        self.compacted.subscribe()
+    }
+
+    /// Works until `shutdown` completes.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        tokio::select! {
+            () = shutdown => {}
+            () = self.take_turns() => {}
+            () = self.follow() => {}
+        }
+    }
+
+    async fn take_turns(&self) {
+        let Some(interval) = self.interval else {
+            return std::future::pending().await;
+        };
+        let mut last = Round::default();
+        loop {
+            self.clock.sleep(interval).await;
+            match self.round(last).await {
+                Ok(next) => last = next,
+                Err(error) => tracing::warn!(%error, "compaction failed, will be tried again"),
+            }
+        }
+    }
+
+    /// Plays one round.
+    async fn round(&self, last: Round) -> Result<Round, BackendError> {
+        let key = COMPACT_REV_KEY.to_owned();
+        let txn = Txn {
+            compare: Compare::Version(key.clone(), last.version),
+            then: Op::Put {
+                key: key.clone(),
+                value: Bytes::from(last.revision.to_string()),
+                lease: None,
+            },
+            otherwise: Some(Op::Get { key }),
+        };
+        let response = self.backend.txn(txn).await?;
+        let mut next = Round {
+            version: last.version + 1,
+            revision: response.revision,
+        };
+        if !response.succeeded {
+            next.version = response.found.as_ref().map_or(0, |kv| kv.version);
+            if let Some(kv) = response.found {
+                self.publish(&kv);
+            }
+            return Ok(next);
+        }
+        if last.revision > 0 {
+            match self.backend.compact(last.revision).await {
+                Ok(()) | Err(BackendError::Compacted { .. }) => {}
+                // The turn is over all the same: the key has moved on.
+                Err(error) => tracing::warn!(%error, revision = last.revision, "cannot compact"),
+            }
+        }
+        Ok(next)
+    }
+
+    /// Follows the key, whoever writes it.
+    async fn follow(&self) {
+        loop {
+            if let Err(error) = self.follow_once().await {
+                tracing::debug!(%error, "the compacted revision cannot be followed");
+            }
+            self.clock.sleep(FOLLOW_PAUSE).await;
+        }
+    }
+
+    async fn follow_once(&self) -> Result<(), BackendError> {
+        let read = self
+            .backend
+            .range(RangeRequest::key(COMPACT_REV_KEY))
+            .await?;
+        if let Some(kv) = read.kvs.first() {
+            self.publish(kv);
+        }
+        let request = WatchRequest {
+            range: KeyRange::Key(COMPACT_REV_KEY.to_owned()),
+            start_revision: read.revision + 1,
+            previous: false,
+            progress: false,
+        };
+        let mut responses = self.backend.watch(request).await?;
+        while let Some(response) = responses.next().await {
+            for event in response?.events {
+                self.publish(&event.kv);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes known what the key says, unless more is known already.
+    fn publish(&self, kv: &KeyValue) {
+        let text = std::str::from_utf8(&kv.value).unwrap_or_default();
+        let Ok(revision) = text.parse::<u64>() else {
+            return;
+        };
+        self.compacted.send_if_modified(|known| {
+            let rises = revision > *known;
+            *known = revision.max(*known);
+            rises
+        });
+    }
+}

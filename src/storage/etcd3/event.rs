@@ -1,0 +1,154 @@
+//! From an event of the backend to an event of a watch, or to none.
+
+use std::sync::Arc;
+
+use super::decode::decode;
+use crate::meta::{Object, WatchEvent};
+use crate::storage::backend::{Event, EventKind};
+use crate::storage::{SelectionPredicate, StorageError, Versioner};
+
+/// What an event means for a watch: what matters is whether the object was selected before and is
+/// selected now.
+///
+/// A deleted object is told with the content it had, at the revision of its deletion.
+///
+/// # Errors
+/// [`StorageError::Corrupt`] when an object that matters cannot be decoded;
+/// [`StorageError::Internal`] when the backend has lost what the event replaced.
+pub(super) fn convert(
+    versioner: &Versioner,
+    predicate: &SelectionPredicate,
+    event: &Event,
+) -> Result<Option<WatchEvent>, StorageError> {
+    let revision = event.kv.mod_revision;
+    let everything = predicate.is_everything();
+    let selected = |object: &Object| everything || predicate.matches(object.attributes());
+    let created = event.kv.create_revision == revision;
+    match event.kind {
+        EventKind::Put => {
+            let object = Arc::new(decode(versioner, &event.kv)?);
+            let now = selected(&object);
+            if created {
+                return Ok(now.then_some(WatchEvent::Added(object)));
+            }
+            if everything {
+                return Ok(Some(WatchEvent::Modified(object)));
+            }
+            // A value that cannot be decoded was never shown to anybody.
+            let before = previous(versioner, event)?
+                .ok()
+                .filter(|before| selected(before));
+            Ok(match (now, before) {
+                (true, Some(_)) => Some(WatchEvent::Modified(object)),
+                (true, None) => Some(WatchEvent::Added(object)),
+                (false, Some(before)) => Some(deleted(&before, revision)),
+                (false, None) => None,
+            })
+        }
+        EventKind::Delete => {
+            let before = previous(versioner, event)??;
+            Ok(selected(&before).then(|| deleted(&before, revision)))
+        }
+    }
+}
+
+fn deleted(before: &Object, revision: u64) -> WatchEvent {
+    WatchEvent::Deleted(Arc::new(before.at_revision(revision)))
+}
+
+/// What the event replaced; the inner error is that it cannot be decoded.
+fn previous(
+    versioner: &Versioner,
+    event: &Event,
+) -> Result<Result<Object, StorageError>, StorageError> {
+    let Some(kv) = &event.previous else {
+        return Err(StorageError::Internal {
+            message: format!(
+                "etcd event received with PrevKv=nil (key={:?}, modRevision={}, type={})",
+                event.kv.key,
+                event.kv.mod_revision,
+                match event.kind {
+                    EventKind::Put => "PUT",
+                    EventKind::Delete => "DELETE",
+                }
+            ),
+        });
+    };
+    Ok(decode(versioner, kv))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::meta::LabelSelector;
+    use crate::storage::backend::KeyValue;
+
+    fn kv(labels: &str, create_revision: u64, mod_revision: u64) -> KeyValue {
+        let value = format!(
+            r#"{{"kind":"A","apiVersion":"v1","metadata":{{"labels":{{{labels}}},"name":"a"}}}}"#
+        );
+        KeyValue {
+            key: "/registry/as/a".to_owned(),
+            value: Bytes::from(value),
+            create_revision,
+            mod_revision,
+            version: 1,
+            lease: None,
+        }
+    }
+
+    fn told(event: &Event) -> Option<(&'static str, u64, String)> {
+        let predicate = SelectionPredicate {
+            label: LabelSelector::parse("app=x").expect("a selector"),
+            ..SelectionPredicate::default()
+        };
+        let (name, object) =
+            match convert(&Versioner::default(), &predicate, event).expect("told")? {
+                WatchEvent::Added(object) => ("ADDED", object),
+                WatchEvent::Modified(object) => ("MODIFIED", object),
+                WatchEvent::Deleted(object) => ("DELETED", object),
+                WatchEvent::Bookmark { .. } => return None,
+            };
+        let label = object.attributes().labels.get("app").unwrap_or_default();
+        Some((name, object.revision(), label.to_owned()))
+    }
+
+    fn put(now: &str, before: Option<&str>) -> Event {
+        Event {
+            kind: EventKind::Put,
+            kv: kv(now, if before.is_some() { 3 } else { 5 }, 5),
+            previous: before.map(|labels| kv(labels, 3, 3)),
+        }
+    }
+
+    #[test]
+    fn what_counts_is_selection_before_and_now() {
+        let (x, y) = (r#""app":"x""#, r#""app":"y""#);
+        let said = |name, label: &str| Some((name, 5, label.to_owned()));
+        assert_eq!(told(&put(x, None)), said("ADDED", "x"));
+        assert_eq!(told(&put(y, None)), None);
+        assert_eq!(told(&put(x, Some(x))), said("MODIFIED", "x"));
+        assert_eq!(told(&put(x, Some(y))), said("ADDED", "x"));
+        assert_eq!(told(&put(y, Some(x))), said("DELETED", "x"));
+        assert_eq!(told(&put(y, Some(y))), None);
+        for (before, expected) in [(x, said("DELETED", "x")), (y, None)] {
+            let event = Event {
+                kind: EventKind::Delete,
+                ..put("", Some(before))
+            };
+            assert_eq!(told(&event), expected);
+        }
+    }
+
+    #[test]
+    fn a_deletion_without_the_content_is_an_error() {
+        let mut event = put("", Some(""));
+        event.kind = EventKind::Delete;
+        event.previous = None;
+        let predicate = SelectionPredicate::default();
+        let error = convert(&Versioner::default(), &predicate, &event).expect_err("no content");
+        assert!(error.to_string().contains("PrevKv=nil"), "{error}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Updating an object by a function of its current content.
+//!
+//! The content tried first may come from a cache. Then a refusal or a "nothing changed" is only a
+//! guess: it is passed on after the store has been read and says the same.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::state::State;
+use super::store::Store;
+use crate::meta::Object;
+use crate::storage::backend::Op;
+use crate::storage::{StorageError, TryUpdate, UpdateOptions};
+
+/// How often an update begins anew because somebody else wrote in between. Each time somebody
+/// else's write succeeded.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+/// What is to be written next.
+struct Proposal {
+    stored: Bytes,
+    object: Object,
+    ttl: Option<u64>,
+}
+
+/// See [`crate::storage::Interface::guaranteed_update`]. The key is the full one.
+pub(super) async fn guaranteed_update(
+    store: &Store,
+    key: &str,
+    options: UpdateOptions,
+    update: &mut dyn TryUpdate,
+) -> Result<Arc<Object>, StorageError> {
+    let ignore_not_found = options.ignore_not_found;
+    let mut state = match State::cached(options.cached_existing.clone()) {
+        Some(cached) => cached,
+        None => State::read(store, key, ignore_not_found).await?,
+    };
+    for _ in 0..ATTEMPTS_MAX {
+        let proposal = match propose(store, key, &options, &state, update).await {
+            Ok(proposal) => proposal,
+            Err(refusal) if state.current => return Err(refusal),
+            Err(refusal) => {
+                let fresh = State::read(store, key, ignore_not_found).await?;
+                let by_caller = matches!(refusal, StorageError::Rejected(_));
+                if by_caller && fresh.revision == state.revision {
+                    return Err(refusal);
+                }
+                state = fresh;
+                continue;
+            }
+        };
+        if proposal.stored == state.stored {
+            if !state.current {
+                state = State::read(store, key, ignore_not_found).await?;
+            }
+            match state.object.clone() {
+                Some(object) if proposal.stored == state.stored => return Ok(object),
+                _ => continue,
+            }
+        }
+        let get = Op::Get {
+            key: key.to_owned(),
+        };
+        let response = store
+            .put(
+                key,
+                state.revision,
+                proposal.stored,
+                proposal.ttl,
+                Some(get),
+            )
+            .await?;
+        if response.succeeded {
+            return Ok(Arc::new(proposal.object.at_revision(response.revision)));
+        }
+        let (found, revision) = (response.found, response.revision);
+        state = State::of(store, key, found, revision, ignore_not_found)?;
+    }
+    Err(StorageError::Conflict {
+        key: key.to_owned(),
+        revision: state.revision,
+    })
+}
+
+/// Asks the caller what to make of `state`.
+async fn propose(
+    store: &Store,
+    key: &str,
+    options: &UpdateOptions,
+    state: &State,
+    update: &mut dyn TryUpdate,
+) -> Result<Proposal, StorageError> {
+    match state.object.as_deref() {
+        Some(object) => options.preconditions.check(key, object)?,
+        None => options.preconditions.check_absent(key)?,
+    }
+    let updated = update
+        .try_update(state.object.as_deref())
+        .await
+        .map_err(StorageError::Rejected)?;
+    let (stored, object) = store.encode(&updated.object)?;
+    Ok(Proposal {
+        stored,
+        object,
+        ttl: updated.ttl,
+    })
+}

@@ -1,0 +1,81 @@
+//! Leases, shared among objects that expire at about the same time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use crate::clock::{Clock, Instant};
+use crate::storage::StorageError;
+use crate::storage::backend::{Backend, LeaseId};
+
+/// Of the requested time to live, how much longer an object may live than asked for.
+const REUSE_PERCENT_OF_TTL: u64 = 5;
+/// How much longer it may live at most.
+const REUSE_SECONDS_MAX: u64 = 60;
+/// How many objects one lease may carry.
+const LEASE_OBJECTS_MAX: u32 = 1_000;
+
+/// Remembers the last lease and hands it out again while it fits.
+#[derive(Debug)]
+pub(super) struct LeaseManager {
+    backend: Arc<dyn Backend>,
+    clock: Clock,
+    /// Held while a lease is granted, so that callers at once share the one that comes.
+    last: Mutex<Option<Lease>>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    id: LeaseId,
+    expires: Instant,
+    /// How often it was handed out, whatever became of the write.
+    objects: u32,
+}
+
+impl LeaseManager {
+    pub(super) fn new(backend: Arc<dyn Backend>, clock: Clock) -> Self {
+        Self {
+            backend,
+            clock,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// A lease that lives for `ttl_seconds` and not much longer.
+    ///
+    /// # Errors
+    /// Transport errors.
+    pub(super) async fn lease(&self, ttl_seconds: u64) -> Result<LeaseId, StorageError> {
+        let reuse_seconds = (ttl_seconds / 100 * REUSE_PERCENT_OF_TTL
+            + ttl_seconds % 100 * REUSE_PERCENT_OF_TTL / 100)
+            .min(REUSE_SECONDS_MAX);
+        let granted_seconds = ttl_seconds.saturating_add(reuse_seconds);
+        let mut last = self.last.lock().await;
+        let now = self.clock.now();
+        if let Some(lease) = last.as_mut() {
+            lease.objects = lease.objects.saturating_add(1);
+            let left = lease.expires.saturating_duration_since(now);
+            let long_enough = left > Duration::from_secs(ttl_seconds);
+            let not_too_long = left < Duration::from_secs(granted_seconds);
+            if long_enough && not_too_long && lease.objects <= LEASE_OBJECTS_MAX {
+                return Ok(lease.id);
+            }
+        }
+        let asked = i64::try_from(granted_seconds).unwrap_or(i64::MAX);
+        let id = self.backend.grant_lease(asked).await?;
+        *last = now
+            .checked_add(Duration::from_secs(granted_seconds))
+            .map(|expires| Lease {
+                id,
+                expires,
+                objects: 1,
+            });
+        Ok(id)
+    }
+
+    /// Does not hand out the last lease again.
+    pub(super) async fn forget(&self) {
+        *self.last.lock().await = None;
+    }
+}

@@ -1,0 +1,224 @@
+//! Listing: one read, or pages that are pinned to the revision of the first.
+//!
+//! With selectors a page of the backend may yield little or nothing, so the pages grow until the
+//! caller's limit is filled: a rare object costs few reads.
+
+use std::sync::Arc;
+
+use super::decode::{CorruptKeys, decode};
+use super::store::{Store, check_minimum};
+use crate::meta::{ResourceVersion, VersionMatch};
+use crate::storage::backend::{
+    BackendError, KeyRange, RangeContent, RangeRequest, RangeResponse, prefix_end,
+};
+use crate::storage::{ContinueToken, List, ListOptions, SelectionPredicate, StorageError};
+
+/// How far pages grow while selectors drop what they hold.
+const PAGE_OBJECTS_MAX: u64 = 10_000;
+
+/// Where a list begins and what binds it.
+struct Start {
+    /// The first key, if the list goes on from an earlier page.
+    from: Option<String>,
+    /// The revision to read at; 0 for the newest.
+    revision: u64,
+}
+
+/// See [`crate::storage::Interface::get_list`].
+pub(super) async fn get_list(
+    store: &Store,
+    key: &str,
+    options: &ListOptions,
+) -> Result<List, StorageError> {
+    let prefix = store.full_key(key, options.recursive)?;
+    let start = start(&prefix, options)?;
+    let predicate = &options.predicate;
+    let bucket = usize::try_from(predicate.limit).unwrap_or(usize::MAX);
+    let mut request = RangeRequest {
+        range: range(&prefix, start.from.as_deref(), options.recursive),
+        revision: start.revision,
+        limit: predicate.limit,
+        content: RangeContent::Values,
+    };
+    let mut list = List::default();
+    let mut corrupt = CorruptKeys::default();
+    loop {
+        let page = match store.backend().range(request.clone()).await {
+            Ok(page) => page,
+            Err(error) => return Err(explain(store, &prefix, options, &request, error).await),
+        };
+        check_minimum(options.resource_version, page.revision)?;
+        if request.revision == 0 {
+            request.revision = page.revision;
+        }
+        list.revision = request.revision;
+        let taken = take(store, predicate, &page, bucket, &mut list, &mut corrupt)?;
+        let last_key = taken.last_key(&page);
+        let more = taken.more(&page);
+        let Some(last_key) = last_key.filter(|_| more && predicate.limit > 0) else {
+            break;
+        };
+        let from = format!("{last_key}\0");
+        if list.items.len() >= bucket {
+            let token = ContinueToken {
+                start: from,
+                revision: Some(request.revision),
+            };
+            list.continue_token = Some(token.encode(&prefix)?);
+            if predicate.is_everything() {
+                list.remaining_item_count = page.count.checked_sub(predicate.limit);
+            }
+            break;
+        }
+        request.range = range(&prefix, Some(&from), true);
+        if request.limit < PAGE_OBJECTS_MAX {
+            request.limit = (request.limit * 2).min(PAGE_OBJECTS_MAX);
+        }
+    }
+    corrupt.finish()?;
+    Ok(list)
+}
+
+/// The keys of a list or of a page of it.
+pub(super) fn range(prefix: &str, from: Option<&str>, recursive: bool) -> KeyRange {
+    if recursive {
+        KeyRange::Span(from.unwrap_or(prefix).to_owned(), prefix_end(prefix))
+    } else {
+        KeyRange::Key(prefix.to_owned())
+    }
+}
+
+/// What the options say of the beginning.
+fn start(prefix: &str, options: &ListOptions) -> Result<Start, StorageError> {
+    let version = options.resource_version.filter(|version| !version.is_any());
+    let predicate = &options.predicate;
+    if options.recursive && !predicate.continue_token.is_empty() {
+        let token = ContinueToken::decode(&predicate.continue_token, prefix)?;
+        if version.is_some() {
+            return Err(StorageError::ContinueWithVersion);
+        }
+        return Ok(Start {
+            from: Some(token.start),
+            revision: token.revision.unwrap_or_default(),
+        });
+    }
+    let exact = match options.version_match {
+        Some(VersionMatch::Exact) => true,
+        Some(VersionMatch::NotOlderThan) => false,
+        None => options.recursive && predicate.limit > 0,
+    };
+    Ok(Start {
+        from: None,
+        revision: version.filter(|_| exact).map_or(0, |version| version.0),
+    })
+}
+
+/// How much of a page was looked at.
+struct Taken {
+    objects: usize,
+}
+
+impl Taken {
+    fn last_key<'a>(&self, page: &'a RangeResponse) -> Option<&'a str> {
+        let last = self.objects.checked_sub(1)?;
+        page.kvs.get(last).map(|kv| &*kv.key)
+    }
+
+    fn more(&self, page: &RangeResponse) -> bool {
+        page.more || self.objects < page.kvs.len()
+    }
+}
+
+/// Moves what is selected from the page into the list, until the bucket is full (0: for ever).
+fn take(
+    store: &Store,
+    predicate: &SelectionPredicate,
+    page: &RangeResponse,
+    bucket: usize,
+    list: &mut List,
+    corrupt: &mut CorruptKeys,
+) -> Result<Taken, StorageError> {
+    for (index, kv) in page.kvs.iter().enumerate() {
+        if bucket > 0 && list.items.len() >= bucket {
+            return Ok(Taken { objects: index });
+        }
+        match decode(store.versioner_ref(), kv) {
+            Ok(object) if predicate.matches(object.attributes()) => {
+                list.items.push(Arc::new(object));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                if !corrupt.note(error)? {
+                    std::mem::take(corrupt).finish()?;
+                }
+            }
+        }
+    }
+    Ok(Taken {
+        objects: page.kvs.len(),
+    })
+}
+
+/// What a failed read means for a list.
+async fn explain(
+    store: &Store,
+    prefix: &str,
+    options: &ListOptions,
+    request: &RangeRequest,
+    error: BackendError,
+) -> StorageError {
+    match error {
+        BackendError::FutureRevision { .. } => StorageError::TooLargeResourceVersion {
+            requested: request.revision,
+            current: store.current_revision().await.unwrap_or_default(),
+            retry_after_seconds: 0,
+        },
+        BackendError::Compacted { .. } if !options.predicate.continue_token.is_empty() => {
+            let KeyRange::Span(from, _) = &request.range else {
+                return StorageError::Expired;
+            };
+            let token = ContinueToken {
+                start: from.clone(),
+                revision: None,
+            };
+            token.encode(prefix).map_or(StorageError::Expired, |token| {
+                StorageError::ContinueExpired { token }
+            })
+        }
+        other => other.into(),
+    }
+}
+
+/// One page of the state that a watch begins with, at `revision` (0: the newest). A version that
+/// the store has not reached is refused with a hint when to retry.
+pub(super) async fn initial_page(
+    store: &Store,
+    range: KeyRange,
+    revision: u64,
+    wanted: Option<ResourceVersion>,
+) -> Result<RangeResponse, StorageError> {
+    let request = RangeRequest {
+        range,
+        revision,
+        limit: PAGE_OBJECTS_MAX,
+        content: RangeContent::Values,
+    };
+    let page = match store.backend().range(request).await {
+        Err(BackendError::Compacted { .. }) => return Err(StorageError::WatchExpired),
+        outcome => outcome?,
+    };
+    check_minimum(wanted, page.revision).map_err(|error| match error {
+        StorageError::TooLargeResourceVersion {
+            requested, current, ..
+        } => StorageError::TooLargeResourceVersion {
+            requested,
+            current,
+            retry_after_seconds: rand::random_range(RETRY_AFTER_SECONDS),
+        },
+        other => other,
+    })?;
+    Ok(page)
+}
+
+/// When to retry a watch that asked for too new a state: spread, so that not all come at once.
+const RETRY_AFTER_SECONDS: std::ops::RangeInclusive<u32> = 1..=3;

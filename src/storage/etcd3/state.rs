@@ -1,0 +1,77 @@
+//! What is known of an object before it is changed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::decode::decode;
+use super::store::Store;
+use crate::meta::Object;
+use crate::storage::StorageError;
+use crate::storage::backend::{KeyValue, RangeRequest};
+
+/// The content to decide upon, and how far to believe it.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The object; `None` if there is none and that is no error.
+    pub(super) object: Option<Arc<Object>>,
+    /// The revision that wrote it; 0 if there is none.
+    pub(super) revision: u64,
+    /// Its stored form, byte for byte; empty if there is none.
+    pub(super) stored: Bytes,
+    /// Whether the backend said so just now, rather than a cache some time ago.
+    pub(super) current: bool,
+}
+
+impl State {
+    /// What a cache says; `None` if it has nothing that was ever stored.
+    pub(super) fn cached(object: Option<Arc<Object>>) -> Option<Self> {
+        let object = object.filter(|object| object.revision() > 0)?;
+        Some(Self {
+            revision: object.revision(),
+            stored: object.stored().into(),
+            object: Some(object),
+            current: false,
+        })
+    }
+
+    /// What the backend says now.
+    pub(super) async fn read(
+        store: &Store,
+        key: &str,
+        ignore_not_found: bool,
+    ) -> Result<Self, StorageError> {
+        let response = store.backend().range(RangeRequest::key(key)).await?;
+        let found = response.kvs.into_iter().next();
+        Self::of(store, key, found, response.revision, ignore_not_found)
+    }
+
+    /// What the backend found at `revision`.
+    pub(super) fn of(
+        store: &Store,
+        key: &str,
+        found: Option<KeyValue>,
+        revision: u64,
+        ignore_not_found: bool,
+    ) -> Result<Self, StorageError> {
+        let Some(kv) = found else {
+            if !ignore_not_found {
+                let key = key.to_owned();
+                return Err(StorageError::KeyNotFound { key, revision });
+            }
+            return Ok(Self {
+                object: None,
+                revision: 0,
+                stored: Bytes::new(),
+                current: true,
+            });
+        };
+        let object = decode(store.versioner_ref(), &kv)?;
+        Ok(Self {
+            object: Some(Arc::new(object)),
+            revision: kv.mod_revision,
+            stored: kv.value,
+            current: true,
+        })
+    }
+}

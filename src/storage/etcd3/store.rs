@@ -1,0 +1,258 @@
+//! The store of one type: creating and reading, and the way to everything else.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::decode::decode;
+use super::lease_manager::LeaseManager;
+use super::{delete, guaranteed_update, list, watcher};
+use crate::clock::Clock;
+use crate::meta::{Object, ResourceVersion};
+use crate::storage::backend::{
+    Backend, BackendError, Compare, KeyRange, Op, RangeContent, RangeRequest, Txn, TxnResponse,
+    prefix_end,
+};
+use crate::storage::{
+    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
+    TryUpdate, UpdateOptions, Versioner, WatchStream, prepare_key,
+};
+
+/// The objects of one type, in a backend.
+#[derive(Clone, Debug)]
+pub struct Store {
+    backend: Arc<dyn Backend>,
+    config: Arc<Config>,
+    leases: Arc<LeaseManager>,
+}
+
+/// What makes a store that of its type.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What all keys of all types begin with, without a slash at the end: `/registry`.
+    pub path_prefix: String,
+    /// What the keys of this type begin with after that: `/configmaps`.
+    pub resource_prefix: String,
+    /// How revisions get into the objects of this type.
+    pub versioner: Versioner,
+    /// Time, for leases and pauses.
+    pub clock: Clock,
+    /// Up to where history is compacted, from [`super::Compactor::compact_revision`]; `None` where
+    /// nobody compacts.
+    pub compact_revision: Option<watch::Receiver<u64>>,
+}
+
+impl Store {
+    /// A store of one type.
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>, config: Config) -> Self {
+        let leases = LeaseManager::new(Arc::clone(&backend), config.clock.clone());
+        Self {
+            backend,
+            config: Arc::new(config),
+            leases: Arc::new(leases),
+        }
+    }
+
+    pub(super) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    pub(super) fn versioner_ref(&self) -> &Versioner {
+        &self.config.versioner
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.config.clock
+    }
+
+    /// The full key of an object or a list.
+    pub(super) fn full_key(&self, key: &str, recursive: bool) -> Result<String, StorageError> {
+        Ok(prepare_key(&self.config.path_prefix, key, recursive)?)
+    }
+
+    /// The newest revision, by a read that finds nothing.
+    pub(super) async fn current_revision(&self) -> Result<u64, StorageError> {
+        let key = format!("{}{}", self.config.path_prefix, self.config.resource_prefix);
+        let request = RangeRequest {
+            content: RangeContent::Count,
+            ..RangeRequest::key(key)
+        };
+        Ok(self.backend.range(request).await?.revision)
+    }
+
+    /// Writes the key if it is still as `revision` left it (0: if it is not there); otherwise does
+    /// `otherwise`. The lease may be one that has just run out: then a new one is taken, once.
+    pub(super) async fn put(
+        &self,
+        key: &str,
+        revision: u64,
+        value: Bytes,
+        ttl: Option<u64>,
+        otherwise: Option<Op>,
+    ) -> Result<TxnResponse, StorageError> {
+        let mut retried = false;
+        loop {
+            let lease = match ttl.filter(|ttl| *ttl > 0) {
+                Some(ttl) => Some(self.leases.lease(ttl).await?),
+                None => None,
+            };
+            let txn = Txn {
+                compare: Compare::ModRevision(key.to_owned(), revision),
+                then: Op::Put {
+                    key: key.to_owned(),
+                    value: value.clone(),
+                    lease,
+                },
+                otherwise: otherwise.clone(),
+            };
+            match self.backend.txn(txn).await {
+                Err(BackendError::LeaseNotFound) if !retried => {
+                    self.leases.forget().await;
+                    retried = true;
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    /// The bytes to store and the object that they make, not yet at a revision.
+    ///
+    /// # Errors
+    /// [`StorageError::Internal`] when the value would be corrupt once stored.
+    pub(super) fn encode(&self, value: &Value) -> Result<(Bytes, Object), StorageError> {
+        let stored = self.config.versioner.prepare_for_storage(value);
+        let object = self
+            .config
+            .versioner
+            .update_object(&stored, 0)
+            .map_err(|error| StorageError::Internal {
+                message: format!("the object cannot be stored: {error}"),
+            })?;
+        Ok((stored.into(), object))
+    }
+}
+
+/// Whether a store at revision `current` can answer a read that wants at least `wanted`.
+pub(super) fn check_minimum(
+    wanted: Option<ResourceVersion>,
+    current: u64,
+) -> Result<(), StorageError> {
+    match wanted {
+        Some(ResourceVersion(requested)) if requested > current => {
+            Err(StorageError::TooLargeResourceVersion {
+                requested,
+                current,
+                retry_after_seconds: 0,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[async_trait]
+impl Interface for Store {
+    fn versioner(&self) -> &Versioner {
+        &self.config.versioner
+    }
+
+    async fn create(
+        &self,
+        key: &str,
+        object: &Value,
+        ttl: Option<u64>,
+    ) -> Result<Arc<Object>, StorageError> {
+        let key = self.full_key(key, false)?;
+        if let Ok(Some(_)) = self.config.versioner.object_resource_version(object) {
+            return Err(StorageError::VersionOnCreate);
+        }
+        let (stored, object) = self.encode(object)?;
+        let response = self.put(&key, 0, stored, ttl, None).await?;
+        if !response.succeeded {
+            return Err(StorageError::KeyExists { key });
+        }
+        Ok(Arc::new(object.at_revision(response.revision)))
+    }
+
+    async fn delete(
+        &self,
+        key: &str,
+        options: DeleteOptions,
+        check: &mut dyn DeletionCheck,
+    ) -> Result<Arc<Object>, StorageError> {
+        let key = self.full_key(key, false)?;
+        if options.expect_decode_error {
+            return delete::delete_corrupt(self, &key).await;
+        }
+        delete::delete(self, &key, options, check).await
+    }
+
+    async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
+        watcher::watch(self, key, options).await
+    }
+
+    async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
+        let key = self.full_key(key, false)?;
+        let response = self.backend.range(RangeRequest::key(&key)).await?;
+        check_minimum(options.resource_version, response.revision)?;
+        let Some(kv) = response.kvs.first() else {
+            let revision = response.revision;
+            return Err(StorageError::KeyNotFound { key, revision });
+        };
+        Ok(Arc::new(decode(&self.config.versioner, kv)?))
+    }
+
+    async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
+        list::get_list(self, key, &options).await
+    }
+
+    async fn guaranteed_update(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        update: &mut dyn TryUpdate,
+    ) -> Result<Arc<Object>, StorageError> {
+        let key = self.full_key(key, false)?;
+        guaranteed_update::guaranteed_update(self, &key, options, update).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StorageError> {
+        let prefix = self.full_key(&self.config.resource_prefix, true)?;
+        let request = RangeRequest {
+            limit: SIZE_SAMPLE_OBJECTS,
+            ..RangeRequest::all(KeyRange::Span(prefix.clone(), prefix_end(&prefix)))
+        };
+        let response = self.backend.range(request).await?;
+        let sampled = response.kvs.iter().map(|kv| kv.value.len() as u64);
+        let total: u64 = sampled.sum();
+        Ok(Stats {
+            object_count: response.count,
+            estimated_average_object_size_bytes: total
+                .checked_div(response.kvs.len() as u64)
+                .unwrap_or_default(),
+        })
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    async fn request_watch_progress(&self) -> Result<(), StorageError> {
+        Ok(self.backend.request_progress().await?)
+    }
+
+    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
+        Ok(ResourceVersion(self.current_revision().await?))
+    }
+
+    fn compact_revision(&self) -> u64 {
+        let published = self.config.compact_revision.as_ref();
+        published.map_or(0, |revision| *revision.borrow())
+    }
+}
+
+/// How many objects the mean size is estimated from: the first ones, 48 MiB at their largest.
+const SIZE_SAMPLE_OBJECTS: u64 = 32;

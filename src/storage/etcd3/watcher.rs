@@ -1,0 +1,218 @@
+//! A watch straight from the backend.
+//!
+//! It is a stream that does its own work when polled, in phases: the initial state in pages, the
+//! bookmark after it, then the changes after its revision. The first step is taken before the
+//! stream is handed out, so that the watch begins when it was asked for and not when it is read.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+
+use super::decode::decode;
+use super::event::convert;
+use super::list;
+use super::store::Store;
+use crate::meta::{ResourceVersion, WatchEvent};
+use crate::storage::backend::{
+    BackendError, KeyRange, WatchRequest, WatchResponse, WatchResponses,
+};
+use crate::storage::{ListOptions, StorageError, WatchStream};
+
+/// How often a broken stream is opened again before the watch ends with an error.
+const REOPEN_ATTEMPTS_MAX: u32 = 10;
+/// How long to wait before that.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+
+/// A watch and what it still has to say.
+struct Watcher {
+    store: Store,
+    options: ListOptions,
+    /// The full key, or what all keys begin with.
+    prefix: String,
+    /// Everything up to this revision is in `ready` or handed out.
+    revision: u64,
+    /// At most a page of initial events or the events of one response.
+    ready: VecDeque<Result<WatchEvent, StorageError>>,
+    phase: Phase,
+}
+
+enum Phase {
+    /// Reads the initial state, from this key on if not from the start.
+    Sync { from: Option<String> },
+    /// Is about to follow what comes after `revision`; so often that has failed.
+    Open { failures: u32 },
+    /// Follows.
+    Follow(WatchResponses),
+    /// Has said everything.
+    Ended,
+}
+
+/// See [`crate::storage::Interface::watch`].
+pub(super) async fn watch(
+    store: &Store,
+    key: &str,
+    options: ListOptions,
+) -> Result<WatchStream, StorageError> {
+    let prefix = store.full_key(key, options.recursive)?;
+    let asked = options.resource_version.map_or(0, |version| version.0);
+    let initial_events = options.send_initial_events.unwrap_or(asked == 0);
+    let mut watcher = Watcher {
+        store: store.clone(),
+        prefix,
+        revision: 0,
+        ready: VecDeque::new(),
+        phase: Phase::Sync { from: None },
+        options,
+    };
+    if !initial_events {
+        watcher.phase = Phase::Open { failures: 0 };
+        watcher.revision = match asked {
+            0 => store.current_revision().await?,
+            asked => asked,
+        };
+    }
+    watcher.advance().await;
+    let unreachable = |item: &mut Result<WatchEvent, StorageError>| {
+        matches!(
+            item,
+            Err(StorageError::Unreachable { .. } | StorageError::Timeout { .. })
+        )
+    };
+    if let Some(Err(error)) = watcher.ready.pop_front_if(unreachable) {
+        return Err(error);
+    }
+    Ok(stream::unfold(watcher, Watcher::next).boxed())
+}
+
+impl Watcher {
+    /// The next item and the rest of the watch.
+    async fn next(mut self) -> Option<(Result<WatchEvent, StorageError>, Self)> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some((item, self));
+            }
+            if matches!(self.phase, Phase::Ended) {
+                return None;
+            }
+            self.advance().await;
+        }
+    }
+
+    /// Takes one step of the current phase.
+    async fn advance(&mut self) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Ended);
+        let next = match phase {
+            Phase::Sync { from } => self.sync(from).await,
+            Phase::Open { failures } => self.open(failures).await,
+            Phase::Follow(responses) => self.follow(responses).await,
+            Phase::Ended => Ok(Phase::Ended),
+        };
+        match next {
+            Ok(phase) => self.phase = phase,
+            Err(error) => self.ready.push_back(Err(error)),
+        }
+    }
+
+    /// Reads a page of the initial state; the first one fixes the revision of all.
+    async fn sync(&mut self, from: Option<String>) -> Result<Phase, StorageError> {
+        let range = list::range(&self.prefix, from.as_deref(), self.options.recursive);
+        let wanted = self.wanted();
+        let page = list::initial_page(&self.store, range, self.revision, wanted).await?;
+        if self.revision == 0 {
+            self.revision = page.revision;
+        }
+        for kv in &page.kvs {
+            let object = decode(self.store.versioner_ref(), kv)?;
+            if self.options.predicate.matches(object.attributes()) {
+                self.ready.push_back(Ok(WatchEvent::Added(object.into())));
+            }
+        }
+        if let Some(last) = page.kvs.last().filter(|_| page.more) {
+            return Ok(Phase::Sync {
+                from: Some(format!("{}\0", last.key)),
+            });
+        }
+        let asked = self.options.send_initial_events == Some(true);
+        if asked && self.options.predicate.allow_watch_bookmarks {
+            self.ready.push_back(Ok(WatchEvent::Bookmark {
+                revision: self.revision,
+                initial_events_end: true,
+            }));
+        }
+        Ok(Phase::Open { failures: 0 })
+    }
+
+    /// Opens the backend's watch. A backend that cannot be reached is tried again if the watch
+    /// had begun.
+    async fn open(&mut self, failures: u32) -> Result<Phase, StorageError> {
+        if failures > 0 {
+            self.store.clock().sleep(REOPEN_PAUSE).await;
+        }
+        let range = if self.options.recursive {
+            KeyRange::prefix(&self.prefix)
+        } else {
+            KeyRange::Key(self.prefix.clone())
+        };
+        let request = WatchRequest {
+            range,
+            start_revision: self.revision + 1,
+            previous: true,
+            progress: self.options.progress_notify,
+        };
+        match self.store.backend().watch(request).await {
+            Ok(responses) => Ok(Phase::Follow(responses)),
+            Err(error) => broken(error, failures),
+        }
+    }
+
+    /// Takes the next response.
+    async fn follow(&mut self, mut responses: WatchResponses) -> Result<Phase, StorageError> {
+        match responses.next().await {
+            Some(Ok(response)) => {
+                self.take(&response)?;
+                Ok(Phase::Follow(responses))
+            }
+            Some(Err(error)) => broken(error, 0),
+            None => Ok(Phase::Ended),
+        }
+    }
+
+    /// Makes events of a response.
+    fn take(&mut self, response: &WatchResponse) -> Result<(), StorageError> {
+        if response.events.is_empty() {
+            // A watch from a future revision is told of progress before that; it has no news.
+            if self.options.progress_notify && response.revision >= self.revision {
+                self.revision = response.revision;
+                self.ready.push_back(Ok(WatchEvent::Bookmark {
+                    revision: response.revision,
+                    initial_events_end: false,
+                }));
+            }
+            return Ok(());
+        }
+        for event in &response.events {
+            let predicate = &self.options.predicate;
+            let converted = convert(self.store.versioner_ref(), predicate, event)?;
+            self.revision = event.kv.mod_revision;
+            self.ready.extend(converted.map(Ok));
+        }
+        Ok(())
+    }
+
+    /// The version that the initial state must have reached.
+    fn wanted(&self) -> Option<ResourceVersion> {
+        self.options.resource_version
+    }
+}
+
+/// What to do after a failure: open again, or end.
+fn broken(error: BackendError, failures: u32) -> Result<Phase, StorageError> {
+    match error {
+        BackendError::Compacted { .. } => Err(StorageError::WatchExpired),
+        BackendError::Unavailable(_) if failures < REOPEN_ATTEMPTS_MAX => Ok(Phase::Open {
+            failures: failures + 1,
+        }),
+        other => Err(other.into()),
+    }
+}
