@@ -63,10 +63,12 @@ pub struct FieldSchema {
 /// A selectable field.
 #[derive(Clone, Debug)]
 pub struct FieldPath {
-    /// What selectors call it: the names of the members that lead to it, joined by dots.
+    /// What selectors call it; mostly the names of the members that lead to it, joined by dots.
     pub name: Cow<'static, str>,
     /// Its value where the object does not have it.
     pub default: &'static str,
+    /// Where its value is, if not under its name: the first of these paths that has one.
+    pub from: &'static [&'static str],
 }
 
 /// The bytes are not an object.
@@ -308,7 +310,11 @@ impl FieldSchema {
         self.paths
             .iter()
             .map(|path| {
-                let found = member(text, &path.name);
+                let found = if path.from.is_empty() {
+                    member(text, &path.name)
+                } else {
+                    path.from.iter().find_map(|from| member(text, from))
+                };
                 (
                     path.name.clone(),
                     found.unwrap_or_else(|| path.default.into()),
@@ -398,10 +404,12 @@ mod tests {
             FieldPath {
                 name: "spec.nodeName".into(),
                 default: "",
+                from: &[],
             },
             FieldPath {
                 name: "spec.hostNetwork".into(),
                 default: "false",
+                from: &["spec.noSuchField", "spec.hostNetwork"],
             },
         ])
     }

@@ -15,6 +15,6 @@ mod strategy;
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use options::{CreateOptions, DeleteOptions, PropagationPolicy, UpdateOptions};
-pub use resource::{GroupVersion, Resource, Subresource, Verb};
+pub use resource::{GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
 pub use store::{Deleted, NamespaceLifecycle, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};

@@ -3,7 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Strategy;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::{Error, Strategy};
 use crate::meta::FieldSchema;
 
 /// A group and a version; the group is empty for the core.
@@ -59,10 +63,52 @@ pub struct Resource {
     pub storage_version: GroupVersion,
     /// The kind as which it is stored; differs from `kind` never but in custom resources.
     pub storage_kind: String,
-    /// Its selectable fields.
+    /// Who answers requests to it.
+    pub served: Served,
+    /// Its selectable fields, as the storage version calls them.
     pub schema: FieldSchema,
+    /// The served and the stored names of selectable fields, where a served version has its own;
+    /// clients may then use no other.
+    pub field_aliases: &'static [(&'static str, &'static str)],
+    /// Where the numbers of its `scale` subresource are.
+    pub scale: Option<ScalePaths>,
     /// How it is written.
     pub strategy: Arc<dyn Strategy>,
+}
+
+/// Who answers requests to what discovery lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The generic store.
+    Store,
+    /// A handler of its own in the endpoints; it stores nothing under its own name.
+    Handler,
+    /// Nobody yet: requests are refused with [`Resource::refusal`].
+    Nowhere,
+}
+
+/// Where the numbers of an `autoscaling/v1` Scale are in an object: dotted paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// The wanted replicas, such as `spec.replicas`.
+    pub spec_replicas: String,
+    /// The observed replicas, such as `status.replicas`.
+    pub status_replicas: String,
+    /// What selects the pods, such as `spec.selector`; `None` if that is not told.
+    pub selector: Option<String>,
+    /// In which form the selector is.
+    pub selector_form: SelectorForm,
+}
+
+/// The form of a selector inside an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectorForm {
+    /// A LabelSelector: `matchLabels` and `matchExpressions`.
+    LabelSelector,
+    /// A plain map of labels.
+    Map,
+    /// Text, as a Scale carries it.
+    Text,
 }
 
 /// Something below an object, such as `status` or `scale`.
@@ -76,6 +122,8 @@ pub struct Subresource {
     pub kind: String,
     /// What can be done to it.
     pub verbs: Vec<Verb>,
+    /// Who answers requests to it.
+    pub served: Served,
 }
 
 impl GroupVersion {
@@ -136,6 +184,40 @@ impl Resource {
     #[must_use]
     pub fn qualified_kind(&self) -> String {
         qualified(&self.kind, &self.group_version.group)
+    }
+
+    /// The stored name of a field that selectors may use; `None` if they may not.
+    #[must_use]
+    pub fn selectable_field<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        if matches!(name, "metadata.name" | "metadata.namespace") {
+            return Some(name);
+        }
+        if self.field_aliases.is_empty() {
+            return self.schema.names().find(|known| *known == name);
+        }
+        self.field_aliases
+            .iter()
+            .find(|(served, _)| *served == name)
+            .map(|(_, stored)| *stored)
+    }
+
+    /// How discovery names the storage version; `None` where nothing is stored.
+    #[must_use]
+    pub fn storage_version_hash(&self) -> Option<String> {
+        if self.served != Served::Store {
+            return None;
+        }
+        let GroupVersion { group, version } = &self.storage_version;
+        let name = format!("{group}/{version}/{}", self.storage_kind);
+        Some(STANDARD.encode(&Sha256::digest(name)[..8]))
+    }
+
+    /// The answer to a request for the resource, or a subresource of it, that nobody serves.
+    #[must_use]
+    pub fn refusal(&self, subresource: Option<&str>) -> Error {
+        let name = self.qualified_name();
+        let name = subresource.map_or_else(|| name.clone(), |part| format!("{name}/{part}"));
+        Error::MethodNotSupported(format!("this server lists {name} but does not serve it"))
     }
 }
 

@@ -92,6 +92,29 @@ pub trait Strategy: Send + Sync + Debug {
         false
     }
 
+    /// Whether an object whose deletion has begun stays for a reason of its own, besides
+    /// `metadata.finalizers` and its grace period. It goes with the update that ends this.
+    fn holds_deletion(&self, object: &Value) -> bool {
+        let _ = object;
+        false
+    }
+
+    /// Marks an object whose deletion begins but waits; its `deletionTimestamp` is set already.
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Takes note of what an object holds (addresses) that was stored before this process began.
+    fn hold(&self, object: &Value) {
+        let _ = object;
+    }
+
+    /// Takes back what preparing an object handed out: the object was deleted, or its creation
+    /// failed or was a dry run.
+    fn release(&self, object: &Value) {
+        let _ = object;
+    }
+
     /// For how many seconds an object is kept; `None` for ever.
     fn ttl_seconds(&self, object: &Value) -> Option<u64> {
         let _ = object;
