@@ -1,11 +1,144 @@
 //! The built-in resources: a row each, and a strategy where there is something peculiar.
+//!
+//! A file per group holds its rows ([`row`] builds them); what a kind does when it is written is
+//! a [`generic::Generic`] with a few switches, or a strategy in a file of its own.
+
+mod admissionregistration;
+mod apiextensions;
+mod apiregistration;
+mod apps;
+mod authentication;
+mod authorization;
+mod autoscaling;
+mod batch;
+mod certificates;
+mod coordination;
+mod core;
+mod discovery;
+mod events;
+mod flowcontrol;
+mod generic;
+#[cfg(test)]
+mod golden;
+mod networking;
+mod node;
+mod path;
+mod policy;
+mod rbac;
+mod resource;
+mod row;
+mod scheduling;
+mod storage;
 
 use std::sync::Arc;
 
 use super::Resource;
 
-/// All built-in resources, in the order of discovery.
+/// All built-in resources, in the order of discovery: the core, then the groups by their priority,
+/// the preferred version of a group first, and the plurals within a version.
 #[must_use]
 pub fn built_in() -> Vec<Arc<Resource>> {
-    Vec::new()
+    let groups = [
+        core::rows(),
+        apiregistration::rows(),
+        apps::rows(),
+        events::rows(),
+        authentication::rows(),
+        authorization::rows(),
+        autoscaling::rows(),
+        batch::rows(),
+        certificates::rows(),
+        networking::rows(),
+        policy::rows(),
+        rbac::rows(),
+        storage::rows(),
+        admissionregistration::rows(),
+        apiextensions::rows(),
+        scheduling::rows(),
+        coordination::rows(),
+        node::rows(),
+        discovery::rows(),
+        resource::rows(),
+        flowcontrol::rows(),
+    ];
+    let mut resources = Vec::new();
+    for rows in groups {
+        let mut group: Vec<Resource> = rows.into_iter().map(row::Row::done).collect();
+        // Stable: the versions of one kind keep their order.
+        group.sort_by(|one, other| one.plural.cmp(&other.plural));
+        resources.extend(group.into_iter().map(Arc::new));
+    }
+    resources
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::registry::Served;
+
+    #[test]
+    fn keys_and_names_are_unique() {
+        let resources = built_in();
+        let names: BTreeSet<_> = resources
+            .iter()
+            .map(|one| (one.group_version.clone(), one.plural.clone()))
+            .collect();
+        assert_eq!(names.len(), resources.len());
+        for one in &resources {
+            for other in &resources {
+                let same_store = one.served == Served::Store
+                    && other.served == Served::Store
+                    && one.storage_prefix == other.storage_prefix;
+                if same_store {
+                    assert_eq!(one.plural, other.plural);
+                    assert_eq!(one.storage_version, other.storage_version);
+                    assert_eq!(
+                        one.schema.names().collect::<Vec<_>>(),
+                        other.schema.names().collect::<Vec<_>>()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_store_serves_below_an_object_has_a_strategy() {
+        for resource in built_in() {
+            for part in &resource.subresources {
+                let strategy = resource.strategy.subresource(&part.name);
+                assert_eq!(
+                    strategy.is_some(),
+                    part.served == Served::Store,
+                    "{}/{}",
+                    resource.qualified_name(),
+                    part.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn served_names_of_fields_lead_to_stored_ones() {
+        let resources = built_in();
+        let find = |group: &str| {
+            resources
+                .iter()
+                .find(|it| it.plural == "events" && it.group_version.group == group)
+                .expect("events")
+        };
+        let newer = find("events.k8s.io");
+        assert_eq!(
+            newer.selectable_field("regarding.kind"),
+            Some("involvedObject.kind")
+        );
+        assert_eq!(newer.selectable_field("involvedObject.kind"), None);
+        assert_eq!(
+            newer.selectable_field("metadata.name"),
+            Some("metadata.name")
+        );
+        assert_eq!(find("").selectable_field("source"), Some("source"));
+        assert_eq!(find("").selectable_field("regarding.kind"), None);
+    }
 }

@@ -1,0 +1,19 @@
+//! The group `apiregistration.k8s.io`: where aggregated APIs are announced.
+
+use super::generic::{Generic, PartMetadata};
+use super::row::{Group, Row};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Group::new("apiregistration.k8s.io", "v1")
+            .cluster("apiservices", "APIService")
+            .category("api-extensions")
+            .prefix("apiregistration.k8s.io/apiservices")
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .status_metadata(PartMetadata::KeepsAll)
+                    .conditional_update(),
+            ),
+    ]
+}

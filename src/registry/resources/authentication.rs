@@ -1,0 +1,15 @@
+//! The group `authentication.k8s.io`: who somebody is. Nothing of it is stored.
+
+use super::row::{Group, Row};
+use crate::registry::Served;
+
+const V1: Group = Group::new("authentication.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        V1.cluster("selfsubjectreviews", "SelfSubjectReview")
+            .review(Served::Nowhere),
+        V1.cluster("tokenreviews", "TokenReview")
+            .review(Served::Nowhere),
+    ]
+}

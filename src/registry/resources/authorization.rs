@@ -1,0 +1,19 @@
+//! The group `authorization.k8s.io`: what somebody may do. Nothing of it is stored.
+
+use super::row::{Group, Row};
+use crate::registry::Served;
+
+const V1: Group = Group::new("authorization.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        V1.namespaced("localsubjectaccessreviews", "LocalSubjectAccessReview")
+            .review(Served::Nowhere),
+        V1.cluster("selfsubjectaccessreviews", "SelfSubjectAccessReview")
+            .review(Served::Nowhere),
+        V1.cluster("selfsubjectrulesreviews", "SelfSubjectRulesReview")
+            .review(Served::Nowhere),
+        V1.cluster("subjectaccessreviews", "SubjectAccessReview")
+            .review(Served::Nowhere),
+    ]
+}

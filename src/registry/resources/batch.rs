@@ -1,0 +1,28 @@
+//! The group `batch`: what runs to its end.
+
+use super::generic::Generic;
+use super::row::{Group, Row, field_or};
+use crate::registry::GarbageCollection;
+
+const V1: Group = Group::new("batch", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut successful = field_or("status.successful", "0");
+    successful.from = &["status.succeeded"];
+    vec![
+        V1.namespaced("cronjobs", "CronJob")
+            .short(&["cj"])
+            .category("all")
+            .status()
+            .strategy(Generic::with_status().generation(&["spec"])),
+        V1.namespaced("jobs", "Job")
+            .category("all")
+            .fields([successful])
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .generation(&["spec"])
+                    .garbage_collection(GarbageCollection::OrphanDependents),
+            ),
+    ]
+}

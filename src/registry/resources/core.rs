@@ -1,0 +1,217 @@
+//! The core group.
+
+use serde_json::json;
+
+use super::generic::Generic;
+use super::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
+use crate::meta::FieldPath;
+use crate::registry::{GarbageCollection, NameRule, SelectorForm, Served, Verb};
+
+/// The core's only version.
+pub(super) const V1: Group = Group::new("", "v1");
+
+/// What can be done to streams into a pod.
+const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
+
+pub(super) fn rows() -> Vec<Row> {
+    [configuration(), cluster(), workload(), network()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// What is mounted, counted and remembered.
+fn configuration() -> Vec<Row> {
+    vec![
+        V1.namespaced("configmaps", "ConfigMap").short(&["cm"]),
+        V1.namespaced("events", "Event")
+            .short(&["ev"])
+            .fields(event_fields())
+            .strategy(event_strategy()),
+        V1.namespaced("limitranges", "LimitRange")
+            .short(&["limits"])
+            .strategy(Generic::new().create_on_update()),
+        V1.namespaced("resourcequotas", "ResourceQuota")
+            .short(&["quota"])
+            .status()
+            .strategy(Generic::with_status().returns_deleted_object()),
+        V1.namespaced("secrets", "Secret").fields([field("type")]),
+        V1.namespaced("serviceaccounts", "ServiceAccount")
+            .short(&["sa"])
+            .subresource(
+                "token",
+                Some(Group::new("authentication.k8s.io", "v1")),
+                "TokenRequest",
+                &[Verb::Create],
+                Served::Nowhere,
+            )
+            .strategy(Generic::new().returns_deleted_object()),
+    ]
+}
+
+/// What the cluster consists of.
+fn cluster() -> Vec<Row> {
+    vec![
+        V1.cluster("componentstatuses", "ComponentStatus")
+            .short(&["cs"])
+            .verbs(&[Verb::Get, Verb::List])
+            .served(Served::Nowhere),
+        V1.cluster("namespaces", "Namespace")
+            .short(&["ns"])
+            .without(Verb::DeleteCollection)
+            .fields([field("status.phase")])
+            .subresource(
+                "finalize",
+                None,
+                "Namespace",
+                &[Verb::Update],
+                Served::Store,
+            )
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .named_part("finalize", "spec")
+                    .name_rule(NameRule::DnsLabel),
+            ),
+        V1.cluster("nodes", "Node")
+            .short(&["no"])
+            .prefix("minions")
+            .fields([field_or("spec.unschedulable", "false")])
+            .subresource("proxy", None, "NodeProxyOptions", PROXY, Served::Nowhere)
+            .status()
+            .strategy(Generic::with_status()),
+        V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
+            .short(&["pvc"])
+            .status()
+            .strategy(claimed()),
+        V1.cluster("persistentvolumes", "PersistentVolume")
+            .short(&["pv"])
+            .status()
+            .strategy(claimed()),
+    ]
+}
+
+/// Volumes and the claims to them.
+fn claimed() -> Generic {
+    Generic::with_status()
+        .initial_status(json!({"phase": "Pending"}))
+        .returns_deleted_object()
+}
+
+/// What runs.
+fn workload() -> Vec<Row> {
+    let policy = Group::new("policy", "v1");
+    let post = &[Verb::Create];
+    vec![
+        V1.namespaced("bindings", "Binding").review(Served::Nowhere),
+        V1.namespaced("pods", "Pod")
+            .short(&["po"])
+            .category("all")
+            .fields(pod_fields())
+            .subresource("attach", None, "PodAttachOptions", STREAM, Served::Nowhere)
+            .subresource("binding", None, "Binding", post, Served::Handler)
+            .part("ephemeralcontainers")
+            .subresource("eviction", Some(policy), "Eviction", post, Served::Nowhere)
+            .subresource("exec", None, "PodExecOptions", STREAM, Served::Nowhere)
+            .subresource("log", None, "Pod", &[Verb::Get], Served::Nowhere)
+            .subresource(
+                "portforward",
+                None,
+                "PodPortForwardOptions",
+                STREAM,
+                Served::Nowhere,
+            )
+            .subresource("proxy", None, "PodProxyOptions", PROXY, Served::Nowhere)
+            .subresource("resize", None, "Pod", READ_WRITE, Served::Store)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .named_part("ephemeralcontainers", "spec")
+                    .named_part("resize", "spec")
+                    .generation(&["spec"])
+                    .returns_deleted_object(),
+            ),
+        V1.namespaced("podtemplates", "PodTemplate").strategy(
+            Generic::new()
+                .generation(&["template"])
+                .returns_deleted_object(),
+        ),
+        V1.namespaced("replicationcontrollers", "ReplicationController")
+            .short(&["rc"])
+            .category("all")
+            .prefix("controllers")
+            .fields([field_or("status.replicas", "0")])
+            .scale(SelectorForm::Map)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"replicas": 0}))
+                    .generation(&["spec"])
+                    .garbage_collection(GarbageCollection::OrphanDependents),
+            ),
+    ]
+}
+
+/// How it is reached.
+fn network() -> Vec<Row> {
+    vec![
+        V1.namespaced("endpoints", "Endpoints")
+            .short(&["ep"])
+            .prefix("services/endpoints")
+            .strategy(Generic::new().create_on_update()),
+        V1.namespaced("services", "Service")
+            .short(&["svc"])
+            .category("all")
+            .prefix("services/specs")
+            .fields([field("spec.clusterIP"), field("spec.type")])
+            .subresource("proxy", None, "ServiceProxyOptions", PROXY, Served::Nowhere)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .create_on_update()
+                    .name_rule(NameRule::Dns1035Label)
+                    .returns_deleted_object(),
+            ),
+    ]
+}
+
+/// What both words for events have in common.
+pub(super) fn event_strategy() -> Generic {
+    Generic::new()
+        .create_on_update()
+        .name_rule(NameRule::PathSegment)
+        .garbage_collection(GarbageCollection::Unsupported)
+}
+
+/// The fields of events, as the stored version calls them.
+pub(super) fn event_fields() -> [FieldPath; 11] {
+    let mut source = field("source");
+    source.from = &["source.component", "reportingComponent"];
+    [
+        field("involvedObject.kind"),
+        field("involvedObject.namespace"),
+        field("involvedObject.name"),
+        field("involvedObject.uid"),
+        field("involvedObject.apiVersion"),
+        field("involvedObject.resourceVersion"),
+        field("involvedObject.fieldPath"),
+        field("reason"),
+        field("reportingComponent"),
+        source,
+        field("type"),
+    ]
+}
+
+fn pod_fields() -> [FieldPath; 9] {
+    [
+        field("spec.nodeName"),
+        field("spec.restartPolicy"),
+        field("spec.schedulerName"),
+        field("spec.serviceAccountName"),
+        field_or("spec.hostNetwork", "false"),
+        field("status.phase"),
+        field("status.podIP"),
+        field("status.podIPs"),
+        field("status.nominatedNodeName"),
+    ]
+}

@@ -1,0 +1,17 @@
+//! The group `discovery.k8s.io`: which addresses are behind a service.
+
+use super::generic::Generic;
+use super::row::{Group, Row};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Group::new("discovery.k8s.io", "v1")
+            .namespaced("endpointslices", "EndpointSlice")
+            .strategy(Generic::new().generation(&[
+                "addressType",
+                "endpoints",
+                "ports",
+                "metadata.labels",
+            ])),
+    ]
+}

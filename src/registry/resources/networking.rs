@@ -1,0 +1,34 @@
+//! The group `networking.k8s.io`: what comes in, what may pass, and addresses.
+
+use serde_json::json;
+
+use super::generic::Generic;
+use super::row::{Group, Row};
+use crate::registry::NameRule;
+
+const V1: Group = Group::new("networking.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        V1.cluster("ingressclasses", "IngressClass")
+            .strategy(Generic::new().generation(&["spec"])),
+        V1.namespaced("ingresses", "Ingress")
+            .short(&["ing"])
+            .prefix("ingress")
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"loadBalancer": {}}))
+                    .generation(&["spec"]),
+            ),
+        V1.cluster("ipaddresses", "IPAddress")
+            .short(&["ip"])
+            .strategy(Generic::new().name_rule(NameRule::PathSegment)),
+        V1.namespaced("networkpolicies", "NetworkPolicy")
+            .short(&["netpol"])
+            .strategy(Generic::new().generation(&["spec"])),
+        V1.cluster("servicecidrs", "ServiceCIDR")
+            .status()
+            .strategy(Generic::with_status()),
+    ]
+}

@@ -1,0 +1,12 @@
+//! The group `node.k8s.io`: what containers run in.
+
+use super::generic::Generic;
+use super::row::{Group, Row};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Group::new("node.k8s.io", "v1")
+            .cluster("runtimeclasses", "RuntimeClass")
+            .strategy(Generic::new().conditional_update()),
+    ]
+}

@@ -1,0 +1,27 @@
+//! The group `policy`: how much may be disturbed at a time.
+
+use serde_json::json;
+
+use super::generic::Generic;
+use super::row::{Group, Row};
+
+pub(super) fn rows() -> Vec<Row> {
+    let status = json!({
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    });
+    vec![
+        Group::new("policy", "v1")
+            .namespaced("poddisruptionbudgets", "PodDisruptionBudget")
+            .short(&["pdb"])
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(status)
+                    .generation(&["spec"])
+                    .conditional_update(),
+            ),
+    ]
+}

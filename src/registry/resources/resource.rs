@@ -1,0 +1,20 @@
+//! The group `resource.k8s.io`: devices, and who wants them.
+
+use super::generic::Generic;
+use super::row::{Group, Row, field};
+
+const V1: Group = Group::new("resource.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        V1.cluster("deviceclasses", "DeviceClass")
+            .strategy(Generic::new().generation(&["spec"])),
+        V1.namespaced("resourceclaims", "ResourceClaim")
+            .status()
+            .strategy(Generic::with_status()),
+        V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate"),
+        V1.cluster("resourceslices", "ResourceSlice")
+            .fields([field("spec.nodeName"), field("spec.driver")])
+            .strategy(Generic::new().generation(&["spec"])),
+    ]
+}

@@ -1,0 +1,206 @@
+//! The builder of the table's rows: what most kinds have in common need not be said.
+//!
+//! Kubernetes derives the singular (the kind in lower case), the kind of the list and the storage
+//! prefix (the plural) from two words; a row says only where it differs.
+
+use std::sync::Arc;
+
+use super::generic::Generic;
+use crate::meta::{FieldPath, FieldSchema};
+use crate::registry::{
+    GroupVersion, Resource, ScalePaths, SelectorForm, Served, Strategy, Subresource, Verb,
+};
+
+/// Everything that can be done to a stored resource.
+const ALL_VERBS: [Verb; 8] = [
+    Verb::Create,
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
+];
+/// What can be done to most subresources.
+pub(super) const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
+/// What can be done to proxies.
+pub(super) const PROXY: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::Get,
+    Verb::Patch,
+    Verb::Update,
+];
+
+/// A selectable field whose default is the empty string.
+pub(super) const fn field(name: &'static str) -> FieldPath {
+    field_or(name, "")
+}
+
+/// A selectable field with a default.
+pub(super) const fn field_or(name: &'static str, default: &'static str) -> FieldPath {
+    FieldPath {
+        name: std::borrow::Cow::Borrowed(name),
+        default,
+        from: &[],
+    }
+}
+
+/// A group and version, from which rows begin.
+#[derive(Clone, Copy)]
+pub(super) struct Group {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// A row under construction.
+pub(super) struct Row(Resource);
+
+impl Group {
+    pub(super) const fn new(name: &'static str, version: &'static str) -> Self {
+        Self { name, version }
+    }
+
+    /// A kind whose objects live in namespaces.
+    pub(super) fn namespaced(self, plural: &str, kind: &str) -> Row {
+        self.row(plural, kind, true)
+    }
+
+    /// A kind of the whole cluster.
+    pub(super) fn cluster(self, plural: &str, kind: &str) -> Row {
+        self.row(plural, kind, false)
+    }
+
+    fn row(self, plural: &str, kind: &str, namespaced: bool) -> Row {
+        let group_version = GroupVersion::new(self.name, self.version);
+        Row(Resource {
+            storage_version: group_version.clone(),
+            group_version,
+            plural: plural.to_owned(),
+            singular: kind.to_lowercase(),
+            kind: kind.to_owned(),
+            list_kind: format!("{kind}List"),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            namespaced,
+            verbs: ALL_VERBS.to_vec(),
+            subresources: Vec::new(),
+            storage_prefix: plural.to_owned(),
+            storage_kind: kind.to_owned(),
+            served: Served::Store,
+            schema: FieldSchema::default(),
+            field_aliases: &[],
+            scale: None,
+            strategy: Arc::new(Generic::new()),
+        })
+    }
+}
+
+impl Row {
+    pub(super) fn short(mut self, names: &[&str]) -> Self {
+        self.0.short_names = names.iter().map(|&name| name.to_owned()).collect();
+        self
+    }
+
+    pub(super) fn category(mut self, name: &str) -> Self {
+        self.0.categories.push(name.to_owned());
+        self
+    }
+
+    pub(super) fn verbs(mut self, verbs: &[Verb]) -> Self {
+        self.0.verbs = verbs.to_vec();
+        self
+    }
+
+    /// Leaves one verb out.
+    pub(super) fn without(mut self, verb: Verb) -> Self {
+        self.0.verbs.retain(|&other| other != verb);
+        self
+    }
+
+    /// A resource that only answers what is posted to it.
+    pub(super) fn review(self, served: Served) -> Self {
+        self.verbs(&[Verb::Create]).served(served)
+    }
+
+    pub(super) fn served(mut self, served: Served) -> Self {
+        self.0.served = served;
+        self
+    }
+
+    /// Keys are kept under another name than the plural.
+    pub(super) fn prefix(mut self, prefix: &str) -> Self {
+        self.0.storage_prefix = prefix.to_owned();
+        self
+    }
+
+    /// Objects are stored in another group and version than they are served in.
+    pub(super) fn stored_in(mut self, group: Group) -> Self {
+        self.0.storage_version = GroupVersion::new(group.name, group.version);
+        self
+    }
+
+    pub(super) fn fields(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
+        self.0.schema = FieldSchema::new(fields);
+        self
+    }
+
+    pub(super) fn field_aliases(
+        mut self,
+        aliases: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        self.0.field_aliases = aliases;
+        self
+    }
+
+    pub(super) fn strategy(mut self, strategy: impl Strategy + 'static) -> Self {
+        self.0.strategy = Arc::new(strategy);
+        self
+    }
+
+    /// A subresource that is read and written as the object itself.
+    pub(super) fn part(self, name: &str) -> Self {
+        let kind = self.0.kind.clone();
+        self.subresource(name, None, &kind, READ_WRITE, Served::Store)
+    }
+
+    pub(super) fn status(self) -> Self {
+        self.part("status")
+    }
+
+    /// The scale subresource of a kind with `spec.replicas`, `status.replicas`, `spec.selector`.
+    pub(super) fn scale(mut self, selector_form: SelectorForm) -> Self {
+        self.0.scale = Some(ScalePaths {
+            spec_replicas: "spec.replicas".to_owned(),
+            status_replicas: "status.replicas".to_owned(),
+            selector: Some("spec.selector".to_owned()),
+            selector_form,
+        });
+        let group = Group::new("autoscaling", "v1");
+        self.subresource("scale", Some(group), "Scale", READ_WRITE, Served::Handler)
+    }
+
+    /// A subresource of a kind of its own; the group is told if it is not the resource's.
+    pub(super) fn subresource(
+        mut self,
+        name: &str,
+        group: Option<Group>,
+        kind: &str,
+        verbs: &[Verb],
+        served: Served,
+    ) -> Self {
+        self.0.subresources.push(Subresource {
+            name: name.to_owned(),
+            group_version: group.map(|group| GroupVersion::new(group.name, group.version)),
+            kind: kind.to_owned(),
+            verbs: verbs.to_vec(),
+            served,
+        });
+        self
+    }
+
+    pub(super) fn done(self) -> Resource {
+        self.0
+    }
+}

@@ -1,0 +1,18 @@
+//! The group `scheduling.k8s.io`: which pods come first.
+
+use super::generic::Generic;
+use super::row::{Group, Row};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Group::new("scheduling.k8s.io", "v1")
+            .cluster("priorityclasses", "PriorityClass")
+            .short(&["pc"])
+            .strategy(Generic::new().generation(&[
+                "value",
+                "globalDefault",
+                "description",
+                "preemptionPolicy",
+            ])),
+    ]
+}
