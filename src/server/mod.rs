@@ -1,9 +1,17 @@
 //! The composition root: the only place that reads flags, spawns and listens.
 
+pub mod authentication;
 pub mod certificates;
+pub mod connection;
 pub mod duration;
 pub mod error;
+pub mod filters;
 pub mod flags;
+pub mod health;
 pub mod kubeconfig;
+pub mod listener;
+pub mod logging;
+pub mod metrics;
 pub mod private_file;
+pub mod tls;
 pub mod watch_cache_sizes;

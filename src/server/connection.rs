@@ -1,0 +1,175 @@
+//! One connection: the handshake, then HTTP/1.1 or HTTP/2 over it until it ends.
+//!
+//! The writes of all streams of a connection pass through [`ConnectionIo`], above TLS. It is where
+//! flushes of many streams can be joined into one, and [`serve`] is the outer future that would
+//! then do the real flush; today every flush goes straight through.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use super::authentication::{CertifiedUser, ClientCertificates};
+use super::filters::Filters;
+use crate::endpoints::{BoxError, ResponseBody};
+
+/// What carries HTTP: a TLS stream over TCP.
+pub type ConnectionIo = TokioIo<TlsStream<TcpStream>>;
+
+/// A client has this long for the handshake.
+pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
+/// A client has this long to send a request's head on HTTP/1.1, and may be idle for as long.
+const HEAD_SECONDS_MAX: u64 = 90;
+/// The head of a request may be this large, as in kube-apiserver.
+const HEAD_BYTES_MAX: u32 = 1 << 20;
+/// A stream may send this much before the server has read any of it.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// All streams of a connection together may send this much ahead.
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+/// A stream holds this much that the client has not taken; then the body waits.
+const STREAM_SEND_BUFFER_BYTES: usize = 64 << 10;
+/// An HTTP/2 client is asked for a sign of life this often, and has as long to give it.
+const KEEP_ALIVE_SECONDS: u64 = 30;
+/// Streams of an HTTP/2 connection if the flag says 0, as in kube-apiserver.
+const STREAMS_MAX_DEFAULT: u32 = 100;
+
+/// What all connections share.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    /// Ends in [`Filters::answer`].
+    pub filters: Arc<Filters>,
+    /// Does handshakes.
+    pub tls: Arc<rustls::ServerConfig>,
+    /// Judges client certificates.
+    pub clients: ClientCertificates,
+    /// How many streams an HTTP/2 connection may have; 0 for the default.
+    pub streams_max: u32,
+    /// When connections should end as soon as their requests are answered.
+    pub closing: CancellationToken,
+}
+
+impl Connections {
+    /// Does the handshake; `None` if it fails or takes too long.
+    pub async fn handshake(&self, tcp: TcpStream) -> Option<TlsStream<TcpStream>> {
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
+        match tokio::time::timeout(limit, acceptor.accept(tcp)).await {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "TLS handshake failed");
+                None
+            }
+            Err(_) => {
+                tracing::debug!("TLS handshake took too long");
+                None
+            }
+        }
+    }
+
+    /// Serves HTTP until the client or the server wants to end.
+    pub async fn serve(&self, stream: TlsStream<TcpStream>) {
+        let session = stream.get_ref().1;
+        let h2 = session.alpn_protocol() == Some(b"h2".as_slice());
+        let chain = session.peer_certificates().unwrap_or_default();
+        let now = self.filters.clock.wall();
+        let certified = (!chain.is_empty())
+            .then(|| self.clients.identify(chain, now))
+            .flatten()
+            .map(Arc::new);
+        let io: ConnectionIo = TokioIo::new(stream);
+        let result = if h2 {
+            self.serve_h2(io, certified).await
+        } else {
+            self.serve_h1(io, certified).await
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+
+    async fn serve_h1(
+        &self,
+        io: ConnectionIo,
+        certified: Option<Arc<CertifiedUser>>,
+    ) -> Result<(), hyper::Error> {
+        let service = service_fn(|request| self.answer(request, certified.clone()));
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX))
+                .max_buf_size(HEAD_BYTES_MAX as usize)
+                .serve_connection(io, service)
+        );
+        tokio::select! {
+            result = connection.as_mut() => return result,
+            () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
+    }
+
+    async fn serve_h2(
+        &self,
+        io: ConnectionIo,
+        certified: Option<Arc<CertifiedUser>>,
+    ) -> Result<(), hyper::Error> {
+        // Streams are tasks of their own and may outlive this call's borrow.
+        let filters = Arc::clone(&self.filters);
+        let service =
+            service_fn(move |request| answer(Arc::clone(&filters), request, certified.clone()));
+        let streams_max = match self.streams_max {
+            0 => STREAMS_MAX_DEFAULT,
+            streams => streams,
+        };
+        let mut connection = pin!(
+            http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(streams_max)
+                .max_header_list_size(HEAD_BYTES_MAX)
+                .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                .max_send_buf_size(STREAM_SEND_BUFFER_BYTES)
+                .keep_alive_interval(Duration::from_secs(KEEP_ALIVE_SECONDS))
+                .keep_alive_timeout(Duration::from_secs(KEEP_ALIVE_SECONDS))
+                .serve_connection(io, service)
+        );
+        tokio::select! {
+            result = connection.as_mut() => return result,
+            () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        certified: Option<Arc<CertifiedUser>>,
+    ) -> Result<Response<ResponseBody>, Infallible> {
+        answer(Arc::clone(&self.filters), request, certified).await
+    }
+}
+
+async fn answer(
+    filters: Arc<Filters>,
+    request: Request<Incoming>,
+    certified: Option<Arc<CertifiedUser>>,
+) -> Result<Response<ResponseBody>, Infallible> {
+    let request = request.map(|body| {
+        body.map_err(|error| -> BoxError { Box::new(error) })
+            .boxed_unsync()
+    });
+    Ok(filters.answer(request, certified.as_deref()).await)
+}

@@ -1,0 +1,102 @@
+//! A response body with something that lasts as long as it does.
+//!
+//! A request is in progress until its body is sent, so its permit goes with the body. A watch goes
+//! on until it ends by itself or the server wants all of them to end.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::Permit;
+use crate::endpoints::{BoxError, ResponseBody};
+
+/// A response body with something that lasts as long as it does.
+#[derive(Debug)]
+pub struct HeldBody {
+    inner: ResponseBody,
+    /// Held for its drop.
+    _permit: Option<Permit>,
+    /// When it is over although the inner body is not.
+    end: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+}
+
+impl HeldBody {
+    /// A body that holds a permit.
+    #[must_use]
+    pub fn holding(inner: ResponseBody, permit: Permit) -> Self {
+        Self {
+            inner,
+            _permit: Some(permit),
+            end: None,
+        }
+    }
+
+    /// A body that ends regularly when the token says so, once what is ready has been sent.
+    #[must_use]
+    pub fn until(inner: ResponseBody, end: CancellationToken) -> Self {
+        Self {
+            inner,
+            _permit: None,
+            end: Some(Box::pin(end.cancelled_owned())),
+        }
+    }
+
+    /// As any other body.
+    #[must_use]
+    pub fn boxed(self) -> ResponseBody {
+        self.boxed_unsync()
+    }
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        match self.end.as_mut().map(|end| end.as_mut().poll(context)) {
+            Some(Poll::Ready(())) => Poll::Ready(None),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_ends_when_told_to() {
+        let first = futures::stream::iter([Ok(Frame::data(Bytes::from_static(b"event")))]);
+        let inner = StreamBody::new(futures::StreamExt::chain(
+            first,
+            futures::stream::pending::<Result<_, BoxError>>(),
+        ));
+        let end = CancellationToken::new();
+        let mut body = HeldBody::until(inner.boxed_unsync(), end.clone());
+        let frame = body.frame().await.expect("a frame").expect("no error");
+        assert_eq!(frame.into_data().expect("data"), "event");
+        assert!(futures::poll!(std::pin::pin!(body.frame())).is_pending());
+        end.cancel();
+        assert!(body.frame().await.is_none());
+    }
+}

@@ -1,0 +1,155 @@
+//! The server's side of TLS: its certificate, and which client certificates it asks for.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
+};
+
+use super::authentication::ClientCertificates;
+use super::certificates::Identity;
+use super::error::StartError;
+
+/// The protocols that are offered, the preferred one first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// A configuration with this certificate; `source` names it in errors. TLS 1.2 or 1.3.
+///
+/// # Errors
+/// The certificate or its key cannot be used.
+pub fn server_config(
+    identity: &Identity,
+    source: &str,
+    clients: &ClientCertificates,
+) -> Result<ServerConfig, StartError> {
+    let wrong = |why: String| {
+        StartError::new(
+            format!("use the server's certificate {source}"),
+            why,
+            "give a certificate and its key in PEM",
+        )
+    };
+    let chain = certificates(&identity.certificate).map_err(&wrong)?;
+    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())
+        .map_err(|error| wrong(format!("the key cannot be read: {error}")))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = Arc::new(AnyCertificate(clients.verifier()));
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(error.to_string()))?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(|error| wrong(error.to_string()))?;
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+    Ok(config)
+}
+
+/// The authorities of client certificates: the generated one, and those in a file.
+///
+/// # Errors
+/// The file cannot be read or holds no certificates.
+pub fn authorities(own: &str, file: Option<&Path>) -> Result<RootCertStore, StartError> {
+    let mut roots = RootCertStore::empty();
+    let mut add = |text: &str| -> Result<(), String> {
+        for certificate in certificates(text)? {
+            roots.add(certificate).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    };
+    add(own).map_err(|why| {
+        StartError::new(
+            "use the generated authority",
+            why,
+            "delete the pki directory",
+        )
+    })?;
+    if let Some(path) = file {
+        let text = read(path, "--client-ca-file")?;
+        add(&text).map_err(|why| {
+            StartError::new(
+                format!("use {}", path.display()),
+                why,
+                "give --client-ca-file a file of certificates in PEM",
+            )
+        })?;
+    }
+    Ok(roots)
+}
+
+/// Reads a file that a flag names.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read(path: &Path, flag: &str) -> Result<String, StartError> {
+    fs::read_to_string(path).map_err(|error| {
+        StartError::new(
+            format!("read {}", path.display()),
+            error,
+            format!("give {flag} a file that can be read"),
+        )
+    })
+}
+
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("the certificate cannot be read: {error}"))?;
+    if certificates.is_empty() {
+        return Err("there is no certificate in it".to_owned());
+    }
+    Ok(certificates)
+}
+
+/// Asks for a client certificate and takes any whose key the client holds. Whether it is good is
+/// judged when it is used, see [`super::authentication`].
+#[derive(Debug)]
+struct AnyCertificate(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for AnyCertificate {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
