@@ -6,6 +6,7 @@
 
 mod context;
 mod error;
+pub mod field_manager;
 mod options;
 mod resource;
 pub mod resources;
