@@ -4,5 +4,10 @@
 //! includes the kernel's sources with loom's primitives under the same names, so that the code
 //! which is checked is the code which ships.
 
-pub(crate) use std::sync::Mutex;
+#![allow(
+    clippy::disallowed_types,
+    reason = "the one place where the kernel's atomics come from"
+)]
+
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard};

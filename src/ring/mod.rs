@@ -1,1 +1,15 @@
 //! The kernel: the lock-minimised structures under the watch cache, checked with loom.
+//!
+//! Each file is one protocol: its drawing, its invariants and the partner of each ordering stand at
+//! its head. `loom-tests` has a file of models of the same name, and a list of weakened versions
+//! that the models must refuse. Nothing here knows what an object or a watch is; nothing here
+//! imports more than [`crate::sync`].
+//!
+//! - [`waiters`]: a number that rises, and those who wait for it.
+
+#![allow(
+    clippy::disallowed_types,
+    reason = "these are crate::sync's atomics, as the ban wants it"
+)]
+
+pub(crate) mod waiters;

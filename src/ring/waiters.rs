@@ -1,0 +1,227 @@
+//! A number that only rises, published by one and awaited by many.
+//!
+//! ```text
+//!  Publisher (one, &mut)                 Published (many, Clone)
+//!  ---------------------                 -----------------------
+//!  what is published       <-- sees --   1. value >= target?  -> done, no lock
+//!  value.store(n, Release) --- pairs --> 2. lock
+//!  lock                                  3. value >= target?  -> done
+//!  take wakers with target <= n          4. wakers[(target, ticket)] = waker
+//!  unlock, wake them                     5. unlock, sleep
+//! ```
+//!
+//! # No wake-up is lost
+//!
+//! The publisher stores before it locks, the waiter looks again after it locked. The lock orders
+//! the two critical sections, so there are two cases:
+//!
+//! - the waiter's came first: the publisher finds the waker and wakes it;
+//! - the publisher's came first: the waiter's third step follows the publisher's unlock, hence its
+//!   store, and does not sleep.
+//!
+//! # Invariants
+//!
+//! - The value never falls. Only the publisher stores it, and it keeps its own copy as a plain
+//!   field: a writer that loads what only it stores hides interleavings from loom.
+//! - Whoever has seen a value sees everything that was written before it was published.
+//! - An entry of `wakers` belongs to a live [`Wait`] that has not been woken. Dropping the `Wait`
+//!   takes it out, so a cancelled waiter leaves nothing behind.
+//! - Wakers run outside the lock. A waiter that is not due costs the publisher nothing.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::PoisonError;
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
+
+/// Makes the two halves of a published number.
+pub(crate) fn published(initial: u64) -> (Publisher, Published) {
+    let shared = Arc::new(Shared {
+        value: AtomicU64::new(initial),
+        waiting: Mutex::new(Waiting {
+            next_ticket: 0,
+            wakers: BTreeMap::new(),
+        }),
+    });
+    let publisher = Publisher {
+        shared: Arc::clone(&shared),
+        value: initial,
+    };
+    (publisher, Published { shared })
+}
+
+/// The half that raises the number. There is one.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    shared: Arc<Shared>,
+    /// What `shared.value` holds; kept here so that the writer never reads its own atomic.
+    value: u64,
+}
+
+/// The half that reads the number and waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    shared: Arc<Shared>,
+}
+
+/// Completes with the number as soon as it has reached the target.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    shared: Arc<Shared>,
+    /// The number waited for.
+    target: u64,
+    /// What tells this waiter from others with the same target; `None` until it first sleeps.
+    ticket: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Stored by the publisher alone.
+    value: AtomicU64,
+    /// Those who sleep.
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// The next waiter's ticket; never reused.
+    next_ticket: u64,
+    /// By target and ticket, so that those who are due come first.
+    wakers: BTreeMap<(u64, u64), Waker>,
+}
+
+impl Publisher {
+    /// Raises the number and wakes those who waited for it. A number that is not higher is ignored.
+    pub(crate) fn publish(&mut self, value: u64) {
+        if value <= self.value {
+            return;
+        }
+        self.value = value;
+        // Release: pairs with the Acquire loads in `Published::current` and `Wait::poll`.
+        self.shared.value.store(value, Ordering::Release);
+        let due = self.shared.lock().take_due(value);
+        for waker in due.into_values() {
+            waker.wake();
+        }
+    }
+
+    /// The number as last published.
+    pub(crate) fn current(&self) -> u64 {
+        self.value
+    }
+}
+
+impl Published {
+    /// The number.
+    pub(crate) fn current(&self) -> u64 {
+        // Acquire: pairs with the Release store in `Publisher::publish`.
+        self.shared.value.load(Ordering::Acquire)
+    }
+
+    /// Waits until the number is at least `target`. Dropping the future ends the wait.
+    pub(crate) fn wait(&self, target: u64) -> Wait {
+        Wait {
+            shared: Arc::clone(&self.shared),
+            target,
+            ticket: None,
+        }
+    }
+
+    /// How many sleep.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.lock().wakers.len()
+    }
+}
+
+impl Future for Wait {
+    type Output = u64;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
+        let this = &mut *self;
+        // Acquire: pairs with the Release store in `Publisher::publish`.
+        let value = this.shared.value.load(Ordering::Acquire);
+        if value >= this.target {
+            return Poll::Ready(value);
+        }
+        let mut waiting = this.shared.lock();
+        // Acquire: as above. The look under the lock is what loses no wake-up.
+        let value = this.shared.value.load(Ordering::Acquire);
+        if value >= this.target {
+            return Poll::Ready(value);
+        }
+        let ticket = *this.ticket.get_or_insert_with(|| waiting.draw_ticket());
+        waiting
+            .wakers
+            .insert((this.target, ticket), context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            let waker = self.shared.lock().wakers.remove(&(self.target, ticket));
+            drop(waker);
+        }
+    }
+}
+
+impl Shared {
+    /// A panic under the lock cannot leave the map half changed, so poison is ignored.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn draw_ticket(&mut self) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        ticket
+    }
+
+    /// Takes out the wakers of everyone whose target is at most `value`.
+    fn take_due(&mut self, value: u64) -> BTreeMap<(u64, u64), Waker> {
+        let later = self.wakers.split_off(&(value.saturating_add(1), 0));
+        std::mem::replace(&mut self.wakers, later)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_completes_with_the_first_number_at_or_past_its_target() {
+        let (mut publisher, published) = published(3);
+        assert_eq!(published.wait(3).now_or_never(), Some(3));
+        let mut wait = published.wait(5);
+        assert_eq!((&mut wait).now_or_never(), None);
+        publisher.publish(4);
+        assert_eq!((&mut wait).now_or_never(), None);
+        publisher.publish(9);
+        assert_eq!(wait.now_or_never(), Some(9));
+        assert_eq!(published.waiting(), 0);
+    }
+
+    #[test]
+    fn a_cancelled_wait_leaves_nothing_behind() {
+        let (_publisher, published) = published(0);
+        let mut wait = published.wait(1);
+        assert_eq!((&mut wait).now_or_never(), None);
+        assert_eq!(published.waiting(), 1);
+        drop(wait);
+        assert_eq!(published.waiting(), 0);
+    }
+
+    #[test]
+    fn the_number_never_falls() {
+        let (mut publisher, published) = published(7);
+        publisher.publish(5);
+        assert_eq!((publisher.current(), published.current()), (7, 7));
+    }
+}
