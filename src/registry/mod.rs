@@ -6,7 +6,6 @@
 
 mod context;
 mod error;
-pub mod field_manager;
 mod options;
 mod resource;
 pub mod resources;

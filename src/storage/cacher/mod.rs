@@ -1,1 +1,66 @@
 //! The watch cache in front of a store.
+//!
+//! One [`Feed`] follows all changes of a store. For each type it keeps the objects and a window of
+//! events in memory, from which a [`Cacher`] answers gets, lists and watches. A
+//! [`CacheDelegator`] puts that in front of the type's store.
+//!
+//! ```text
+//!  ChangeSource --> Reflector --> WatchCache (a type's writer)
+//!                       |              | publishes a View, tells the Watchers
+//!                       |              v
+//!                   revision        TypeCache <--- Cacher <--- CacheDelegator ---> store
+//!                  (all types)         ^
+//!                                      +--- CacheWatcher (one per watch)
+//! ```
+//!
+//! # What holds
+//!
+//! - Each type has one writer, the reflector. Readers read immutable views and lock nothing.
+//! - The feed's revision rises only after every change up to it is in its type's view. So one
+//!   number says how fresh all types are, and a quiet type is as fresh as a busy one.
+//! - A watch gets every event of its selection once, in the order of revisions, from where it
+//!   began; or it ends. There is never a gap. A slow client blocks nobody and ends only when the
+//!   window has passed it.
+//! - A bookmark never precedes an event at or below its revision.
+//! - A stored value that is not an object is logged and counted. It stops neither its type nor its
+//!   watches, but as long as there is one the store answers the type's lists, since only it can say
+//!   what is wrong. Watches keep the last content they knew until there is a new one.
+//! - Nothing here spawns: the server runs [`Reflector::run`].
+//!
+//! # Reading order
+//!
+//! [`decide`] is the table of who answers what. [`reflector`] fills the caches through
+//! [`watch_cache`], out of [`event`], [`snapshot`], [`window`] and [`view`]. [`watcher`] follows
+//! them, told by [`watchers`] through its [`mailbox`].
+
+mod bookmark;
+mod config;
+mod decide;
+mod delegator;
+mod event;
+mod feed;
+mod filter;
+mod freshness;
+mod handle;
+mod mailbox;
+mod metrics;
+mod probe;
+mod read;
+mod readiness;
+mod reflector;
+mod snapshot;
+mod type_cache;
+mod view;
+mod watch_cache;
+mod watcher;
+mod watchers;
+mod window;
+
+pub use config::TypeConfig;
+pub use delegator::CacheDelegator;
+pub use feed::Feed;
+pub use handle::Cacher;
+pub use metrics::CacheMetrics;
+pub use readiness::Readiness;
+pub use reflector::Reflector;
+pub use window::WindowLimits;

@@ -1,0 +1,19 @@
+//! What a type's cache is told about the type.
+
+use super::window::WindowLimits;
+use crate::storage::Versioner;
+
+/// A type to cache.
+#[derive(Clone, Debug)]
+pub struct TypeConfig {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The plural resource.
+    pub resource: String,
+    /// Where the type's keys lie, without the store's own prefix: `/pods/`.
+    pub prefix: String,
+    /// Reads stored objects.
+    pub versioner: Versioner,
+    /// How much history is kept.
+    pub window: WindowLimits,
+}

@@ -1,0 +1,129 @@
+//! The store and its cache as one store.
+//!
+//! Reads go where [`super::decide`] says, writes go to the store, with the cache's copy as a first
+//! guess at what is there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::decide;
+use super::handle::Cacher;
+use crate::meta::{Object, ResourceVersion};
+use crate::storage::{
+    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
+    TryUpdate, UpdateOptions, Versioner, WatchStream,
+};
+
+/// A store with a watch cache in front of it.
+#[derive(Debug)]
+pub struct CacheDelegator {
+    cacher: Arc<Cacher>,
+    store: Arc<dyn Interface>,
+}
+
+impl CacheDelegator {
+    /// Puts a type's cache in front of its store.
+    #[must_use]
+    pub fn new(cacher: Arc<Cacher>, store: Arc<dyn Interface>) -> Self {
+        Self { cacher, store }
+    }
+
+    /// The cache.
+    #[must_use]
+    pub fn cacher(&self) -> &Arc<Cacher> {
+        &self.cacher
+    }
+}
+
+#[async_trait]
+impl Interface for CacheDelegator {
+    fn versioner(&self) -> &Versioner {
+        self.store.versioner()
+    }
+
+    async fn create(
+        &self,
+        key: &str,
+        object: &Value,
+        ttl: Option<u64>,
+    ) -> Result<Arc<Object>, StorageError> {
+        self.store.create(key, object, ttl).await
+    }
+
+    async fn delete(
+        &self,
+        key: &str,
+        mut options: DeleteOptions,
+        check: &mut dyn DeletionCheck,
+    ) -> Result<Arc<Object>, StorageError> {
+        options.cached_existing = self.cacher.cached(key);
+        self.store.delete(key, options, check).await
+    }
+
+    async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
+        self.cacher.watch(key, options).await
+    }
+
+    async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
+        let fresh = decide::get(options).filter(|_| self.cacher.readiness().is_ready());
+        let Some(fresh) = fresh else {
+            return self.store.get(key, options).await;
+        };
+        match self.cacher.get(key, fresh).await? {
+            Some(object) => Ok(object),
+            None => self.store.get(key, options).await,
+        }
+    }
+
+    async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
+        let Some(plan) = decide::list(key, &options)? else {
+            return self.store.get_list(key, options).await;
+        };
+        let predicate = &options.predicate;
+        if let Err(not_ready) = self.cacher.check_ready() {
+            // A page of everything costs the store little; anything else would fall on it from all
+            // clients at once.
+            if predicate.limit > 0 && predicate.is_everything() {
+                return self.store.get_list(key, options).await;
+            }
+            return Err(not_ready);
+        }
+        let recursive = options.recursive;
+        match self.cacher.list(key, recursive, predicate, &plan).await? {
+            Some(list) => Ok(list),
+            None => self.store.get_list(key, options).await,
+        }
+    }
+
+    async fn guaranteed_update(
+        &self,
+        key: &str,
+        mut options: UpdateOptions,
+        update: &mut dyn TryUpdate,
+    ) -> Result<Arc<Object>, StorageError> {
+        options.cached_existing = self.cacher.cached(key);
+        self.store.guaranteed_update(key, options, update).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StorageError> {
+        self.store.stats().await
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        self.cacher.check_ready()
+    }
+
+    async fn request_watch_progress(&self) -> Result<(), StorageError> {
+        self.store.request_watch_progress().await
+    }
+
+    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
+        self.store.current_resource_version().await
+    }
+
+    fn compact_revision(&self) -> u64 {
+        self.store.compact_revision()
+    }
+}

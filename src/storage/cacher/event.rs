@@ -1,0 +1,58 @@
+//! An event as the window keeps it.
+
+use std::sync::{Arc, OnceLock};
+
+use super::snapshot::SnapshotMap;
+use crate::clock::Instant;
+use crate::meta::Object;
+
+/// What an event costs beside its object: the record, its key, and the nodes of its state.
+const EVENT_OVERHEAD_BYTES: usize = 512;
+
+/// A change of one key.
+#[derive(Debug)]
+pub(super) struct CacheEvent {
+    /// The key that changed.
+    pub(super) key: Arc<str>,
+    /// The revision of the change.
+    pub(super) revision: u64,
+    /// What is stored now.
+    pub(super) current: Current,
+    /// The last readable content before.
+    pub(super) previous: Option<Arc<Object>>,
+    /// The objects of the type after this event.
+    pub(super) state: SnapshotMap,
+    /// When the event reached the cache.
+    pub(super) received: Instant,
+    /// The previous content at this event's revision, made when first wanted and then shared.
+    pub(super) removed: OnceLock<Arc<Object>>,
+}
+
+/// What is stored under a key after an event.
+#[derive(Debug)]
+pub(super) enum Current {
+    /// An object.
+    Object(Arc<Object>),
+    /// Nothing.
+    Deleted,
+    /// Bytes that are not an object. Watchers are told nothing until it is one again, or gone.
+    Unreadable,
+}
+
+impl CacheEvent {
+    /// What a watcher gets when the object leaves its selection: the content it knew, at the
+    /// revision of the change that took it out.
+    pub(super) fn removed(&self, previous: &Object) -> Arc<Object> {
+        let make = || Arc::new(previous.at_revision(self.revision));
+        Arc::clone(self.removed.get_or_init(make))
+    }
+
+    /// What the event keeps alive, roughly. The previous content is counted where it was current.
+    pub(super) fn bytes(&self) -> usize {
+        let object = match &self.current {
+            Current::Object(object) => object.json().len(),
+            Current::Deleted | Current::Unreadable => 0,
+        };
+        object + self.key.len() + EVENT_OVERHEAD_BYTES
+    }
+}

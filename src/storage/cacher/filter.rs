@@ -1,0 +1,88 @@
+//! What a watch wants to see, and as what it sees it.
+
+use std::sync::Arc;
+
+use super::event::{CacheEvent, Current};
+use crate::meta::{Object, WatchEvent};
+use crate::storage::SelectionPredicate;
+
+/// The selection of a watch.
+#[derive(Clone, Debug)]
+pub(super) struct Filter {
+    /// A folder, ending with `/`, or a single key.
+    scope: Box<str>,
+    /// By labels and fields; `None` selects everything.
+    predicate: Option<SelectionPredicate>,
+}
+
+impl Filter {
+    /// Everything under `key`, or `key` alone if not recursive, as the predicate selects.
+    pub(super) fn new(key: &str, recursive: bool, predicate: SelectionPredicate) -> Self {
+        let folder = recursive && !key.ends_with('/');
+        let scope = if folder {
+            format!("{key}/")
+        } else {
+            key.to_owned()
+        };
+        Self {
+            scope: scope.into(),
+            predicate: Some(predicate).filter(|it| !it.is_everything()),
+        }
+    }
+
+    /// The folder or key that is watched.
+    pub(super) fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// Whether a key lies in the scope.
+    pub(super) fn covers(&self, key: &str) -> bool {
+        if self.scope.ends_with('/') {
+            key.starts_with(&*self.scope)
+        } else {
+            *key == *self.scope
+        }
+    }
+
+    /// Whether an object in the scope is selected.
+    pub(super) fn selects(&self, object: &Object) -> bool {
+        self.predicate
+            .as_ref()
+            .is_none_or(|predicate| predicate.matches(object.attributes()))
+    }
+
+    /// Whether the watch sees anything of an event in its scope.
+    pub(super) fn concerns(&self, event: &CacheEvent) -> bool {
+        let current = match &event.current {
+            Current::Unreadable => return false,
+            Current::Deleted => None,
+            Current::Object(object) => Some(object),
+        };
+        let mut sides = current.into_iter().chain(&event.previous);
+        sides.any(|object| self.selects(object))
+    }
+
+    /// What the watch sees of an event.
+    pub(super) fn convert(&self, event: &CacheEvent) -> Option<WatchEvent> {
+        if !self.covers(&event.key) {
+            return None;
+        }
+        let current = match &event.current {
+            Current::Unreadable => return None,
+            Current::Deleted => None,
+            Current::Object(object) => Some(object).filter(|object| self.selects(object)),
+        };
+        let previous = event.previous.as_ref().filter(|it| self.selects(it));
+        match (current, previous) {
+            (Some(now), None) => Some(WatchEvent::Added(Arc::clone(now))),
+            (Some(now), Some(_)) => Some(WatchEvent::Modified(Arc::clone(now))),
+            (None, Some(before)) => Some(WatchEvent::Deleted(event.removed(before))),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The folders that a key lies in, each ending with `/`, outermost first.
+pub(super) fn folders(key: &str) -> impl DoubleEndedIterator<Item = &str> {
+    key.match_indices('/').map(|(at, _)| &key[..=at])
+}

@@ -1,0 +1,275 @@
+//! The reading half of a type's cache: gets, lists and watches from memory.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+
+use super::bookmark::Bookmarks;
+use super::decide::{self, Fresh, ListPlan, WatchPlan};
+use super::feed::FeedShared;
+use super::filter::Filter;
+use super::read::{list_folder, list_key};
+use super::readiness::Readiness;
+use super::snapshot::Entry;
+use super::type_cache::TypeCache;
+use super::view::View;
+use super::watcher::{CacheWatcher, StateInterval, WatchStart};
+use crate::clock::Instant;
+use crate::meta::Object;
+use crate::storage::{List, ListOptions, SelectionPredicate, StorageError, WatchStream};
+
+/// The cache of one type, filled by a [`super::Reflector`].
+#[derive(Debug)]
+pub struct Cacher {
+    cache: Arc<TypeCache>,
+    feed: Arc<FeedShared>,
+}
+
+impl Cacher {
+    /// A handle on a type's cache.
+    pub(super) fn new(cache: Arc<TypeCache>, feed: Arc<FeedShared>) -> Self {
+        Self { cache, feed }
+    }
+
+    /// Whether the type can be served from memory.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.cache.readiness()
+    }
+
+    /// Waits until the type can be served, or never will be again.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`] when the feed has ended.
+    pub async fn ready(&self) -> Result<(), StorageError> {
+        let mut readiness = self.cache.follow_readiness();
+        // The sender lives as long as the cache, so waiting cannot fail.
+        let _ = readiness
+            .wait_for(|it| !matches!(it, Readiness::Pending { .. }))
+            .await;
+        self.check_ready()
+    }
+
+    /// Whether the type can be served now.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`].
+    pub fn check_ready(&self) -> Result<(), StorageError> {
+        self.cache.check_ready()
+    }
+
+    /// Ends all watches for good: each gets what it was told, then a last bookmark if it wants
+    /// bookmarks, then its end. New watches are refused.
+    pub fn drain(&self) {
+        self.cache.drain();
+    }
+
+    /// The newest content under a key that is known here; what is written may be newer.
+    #[must_use]
+    pub fn cached(&self, key: &str) -> Option<Arc<Object>> {
+        if !self.readiness().is_ready() {
+            return None;
+        }
+        match self.cache.view().state.get(key) {
+            Some(Entry::Readable(object)) => Some(Arc::clone(object)),
+            Some(Entry::Unreadable { .. }) | None => None,
+        }
+    }
+
+    /// Reads one object; `None` if only the store can tell.
+    ///
+    /// # Errors
+    /// [`StorageError::KeyNotFound`]; [`StorageError::TooLargeResourceVersion`].
+    pub(super) async fn get(
+        &self,
+        key: &str,
+        fresh: Fresh,
+    ) -> Result<Option<Arc<Object>>, StorageError> {
+        self.wait(fresh).await?;
+        if !self.readiness().is_ready() {
+            return Ok(None);
+        }
+        let (view, revision) = self.cache.current();
+        match view.state.get(key) {
+            Some(Entry::Readable(object)) => Ok(Some(Arc::clone(object))),
+            Some(Entry::Unreadable { .. }) => Ok(None),
+            None => Err(StorageError::KeyNotFound {
+                key: key.to_owned(),
+                revision,
+            }),
+        }
+    }
+
+    /// Lists; `None` if only the store can tell.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`]; [`StorageError::TooLargeResourceVersion`], except for a list of
+    /// the newest state.
+    pub(super) async fn list(
+        &self,
+        key: &str,
+        recursive: bool,
+        predicate: &SelectionPredicate,
+        plan: &ListPlan,
+    ) -> Result<Option<List>, StorageError> {
+        if plan.fresh == Fresh::MostRecent {
+            let fresh = self.feed.progress_is_trusted() && self.wait(plan.fresh).await.is_ok();
+            self.cache.metrics.count_consistent_read(fresh, !fresh);
+            if !fresh {
+                return Ok(None);
+            }
+        } else {
+            self.wait(plan.fresh).await?;
+        }
+        self.check_ready()?;
+        let (view, newest) = self.cache.current();
+        let state = match plan.exact {
+            Some(revision) => view.state_at(revision),
+            None => Some(&view.state),
+        };
+        let Some(state) = state.filter(|state| !state.has_unreadable()) else {
+            return Ok(None);
+        };
+        let revision = plan.exact.unwrap_or(newest);
+        let listed = if recursive {
+            list_folder(state, revision, key, plan, predicate)?
+        } else {
+            list_key(state, revision, key, predicate)
+        };
+        let metrics = &self.cache.metrics;
+        metrics.lists.inc();
+        metrics.listed_fetched.inc_by(listed.looked_at);
+        metrics
+            .listed_returned
+            .inc_by(listed.list.items.len() as u64);
+        Ok(Some(listed.list))
+    }
+
+    /// Starts a watch. Except for a cache that is not ready, what is wrong with it is the stream's
+    /// only item.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`].
+    pub(super) async fn watch(
+        &self,
+        key: &str,
+        options: ListOptions,
+    ) -> Result<WatchStream, StorageError> {
+        self.check_ready()?;
+        let plan = decide::watch(&options);
+        let newest = match self.await_watch(plan).await {
+            Ok(newest) => newest,
+            Err(error) => return Ok(only(error)),
+        };
+        let bookmarks = options
+            .predicate
+            .allow_watch_bookmarks
+            .then_some(Bookmarks {
+                deadline: options.deadline,
+            });
+        let filter = Filter::new(key, options.recursive, options.predicate);
+        let now = self.cache.clock.now();
+        // First the watcher is registered, then the window is looked at: what comes in between is
+        // found there.
+        let registered = self.cache.watchers().register(now, filter, bookmarks);
+        let Some((generation, registered)) = registered else {
+            return Err(StorageError::NotReady {
+                reason: Some("the server is shutting down".to_owned()),
+                retry_after_seconds: 1,
+            });
+        };
+        let (view, revision) = self.cache.current();
+        let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
+        let start = start(&view, revision, plan, newest, end_bookmark);
+        let cache = Arc::clone(&self.cache);
+        if view.generation != generation {
+            // The cache is being filled anew: the client comes back at once and is told so.
+            cache.watchers().unregister(&registered);
+            return Ok(futures::stream::empty().boxed());
+        }
+        match start {
+            Ok(start) => Ok(CacheWatcher::new(cache, registered, start).into_stream()),
+            Err(error) => {
+                cache.watchers().unregister(&registered);
+                Ok(only(error))
+            }
+        }
+    }
+
+    /// Waits for what a watch needs before it begins, and returns the store's revision if the
+    /// watch begins there.
+    async fn await_watch(&self, plan: WatchPlan) -> Result<u64, StorageError> {
+        match plan {
+            WatchPlan::State(fresh) => self.wait(fresh).await.map(|()| 0),
+            WatchPlan::AfterNewest => self.feed.newest_revision(self.cache.fresh.deadline()).await,
+            WatchPlan::After(_) | WatchPlan::Now => Ok(0),
+        }
+    }
+
+    /// Waits until the cache is as fresh as a read demands.
+    async fn wait(&self, fresh: Fresh) -> Result<(), StorageError> {
+        let deadline = self.cache.fresh.deadline();
+        match fresh {
+            Fresh::Any => Ok(()),
+            Fresh::NotOlderThan(revision) => self.wait_for(revision, deadline).await,
+            Fresh::MostRecent => {
+                let revision = self.feed.newest_revision(deadline).await?;
+                self.wait_for(revision, deadline).await
+            }
+        }
+    }
+
+    async fn wait_for(&self, revision: u64, deadline: Instant) -> Result<(), StorageError> {
+        let (_, reached) = self.cache.current();
+        if reached >= revision {
+            return Ok(());
+        }
+        let begun = self.cache.clock.now();
+        let waited = self.cache.fresh.wait(revision, deadline).await;
+        let seconds = (self.cache.clock.now() - begun).as_secs_f64();
+        self.cache.metrics.read_wait.observe(seconds);
+        waited
+    }
+
+    /// How many watches there are.
+    #[cfg(test)]
+    pub(super) fn watch_count(&self) -> usize {
+        self.cache.watchers().len()
+    }
+}
+
+/// Where a watch begins in a view of `revision`. `newest` is the store's revision, if asked for.
+fn start(
+    view: &View,
+    revision: u64,
+    plan: WatchPlan,
+    newest: u64,
+    end_bookmark: bool,
+) -> Result<WatchStart, StorageError> {
+    let (after, state) = match plan {
+        WatchPlan::State(_) => {
+            let state = StateInterval::new(view.state.clone(), end_bookmark);
+            (revision, Some(state))
+        }
+        WatchPlan::Now => (revision, None),
+        WatchPlan::After(after) => (after, None),
+        WatchPlan::AfterNewest => (newest, None),
+    };
+    let cursor = view
+        .window
+        .after(after)
+        .ok_or_else(|| StorageError::TooOld {
+            requested: after,
+            oldest: view.window.base_revision(),
+        })?;
+    Ok(WatchStart {
+        cursor,
+        floor: after,
+        state,
+    })
+}
+
+/// A watch that fails at once.
+fn only(error: StorageError) -> WatchStream {
+    futures::stream::once(std::future::ready(Err(error))).boxed()
+}

@@ -1,0 +1,252 @@
+//! What the watch cache counts, under kube-apiserver's names.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// The upper bounds of the buckets of freshness waits, in seconds.
+const READ_WAIT_BUCKETS_SECONDS: [f64; 12] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 3.0,
+];
+
+/// Revisions are shown modulo this, so that a float can hold them.
+const RESOURCE_VERSION_MODULUS: u64 = 1_000_000_000_000_000;
+
+/// Which type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TypeLabels {
+    group: String,
+    resource: String,
+}
+
+/// Which type, and how a consistent read went.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConsistentReadLabels {
+    group: String,
+    resource: String,
+    success: &'static str,
+    fallback: &'static str,
+}
+
+/// Which type, and which index a list used; there is none yet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListLabels {
+    group: String,
+    resource: String,
+    index: &'static str,
+}
+
+/// The families of all types.
+#[derive(Clone, Debug)]
+pub struct CacheMetrics {
+    events_received: Family<TypeLabels, Counter>,
+    events_dispatched: Family<TypeLabels, Counter>,
+    initializations: Family<TypeLabels, Counter>,
+    initialization_errors: Family<TypeLabels, Counter>,
+    init_events: Family<TypeLabels, Counter>,
+    terminated_watchers: Family<TypeLabels, Counter>,
+    decode_errors: Family<TypeLabels, Counter>,
+    resource_version: Family<TypeLabels, Gauge>,
+    capacity: Family<TypeLabels, Gauge>,
+    read_wait: Family<TypeLabels, Histogram, fn() -> Histogram>,
+    consistent_reads: Family<ConsistentReadLabels, Counter>,
+    lists: Family<ListLabels, Counter>,
+    listed_fetched: Family<ListLabels, Counter>,
+    listed_returned: Family<TypeLabels, Counter>,
+}
+
+/// The metrics of one type.
+#[derive(Clone, Debug)]
+pub(super) struct TypeMetrics {
+    /// Changes that came from the store.
+    pub(super) events_received: Counter,
+    /// Events that watchers were told of.
+    pub(super) events_dispatched: Counter,
+    /// How often the type was listed.
+    pub(super) initializations: Counter,
+    /// How often listing the type failed.
+    pub(super) initialization_errors: Counter,
+    /// Objects that watches began with.
+    pub(super) init_events: Counter,
+    /// Watches that the window has passed.
+    pub(super) terminated_watchers: Counter,
+    /// Stored values that are not objects.
+    pub(super) decode_errors: Counter,
+    /// How long reads waited for their revision, in seconds.
+    pub(super) read_wait: Histogram,
+    /// Lists from memory.
+    pub(super) lists: Counter,
+    /// Objects that such lists looked at.
+    pub(super) listed_fetched: Counter,
+    /// Objects that such lists returned.
+    pub(super) listed_returned: Counter,
+    resource_version: Gauge,
+    capacity: Gauge,
+    consistent_reads: Family<ConsistentReadLabels, Counter>,
+    labels: TypeLabels,
+}
+
+impl Default for CacheMetrics {
+    fn default() -> Self {
+        Self {
+            events_received: Family::default(),
+            events_dispatched: Family::default(),
+            initializations: Family::default(),
+            initialization_errors: Family::default(),
+            init_events: Family::default(),
+            terminated_watchers: Family::default(),
+            decode_errors: Family::default(),
+            resource_version: Family::default(),
+            capacity: Family::default(),
+            read_wait: Family::new_with_constructor(|| Histogram::new(READ_WAIT_BUCKETS_SECONDS)),
+            consistent_reads: Family::default(),
+            lists: Family::default(),
+            listed_fetched: Family::default(),
+            listed_returned: Family::default(),
+        }
+    }
+}
+
+impl CacheMetrics {
+    /// Makes the families and registers them.
+    #[must_use]
+    pub fn register(registry: &mut Registry) -> Self {
+        let it = Self::default();
+        let mut counter = |name, help, family: &Family<TypeLabels, Counter>| {
+            registry.register(name, help, family.clone());
+        };
+        counter(
+            "apiserver_watch_cache_events_received",
+            "Events received in the watch cache",
+            &it.events_received,
+        );
+        counter(
+            "apiserver_watch_cache_events_dispatched",
+            "Events dispatched to watchers by the watch cache",
+            &it.events_dispatched,
+        );
+        counter(
+            "apiserver_watch_cache_initializations",
+            "Times the watch cache was filled",
+            &it.initializations,
+        );
+        counter(
+            "apiserver_watch_cache_initialization_errors",
+            "Times filling the watch cache failed",
+            &it.initialization_errors,
+        );
+        counter(
+            "apiserver_init_events",
+            "Objects sent as the initial state of watches",
+            &it.init_events,
+        );
+        counter(
+            "apiserver_terminated_watchers",
+            "Watchers ended because the window has passed them",
+            &it.terminated_watchers,
+        );
+        counter(
+            "apiserver_storage_decode_errors",
+            "Stored values that could not be decoded",
+            &it.decode_errors,
+        );
+        counter(
+            "apiserver_cache_list_returned_objects",
+            "Objects returned by lists from the watch cache",
+            &it.listed_returned,
+        );
+        it.register_others(registry);
+        it
+    }
+
+    fn register_others(&self, registry: &mut Registry) {
+        registry.register(
+            "apiserver_watch_cache_resource_version",
+            "The revision of the watch cache, modulo 10^15",
+            self.resource_version.clone(),
+        );
+        registry.register(
+            "watch_cache_capacity",
+            "Events that the window holds room for",
+            self.capacity.clone(),
+        );
+        registry.register(
+            "apiserver_watch_cache_read_wait_seconds",
+            "How long reads waited for the watch cache to become fresh",
+            self.read_wait.clone(),
+        );
+        registry.register(
+            "apiserver_watch_cache_consistent_read",
+            "Consistent reads from the watch cache",
+            self.consistent_reads.clone(),
+        );
+        registry.register(
+            "apiserver_cache_list",
+            "Lists served from the watch cache",
+            self.lists.clone(),
+        );
+        registry.register(
+            "apiserver_cache_list_fetched_objects",
+            "Objects looked at by lists from the watch cache",
+            self.listed_fetched.clone(),
+        );
+    }
+
+    /// The metrics of a type.
+    pub(super) fn of_type(&self, group: &str, resource: &str) -> TypeMetrics {
+        let labels = TypeLabels {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+        };
+        let listed = ListLabels {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            index: "",
+        };
+        TypeMetrics {
+            events_received: self.events_received.get_or_create_owned(&labels),
+            events_dispatched: self.events_dispatched.get_or_create_owned(&labels),
+            initializations: self.initializations.get_or_create_owned(&labels),
+            initialization_errors: self.initialization_errors.get_or_create_owned(&labels),
+            init_events: self.init_events.get_or_create_owned(&labels),
+            terminated_watchers: self.terminated_watchers.get_or_create_owned(&labels),
+            decode_errors: self.decode_errors.get_or_create_owned(&labels),
+            read_wait: self.read_wait.get_or_create_owned(&labels),
+            lists: self.lists.get_or_create_owned(&listed),
+            listed_fetched: self.listed_fetched.get_or_create_owned(&listed),
+            listed_returned: self.listed_returned.get_or_create_owned(&labels),
+            resource_version: self.resource_version.get_or_create_owned(&labels),
+            capacity: self.capacity.get_or_create_owned(&labels),
+            consistent_reads: self.consistent_reads.clone(),
+            labels,
+        }
+    }
+}
+
+impl TypeMetrics {
+    /// Notes the revision that the type's content has reached.
+    pub(super) fn set_resource_version(&self, revision: u64) {
+        let shown = revision % RESOURCE_VERSION_MODULUS;
+        self.resource_version.set(shown.cast_signed());
+    }
+
+    /// Notes how many events the window holds room for.
+    pub(super) fn set_capacity(&self, events: usize) {
+        self.capacity.set(i64::try_from(events).unwrap_or(i64::MAX));
+    }
+
+    /// Counts a consistent read, and whether it went to the store in the end.
+    pub(super) fn count_consistent_read(&self, success: bool, fallback: bool) {
+        let word = |yes| if yes { "true" } else { "false" };
+        let labels = ConsistentReadLabels {
+            group: self.labels.group.clone(),
+            resource: self.labels.resource.clone(),
+            success: word(success),
+            fallback: word(fallback),
+        };
+        self.consistent_reads.get_or_create(&labels).inc();
+    }
+}

@@ -1,0 +1,77 @@
+//! Lists out of a state.
+
+use std::sync::Arc;
+
+use super::decide::{ListPlan, folder};
+use super::snapshot::{Entry, SnapshotMap};
+use crate::storage::{ContinueToken, List, SelectionPredicate, StorageError};
+
+/// A list, and how many objects were looked at for it.
+pub(super) struct Listed {
+    /// The list.
+    pub(super) list: List,
+    /// How many objects were looked at.
+    pub(super) looked_at: u64,
+}
+
+/// Lists what lies under a folder in a state of `revision`, as a plan and a predicate say.
+///
+/// # Errors
+/// [`StorageError::InvalidContinue`] when the position cannot be told to the client.
+pub(super) fn list_folder(
+    state: &SnapshotMap,
+    revision: u64,
+    key: &str,
+    plan: &ListPlan,
+    predicate: &SelectionPredicate,
+) -> Result<Listed, StorageError> {
+    let folder = folder(key);
+    let start = plan.start.as_deref().unwrap_or_default();
+    let mut entries = state.under(&folder, start);
+    let mut list = List {
+        revision,
+        ..List::default()
+    };
+    let mut looked_at = 0;
+    let everything = predicate.is_everything();
+    for (key, entry) in entries.by_ref() {
+        looked_at += 1;
+        let Some(object) = entry.object() else {
+            continue;
+        };
+        if !everything && !predicate.matches(object.attributes()) {
+            continue;
+        }
+        list.items.push(Arc::clone(object));
+        if plan.limit > 0 && list.items.len() as u64 >= plan.limit {
+            let left = entries.count() as u64;
+            if left > 0 {
+                let token = ContinueToken {
+                    start: format!("{key}\0"),
+                    revision: Some(revision),
+                };
+                list.continue_token = Some(token.encode(&folder)?);
+                list.remaining_item_count = everything.then_some(left);
+            }
+            break;
+        }
+    }
+    Ok(Listed { list, looked_at })
+}
+
+/// Lists a single key in a state of `revision`.
+pub(super) fn list_key(
+    state: &SnapshotMap,
+    revision: u64,
+    key: &str,
+    predicate: &SelectionPredicate,
+) -> Listed {
+    let found = state.get(key).and_then(Entry::object);
+    let selected = found.filter(|object| predicate.matches(object.attributes()));
+    let list = List {
+        revision,
+        items: selected.cloned().into_iter().collect(),
+        ..List::default()
+    };
+    Listed { list, looked_at: 1 }
+}

@@ -1,0 +1,102 @@
+//! The objects of a type as of one revision: an ordered map that is cheap to copy.
+//!
+//! Copies share their nodes, so keeping the state after each event of the window costs a few nodes
+//! an event, and a reader keeps the state it began with for as long as it likes.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use crate::meta::Object;
+
+/// The objects by key.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SnapshotMap {
+    entries: OrdMap<Arc<str>, Entry>,
+    /// How many entries are unreadable.
+    unreadable: usize,
+}
+
+/// What is stored under a key.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    /// An object.
+    Readable(Arc<Object>),
+    /// Bytes that are not an object. The last content that was one is kept: watchers have seen it,
+    /// so it is what later events replace.
+    Unreadable {
+        /// `None` if there was none since the type was listed.
+        last: Option<Arc<Object>>,
+    },
+}
+
+impl Entry {
+    /// The newest content that could be read.
+    pub(super) fn object(&self) -> Option<&Arc<Object>> {
+        match self {
+            Self::Readable(object) => Some(object),
+            Self::Unreadable { last } => last.as_ref(),
+        }
+    }
+
+    fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Unreadable { .. })
+    }
+}
+
+impl SnapshotMap {
+    /// What is stored under a key.
+    pub(super) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// Stores under a key and returns what was there.
+    pub(super) fn insert(&mut self, key: Arc<str>, entry: Entry) -> Option<Entry> {
+        self.unreadable += usize::from(entry.is_unreadable());
+        let before = self.entries.insert(key, entry);
+        self.forget(before.as_ref());
+        before
+    }
+
+    /// Takes a key away and returns what was there.
+    pub(super) fn remove(&mut self, key: &str) -> Option<Entry> {
+        let before = self.entries.remove(key);
+        self.forget(before.as_ref());
+        before
+    }
+
+    fn forget(&mut self, before: Option<&Entry>) {
+        self.unreadable -= usize::from(before.is_some_and(Entry::is_unreadable));
+    }
+
+    /// Whether something in here cannot be read, so that only the store can list it.
+    pub(super) fn has_unreadable(&self) -> bool {
+        self.unreadable > 0
+    }
+
+    /// The entries whose key begins with `prefix`, in key order, from `start` on (inclusive).
+    pub(super) fn under<'a>(
+        &'a self,
+        prefix: &'a str,
+        start: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        let from = if start > prefix { start } else { prefix };
+        self.from(Bound::Included(from))
+            .take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    /// The entries whose key begins with `prefix`, in key order, after the key `after`.
+    pub(super) fn after<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        self.from(Bound::Excluded(after))
+            .take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    fn from<'a>(&'a self, from: Bound<&'a str>) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        self.entries.range::<_, str>((from, Bound::Unbounded))
+    }
+}

@@ -1,0 +1,145 @@
+//! What the writer of a type and its readers share.
+//!
+//! ```text
+//!  Reflector --> WatchCache (one writer) --publishes--> View --> lists, gets, watch starts
+//!                     |                                   ^
+//!                     +--tells--> Watchers --mailbox--> CacheWatcher reads the window
+//! ```
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use arc_swap::{ArcSwap, Guard};
+use tokio::sync::watch;
+
+use super::config::TypeConfig;
+use super::freshness::Freshness;
+use super::mailbox::Bookmark;
+use super::metrics::TypeMetrics;
+use super::readiness::Readiness;
+use super::view::View;
+use super::watchers::Watchers;
+use crate::clock::Clock;
+use crate::storage::StorageError;
+
+/// A type's cache, as both sides know it.
+#[derive(Debug)]
+pub(super) struct TypeCache {
+    /// What the type is.
+    pub(super) config: TypeConfig,
+    /// Its metrics.
+    pub(super) metrics: TypeMetrics,
+    /// The source of time.
+    pub(super) clock: Clock,
+    /// The feed's revision.
+    pub(super) fresh: Arc<Freshness>,
+    /// The newest view; stored by the writer alone.
+    view: ArcSwap<View>,
+    /// Those who are told of events.
+    watchers: Mutex<Watchers>,
+    /// Whether the view may be served.
+    readiness: watch::Sender<Readiness>,
+}
+
+impl TypeCache {
+    /// A cache that has not been filled.
+    pub(super) fn new(
+        config: TypeConfig,
+        metrics: TypeMetrics,
+        clock: Clock,
+        fresh: Arc<Freshness>,
+    ) -> Self {
+        let now = clock.now();
+        let pending = Readiness::Pending {
+            since: now,
+            reason: None,
+        };
+        metrics.set_capacity(config.window.events_min);
+        Self {
+            config,
+            metrics,
+            clock,
+            fresh,
+            view: ArcSwap::default(),
+            watchers: Mutex::new(Watchers::new(now)),
+            readiness: watch::Sender::new(pending),
+        }
+    }
+
+    /// The newest view.
+    pub(super) fn view(&self) -> Guard<Arc<View>> {
+        self.view.load()
+    }
+
+    /// Replaces the view. For the writer, who holds the watchers' lock.
+    pub(super) fn publish(&self, view: View) {
+        self.view.store(Arc::new(view));
+    }
+
+    /// The newest view, and the revision that it is known to have reached.
+    pub(super) fn current(&self) -> (Arc<View>, u64) {
+        // The feed publishes its revision after the views, so the view is taken second.
+        let reached = self.fresh.revision();
+        let view = self.view.load_full();
+        let revision = reached.max(view.revision);
+        (view, revision)
+    }
+
+    /// The registry of watchers, locked.
+    pub(super) fn watchers(&self) -> MutexGuard<'_, Watchers> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The present state of readiness.
+    pub(super) fn readiness(&self) -> Readiness {
+        self.readiness.borrow().clone()
+    }
+
+    /// Follows the state of readiness.
+    pub(super) fn follow_readiness(&self) -> watch::Receiver<Readiness> {
+        self.readiness.subscribe()
+    }
+
+    /// Changes the state of readiness.
+    pub(super) fn set_readiness(&self, readiness: Readiness) {
+        self.readiness.send_replace(readiness);
+    }
+
+    /// Whether the view may be served.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`].
+    pub(super) fn check_ready(&self) -> Result<(), StorageError> {
+        self.readiness.borrow().check(self.clock.now())
+    }
+
+    /// Sends the bookmarks that are due.
+    pub(super) fn send_due_bookmarks(&self) {
+        let mut wake = Vec::new();
+        let mut watchers = self.watchers();
+        let bookmark = self.bookmark_now();
+        watchers.send_due_bookmarks(self.clock.now(), bookmark, &mut wake);
+        drop(watchers);
+        wake.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends all watches for good. Those who want bookmarks get a last one if the cache is current.
+    pub(super) fn drain(&self) {
+        let mut wake = Vec::new();
+        let mut watchers = self.watchers();
+        let bookmark = self.readiness().is_ready().then(|| self.bookmark_now());
+        watchers.drain(bookmark, &mut wake);
+        drop(watchers);
+        wake.into_iter().for_each(Waker::wake);
+    }
+
+    /// Where the type is. The caller holds the watchers' lock, so every event up to here has been
+    /// told.
+    fn bookmark_now(&self) -> Bookmark {
+        let (view, revision) = self.current();
+        Bookmark {
+            after: view.window.end(),
+            revision,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The writer of a type's cache: applies changes, keeps the window, tells the watchers.
+//!
+//! There is one for each type and it is not shared: it keeps its own copy of the view as a plain
+//! value, changes that, and publishes it with each batch. Everything that costs time (decoding,
+//! looking up what an event replaces) happens before the watchers' lock is taken.
+
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+use super::event::{CacheEvent, Current};
+use super::readiness::Readiness;
+use super::snapshot::{Entry, SnapshotMap};
+use super::type_cache::TypeCache;
+use super::view::View;
+use crate::clock::Instant;
+use crate::meta::Object;
+use crate::storage::{Change, ChangeKind, RawObject, StorageError};
+
+/// The writing half of a type's cache.
+#[derive(Debug)]
+pub(super) struct WatchCache {
+    cache: Arc<TypeCache>,
+    /// What was published last.
+    view: View,
+}
+
+/// A type's content while it is listed, page by page.
+#[derive(Debug, Default)]
+pub(super) struct Filling {
+    state: SnapshotMap,
+}
+
+impl WatchCache {
+    /// The writer of a cache that has not been filled.
+    pub(super) fn new(cache: Arc<TypeCache>) -> Self {
+        Self {
+            cache,
+            view: View::default(),
+        }
+    }
+
+    /// Where the type's keys lie.
+    pub(super) fn prefix(&self) -> &str {
+        &self.cache.config.prefix
+    }
+
+    /// Adds a page of the type's list.
+    pub(super) fn fill(&self, filling: &mut Filling, page: Vec<RawObject>) {
+        for raw in page {
+            let entry = match self.decode(&raw.key, &raw.value, raw.revision) {
+                Some(object) => Entry::Readable(object),
+                None => Entry::Unreadable { last: None },
+            };
+            filling.state.insert(raw.key.into(), entry);
+        }
+    }
+
+    /// Begins to serve what was listed at `revision`. Watches of what was there before end.
+    pub(super) fn replace(&mut self, revision: u64, filling: Filling) {
+        let mut wake = Vec::new();
+        let mut watchers = self.cache.watchers();
+        watchers.end_all(&mut wake);
+        self.view.generation = watchers.generation();
+        self.view.revision = revision;
+        self.view.state = filling.state;
+        let before = self.view.window.clone();
+        self.view.window.reset(revision, self.view.state.clone());
+        self.cache.publish(self.view.clone());
+        drop(watchers);
+        // The old events go outside the lock.
+        drop(before);
+        wake.into_iter().for_each(Waker::wake);
+        let generation = self.view.generation;
+        self.cache.set_readiness(Readiness::Ready { generation });
+        self.cache.metrics.initializations.inc();
+        self.cache.metrics.set_resource_version(revision);
+    }
+
+    /// Stops serving, because history has a gap from here on: all watches end.
+    pub(super) fn invalidate(&self, reason: &StorageError) {
+        self.cache.set_readiness(Readiness::Pending {
+            since: self.cache.clock.now(),
+            reason: Some(reason.to_string()),
+        });
+        self.end_watches();
+    }
+
+    /// Notes why the type could not be listed.
+    pub(super) fn note_failure(&self, reason: &StorageError) {
+        self.cache.metrics.initialization_errors.inc();
+        if let Readiness::Pending { since, .. } = self.cache.readiness() {
+            self.cache.set_readiness(Readiness::Pending {
+                since,
+                reason: Some(reason.to_string()),
+            });
+        }
+    }
+
+    /// Stops serving for good.
+    pub(super) fn stop(&self) {
+        self.cache.set_readiness(Readiness::Stopped);
+        self.end_watches();
+    }
+
+    fn end_watches(&self) {
+        let mut wake = Vec::new();
+        self.cache.watchers().end_all(&mut wake);
+        wake.into_iter().for_each(Waker::wake);
+    }
+
+    /// Applies the type's changes of a batch, of which `revision` is the last. What the cache has
+    /// seen already is passed over.
+    pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) {
+        let reached = self.view.revision;
+        let now = self.cache.clock.now();
+        let new = changes.into_iter().filter(|it| it.revision > reached);
+        let mut events = Vec::new();
+        for change in new {
+            self.cache.metrics.events_received.inc();
+            events.extend(self.event(change, now));
+        }
+        self.view.revision = reached.max(revision);
+        self.publish(events, now);
+        self.cache.metrics.set_resource_version(self.view.revision);
+    }
+
+    /// Lets go of events that have become too old. Quiet types get no events to push them out.
+    pub(super) fn expire_events(&mut self) {
+        let now = self.cache.clock.now();
+        let evicted = self.view.window.evict(now, &self.cache.config.window);
+        if !evicted.is_empty() {
+            self.cache.publish(self.view.clone());
+            self.set_capacity();
+        }
+    }
+
+    /// Appends the events, publishes the view, tells the watchers, and only then wakes them.
+    fn publish(&mut self, events: Vec<Arc<CacheEvent>>, now: Instant) {
+        let limits = self.cache.config.window;
+        let mut sequence = self.view.window.end();
+        for event in &events {
+            self.view.window.push(Arc::clone(event));
+        }
+        let evicted = self.view.window.evict(now, &limits);
+        let mut wake = Vec::new();
+        let watchers = self.cache.watchers();
+        self.cache.publish(self.view.clone());
+        for event in &events {
+            watchers.dispatch(sequence, event, &mut wake);
+            sequence += 1;
+        }
+        drop(watchers);
+        drop(evicted);
+        wake.into_iter().for_each(Waker::wake);
+        self.cache
+            .metrics
+            .events_dispatched
+            .inc_by(events.len() as u64);
+        self.set_capacity();
+    }
+
+    fn set_capacity(&self) {
+        let least = self.cache.config.window.events_min;
+        let kept = self.view.window.len();
+        self.cache.metrics.set_capacity(kept.max(least));
+    }
+
+    /// Applies a change to the writer's own state. `None` if it changes nothing.
+    fn event(&mut self, change: Change, now: Instant) -> Option<Arc<CacheEvent>> {
+        let state = &self.view.state;
+        let previous = state.get(&change.key).and_then(Entry::object).cloned();
+        let key: Arc<str> = change.key.into();
+        let current = match change.kind {
+            ChangeKind::Delete => {
+                self.view.state.remove(&key)?;
+                Current::Deleted
+            }
+            ChangeKind::Put { value, .. } => {
+                let (current, entry) = match self.decode(&key, &value, change.revision) {
+                    Some(object) => (
+                        Current::Object(Arc::clone(&object)),
+                        Entry::Readable(object),
+                    ),
+                    None => {
+                        let last = previous.clone();
+                        (Current::Unreadable, Entry::Unreadable { last })
+                    }
+                };
+                self.view.state.insert(Arc::clone(&key), entry);
+                current
+            }
+        };
+        Some(Arc::new(CacheEvent {
+            key,
+            revision: change.revision,
+            current,
+            previous,
+            state: self.view.state.clone(),
+            received: now,
+            removed: OnceLock::new(),
+        }))
+    }
+
+    /// Reads a stored value. One that cannot be read is reported and must not stop its type.
+    fn decode(&self, key: &str, value: &[u8], revision: u64) -> Option<Arc<Object>> {
+        let versioner = &self.cache.config.versioner;
+        match versioner.update_object(value, revision) {
+            Ok(object) => Some(Arc::new(object)),
+            Err(error) => {
+                self.cache.metrics.decode_errors.inc();
+                tracing::error!(key, revision, %error, "a stored value is not an object");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! One watch: a cursor, a filter, and a mailbox.
+//!
+//! ```text
+//!   State ----> CatchUp ----> Live ----> Ended
+//!                  ^            |
+//!                  +--- full ---+
+//! ```
+//!
+//! - *State*: the objects as of the moment the watch began, from a snapshot that was taken in
+//!   constant time, then the bookmark that marks their end.
+//! - *CatchUp*: the events of the window from the cursor on.
+//! - *Live*: what the mailbox tells. When it has overflowed, back to *CatchUp*; only a watch that
+//!   the window has passed ends with an error.
+//!
+//! Nobody pushes events at a client: the connection's own task asks for the next one when it can
+//! send it. Dropping the watch is its end.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use futures::StreamExt;
+
+use super::filter::Filter;
+use super::mailbox::Signal;
+use super::snapshot::{Entry, SnapshotMap};
+use super::type_cache::TypeCache;
+use super::watchers::Registered;
+use super::window::Slot;
+use crate::meta::{Object, WatchEvent};
+use crate::storage::{StorageError, WatchStream};
+
+/// How many objects or events are looked at before other tasks get their turn.
+const LOOKED_AT_MAX: usize = 100;
+
+/// A watch of a type.
+#[derive(Debug)]
+pub(super) struct CacheWatcher {
+    cache: Arc<TypeCache>,
+    /// What the dispatcher knows of this watch; taken back on drop.
+    registered: Arc<Registered>,
+    phase: Phase,
+    /// The next event's number.
+    cursor: u64,
+    /// Events at or below this revision are not shown: the client has them, or does not want them.
+    floor: u64,
+    /// The revision of what was delivered last.
+    reached: u64,
+}
+
+#[derive(Debug)]
+enum Phase {
+    State(StateInterval),
+    CatchUp {
+        /// Whether the mailbox is told of events again.
+        resumed: bool,
+    },
+    Live,
+    Ended,
+}
+
+/// The initial state, on its way.
+#[derive(Debug)]
+pub(super) struct StateInterval {
+    /// The objects; shared with the cache.
+    pub(super) state: SnapshotMap,
+    /// Whether a bookmark marks the end.
+    pub(super) end_bookmark: bool,
+    /// The last key that was looked at.
+    after: Option<Arc<str>>,
+    /// Selected objects that are to be delivered.
+    ready: VecDeque<Arc<Object>>,
+    /// Whether all keys have been looked at.
+    done: bool,
+}
+
+/// Where a watch begins.
+#[derive(Debug)]
+pub(super) struct WatchStart {
+    /// The number of the first event.
+    pub(super) cursor: u64,
+    /// The revision that the client has, or gets with the state.
+    pub(super) floor: u64,
+    /// The state to begin with.
+    pub(super) state: Option<StateInterval>,
+}
+
+impl CacheWatcher {
+    /// A watch of a registered, parked watcher.
+    pub(super) fn new(
+        cache: Arc<TypeCache>,
+        registered: Arc<Registered>,
+        start: WatchStart,
+    ) -> Self {
+        let catch_up = Phase::CatchUp { resumed: false };
+        Self {
+            cache,
+            registered,
+            phase: start.state.map_or(catch_up, Phase::State),
+            cursor: start.cursor,
+            floor: start.floor,
+            reached: start.floor,
+        }
+    }
+
+    /// The events, in order.
+    pub(super) fn into_stream(self) -> WatchStream {
+        futures::stream::unfold(self, |mut watcher| async move {
+            let item = watcher.next().await?;
+            Some((item, watcher))
+        })
+        .boxed()
+    }
+
+    /// The next event; `None` at the end. Nothing is lost when the future is dropped.
+    async fn next(&mut self) -> Option<Result<WatchEvent, StorageError>> {
+        loop {
+            let step = match &mut self.phase {
+                Phase::State(_) => self.state(),
+                Phase::CatchUp { .. } => self.catch_up(),
+                Phase::Live => self.live().await,
+                Phase::Ended => return None,
+            };
+            match step {
+                ControlFlow::Break(item) => return Some(item),
+                ControlFlow::Continue(()) => tokio::task::consume_budget().await,
+            }
+        }
+    }
+
+    /// Delivers the initial state.
+    fn state(&mut self) -> Step {
+        let Phase::State(interval) = &mut self.phase else {
+            return ControlFlow::Continue(());
+        };
+        if let Some(object) = interval.ready.pop_front() {
+            self.cache.metrics.init_events.inc();
+            return ControlFlow::Break(Ok(WatchEvent::Added(object)));
+        }
+        if !interval.done {
+            interval.advance(&self.registered.filter);
+            return ControlFlow::Continue(());
+        }
+        let end_bookmark = interval.end_bookmark;
+        self.phase = Phase::CatchUp { resumed: false };
+        if end_bookmark {
+            return ControlFlow::Break(Ok(WatchEvent::Bookmark {
+                revision: self.reached,
+                initial_events_end: true,
+            }));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Reads the window from the cursor on.
+    fn catch_up(&mut self) -> Step {
+        let cache = Arc::clone(&self.cache);
+        let view = cache.view();
+        for _ in 0..LOOKED_AT_MAX {
+            match view.window.slot(self.cursor) {
+                Slot::Event(event) => {
+                    self.cursor += 1;
+                    if let Some(item) = self.convert(event) {
+                        return ControlFlow::Break(Ok(item));
+                    }
+                }
+                Slot::Gone => return ControlFlow::Break(Err(self.expire())),
+                Slot::Future => {
+                    // What comes from now on is told; what came meanwhile is read once more.
+                    let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
+                    self.phase = if resumed {
+                        Phase::Live
+                    } else {
+                        self.registered.mailbox.resume();
+                        Phase::CatchUp { resumed: true }
+                    };
+                    break;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Does what the mailbox says.
+    async fn live(&mut self) -> Step {
+        let mailbox = &self.registered.mailbox;
+        match poll_fn(|context| mailbox.poll(context)).await {
+            Signal::Event(sequence) => self.deliver(sequence),
+            Signal::Missed(sequence) => {
+                self.cursor = self.cursor.max(sequence);
+                self.phase = Phase::CatchUp { resumed: false };
+                ControlFlow::Continue(())
+            }
+            Signal::Bookmark(revision) if revision >= self.reached => {
+                self.reached = revision;
+                ControlFlow::Break(Ok(WatchEvent::Bookmark {
+                    revision,
+                    initial_events_end: false,
+                }))
+            }
+            // The watch is further along already, or does not begin before a later revision.
+            Signal::Bookmark(_) => ControlFlow::Continue(()),
+            Signal::End => {
+                self.phase = Phase::Ended;
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    /// Delivers an event that the mailbox told of, unless it was found in the window before.
+    fn deliver(&mut self, sequence: u64) -> Step {
+        if sequence < self.cursor {
+            return ControlFlow::Continue(());
+        }
+        let cache = Arc::clone(&self.cache);
+        let view = cache.view();
+        // It was published before it was told, so it is there or it is gone.
+        let Slot::Event(event) = view.window.slot(sequence) else {
+            return ControlFlow::Break(Err(self.expire()));
+        };
+        self.cursor = sequence + 1;
+        match self.convert(event) {
+            Some(item) => ControlFlow::Break(Ok(item)),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn convert(&mut self, event: &super::event::CacheEvent) -> Option<WatchEvent> {
+        if event.revision <= self.floor {
+            return None;
+        }
+        let item = self.registered.filter.convert(event)?;
+        self.reached = event.revision;
+        Some(item)
+    }
+
+    /// Ends the watch because its next event is gone.
+    fn expire(&mut self) -> StorageError {
+        self.phase = Phase::Ended;
+        self.cache.metrics.terminated_watchers.inc();
+        StorageError::TooOld {
+            requested: self.reached,
+            oldest: self.cache.view().window.base_revision(),
+        }
+    }
+}
+
+/// An item for the client, or another round.
+type Step = ControlFlow<Result<WatchEvent, StorageError>>;
+
+impl Drop for CacheWatcher {
+    fn drop(&mut self) {
+        self.cache.watchers().unregister(&self.registered);
+    }
+}
+
+impl StateInterval {
+    /// All selected objects of a state.
+    pub(super) fn new(state: SnapshotMap, end_bookmark: bool) -> Self {
+        Self {
+            state,
+            end_bookmark,
+            after: None,
+            ready: VecDeque::new(),
+            done: false,
+        }
+    }
+
+    /// Looks at some more keys.
+    fn advance(&mut self, filter: &Filter) {
+        let scope = filter.scope();
+        if !scope.ends_with('/') {
+            let object = self.state.get(scope).and_then(Entry::object);
+            self.ready
+                .extend(object.filter(|it| filter.selects(it)).cloned());
+            self.done = true;
+            return;
+        }
+        let after = self.after.take();
+        // The scope itself is a folder, so no object has it as its key.
+        let entries = self.state.after(scope, after.as_deref().unwrap_or(scope));
+        let mut looked_at = 0;
+        for (key, entry) in entries.take(LOOKED_AT_MAX) {
+            looked_at += 1;
+            self.after = Some(Arc::clone(key));
+            let object = entry.object().filter(|it| filter.selects(it));
+            self.ready.extend(object.cloned());
+        }
+        self.done = looked_at < LOOKED_AT_MAX;
+    }
+}
