@@ -4,17 +4,25 @@
 //! what is written; a [`Store`] runs every write through them in kube-apiserver's order and keeps the result in
 //! a [`crate::storage::Interface`].
 
+mod accessor;
+mod bootstrap;
 mod context;
 mod error;
+pub mod field_manager;
+mod lifecycle;
+mod names;
 mod options;
 mod resource;
 pub mod resources;
 mod store;
 mod strategy;
+pub mod validation;
 
+pub use bootstrap::ensure_system_namespaces;
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
+pub use lifecycle::Lifecycle;
 pub use options::{CreateOptions, DeleteOptions, PropagationPolicy, UpdateOptions};
 pub use resource::{GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
-pub use store::{Deleted, NamespaceLifecycle, Store, UpdatedObject};
+pub use store::{After, Deleted, NamespaceLifecycle, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};

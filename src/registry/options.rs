@@ -1,5 +1,7 @@
 //! The options of writes.
 
+use super::{FieldError, FieldErrorKind};
+
 /// How to create.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
@@ -42,4 +44,85 @@ pub enum PropagationPolicy {
     Background,
     /// They are deleted before it.
     Foreground,
+}
+
+impl PropagationPolicy {
+    /// Reads what a client sent.
+    ///
+    /// # Errors
+    /// What is wrong with the options' field.
+    pub fn parse(text: &str) -> Result<Self, FieldError> {
+        match text {
+            "Orphan" => Ok(Self::Orphan),
+            "Background" => Ok(Self::Background),
+            "Foreground" => Ok(Self::Foreground),
+            _ => Err(FieldError::new(
+                FieldErrorKind::NotSupported,
+                "propagationPolicy",
+                format!(
+                    r#"{text:?}: supported values: "Foreground", "Background", "Orphan", "nil""#
+                ),
+            )),
+        }
+    }
+
+    /// Its name in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Orphan => "Orphan",
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+        }
+    }
+}
+
+impl DeleteOptions {
+    /// What is wrong with the options.
+    #[must_use]
+    pub fn validate(&self) -> Vec<FieldError> {
+        match (self.orphan_dependents, self.propagation_policy) {
+            (Some(_), Some(policy)) => vec![FieldError::invalid(
+                "propagationPolicy",
+                &policy.name().into(),
+                "orphanDependents and deletionPropagation cannot be both set",
+            )],
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_policies_are_refused() {
+        for policy in [
+            PropagationPolicy::Orphan,
+            PropagationPolicy::Background,
+            PropagationPolicy::Foreground,
+        ] {
+            assert_eq!(PropagationPolicy::parse(policy.name()), Ok(policy));
+        }
+        let error = PropagationPolicy::parse("Nope").expect_err("unknown");
+        assert_eq!(
+            error.message(),
+            r#"Unsupported value: "Nope": supported values: "Foreground", "Background", "Orphan", "nil""#
+        );
+    }
+
+    #[test]
+    fn the_old_and_the_new_way_exclude_each_other() {
+        let mut options = DeleteOptions {
+            orphan_dependents: Some(false),
+            ..DeleteOptions::default()
+        };
+        assert_eq!(options.validate(), []);
+        options.propagation_policy = Some(PropagationPolicy::Orphan);
+        assert_eq!(
+            options.validate()[0].message(),
+            r#"Invalid value: "Orphan": orphanDependents and deletionPropagation cannot be both set"#
+        );
+    }
 }

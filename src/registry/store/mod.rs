@@ -1,4 +1,26 @@
-//! The generic store of one resource.
+//! The generic store of one resource: Kubernetes' registry store.
+//!
+//! Every write goes the same way: what the client sent is brought into the storage version and
+//! checked by the resource's [`Strategy`], in kube-apiserver's order, and handed to the storage;
+//! an update does so again and again until nobody else wrote in between. The hard part is
+//! deletion, which is an update while a grace period or finalizers are waited for.
+//!
+//! Objects inside are JSON trees in the storage version.
+
+mod after;
+mod before_create;
+mod before_delete;
+mod before_update;
+mod begin_deletion;
+mod create;
+mod delete;
+mod delete_collection;
+mod dry_run;
+mod garbage_collection;
+mod incoming;
+mod interpret;
+mod read;
+mod update;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,9 +28,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{CreateOptions, DeleteOptions, Error, RequestContext, Resource, UpdateOptions};
+pub use self::after::After;
+use super::validation::formats;
+use super::{Error, RequestContext, Resource, Strategy};
 use crate::meta::Object;
-use crate::storage::{GetOptions, Interface, List, ListOptions, WatchStream};
+use crate::storage::Interface;
 
 /// What an update makes of the current object.
 #[async_trait]
@@ -77,6 +101,7 @@ pub struct Store {
     resource: Arc<Resource>,
     storage: Arc<dyn Interface>,
     lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
+    after: Option<Arc<dyn After>>,
 }
 
 impl Store {
@@ -91,6 +116,16 @@ impl Store {
             resource,
             storage,
             lifecycle,
+            after: None,
+        }
+    }
+
+    /// The same store with hooks that run after its writes.
+    #[must_use]
+    pub fn with_after(self, after: Arc<dyn After>) -> Self {
+        Self {
+            after: Some(after),
+            ..self
         }
     }
 
@@ -105,70 +140,46 @@ impl Store {
     pub fn storage(&self) -> &Arc<dyn Interface> {
         &self.storage
     }
-}
 
-#[allow(unused_variables, reason = "skeleton, to be written")]
-impl Store {
-    /// Creates an object in `namespace` (empty if the resource has none).
-    pub async fn create(
-        &self,
-        context: &RequestContext,
-        namespace: &str,
-        object: Value,
-        options: &CreateOptions,
-    ) -> Result<Arc<Object>, Error> {
-        Err(Error::Internal("skeleton".into()))
+    fn strategy(&self) -> &dyn Strategy {
+        &*self.resource.strategy
     }
-    /// Reads an object.
-    pub async fn get(
-        &self,
-        namespace: &str,
-        name: &str,
-        options: GetOptions,
-    ) -> Result<Arc<Object>, Error> {
-        Err(Error::Internal("skeleton".into()))
+
+    /// The strategy of what the request writes: that of the subresource if it has its own.
+    fn strategy_of(&self, context: &RequestContext) -> &dyn Strategy {
+        let strategy = self.strategy();
+        strategy
+            .subresource(&context.subresource)
+            .unwrap_or(strategy)
     }
-    /// Lists the objects of a namespace, or of all (empty).
-    pub async fn list(&self, namespace: &str, options: ListOptions) -> Result<List, Error> {
-        Err(Error::Internal("skeleton".into()))
+
+    /// The key below which the objects of a namespace (of all if it is empty) lie.
+    fn root_key(&self, namespace: &str) -> String {
+        let prefix = &self.resource.storage_prefix;
+        if self.resource.namespaced && !namespace.is_empty() {
+            format!("/{prefix}/{namespace}/")
+        } else {
+            format!("/{prefix}/")
+        }
     }
-    /// Watches the objects of a namespace, or of all (empty). Events carry objects as stored.
-    pub async fn watch(&self, namespace: &str, options: ListOptions) -> Result<WatchStream, Error> {
-        Err(Error::Internal("skeleton".into()))
-    }
-    /// Updates an object; the flag says whether it was created.
-    pub async fn update(
-        &self,
-        context: &RequestContext,
-        namespace: &str,
-        name: &str,
-        updated: &mut dyn UpdatedObject,
-        options: &UpdateOptions,
-    ) -> Result<(Arc<Object>, bool), Error> {
-        Err(Error::Internal("skeleton".into()))
-    }
-    /// Deletes an object, or begins to.
-    pub async fn delete(
-        &self,
-        context: &RequestContext,
-        namespace: &str,
-        name: &str,
-        options: DeleteOptions,
-    ) -> Result<Deleted, Error> {
-        Err(Error::Internal("skeleton".into()))
-    }
-    /// Deletes what a list selects and returns it.
-    pub async fn delete_collection(
-        &self,
-        context: &RequestContext,
-        namespace: &str,
-        options: DeleteOptions,
-        list: ListOptions,
-    ) -> Result<List, Error> {
-        Err(Error::Internal("skeleton".into()))
-    }
-    /// A stored object in the served version; itself if that is how it is stored.
-    pub fn to_served(&self, object: Arc<Object>) -> Result<Arc<Object>, Error> {
-        Err(Error::Internal("skeleton".into()))
+
+    /// The key of an object.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when there is no such name.
+    fn key(&self, namespace: &str, name: &str) -> Result<String, Error> {
+        let refuse = |why: &str| Err(Error::BadRequest(why.to_owned()));
+        if self.resource.namespaced && namespace.is_empty() {
+            return refuse("Namespace parameter required.");
+        }
+        if name.is_empty() {
+            return refuse("Name parameter required.");
+        }
+        let wrong = formats::path_segment(name, false);
+        if !wrong.is_empty() {
+            let wrong = wrong.join(";");
+            return refuse(&format!("Name parameter invalid: {name:?}: {wrong}"));
+        }
+        Ok(format!("{}{name}", self.root_key(namespace)))
     }
 }

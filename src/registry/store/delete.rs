@@ -1,0 +1,232 @@
+//! Deleting objects.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::before_delete::Grace;
+use super::begin_deletion::Begun;
+use super::garbage_collection::deletion_finalizers;
+use super::interpret::{Operation, interpret};
+use super::read::value_of;
+use super::{Deleted, Store, dry_run};
+use crate::meta::Object;
+use crate::registry::accessor::{finalizers, format_time, is_terminating, set, set_finalizers};
+use crate::registry::{DeleteOptions, Error, RequestContext};
+use crate::storage::{
+    self, DeletionCheck, GetOptions, NoCheck, Preconditions, Rejection, StorageError, TryUpdate,
+    Updated,
+};
+
+impl Store {
+    /// Deletes an object, or begins to.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Invalid`] for the options, [`Error::Conflict`] when a
+    /// precondition does not hold, [`Error::Forbidden`] for what may not be deleted.
+    pub async fn delete(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        name: &str,
+        mut options: DeleteOptions,
+    ) -> Result<Deleted, Error> {
+        let wrong = options.validate();
+        if !wrong.is_empty() {
+            return Err(Error::Invalid {
+                kind: "DeleteOptions.meta.k8s.io".to_owned(),
+                name: String::new(),
+                errors: wrong,
+            });
+        }
+        let key = self.key(namespace, name)?;
+        let existing = self.storage.get(&key, GetOptions::default()).await;
+        let existing = existing.map_err(|error| self.undeletable(error, name))?;
+        if let Some(lifecycle) = &self.lifecycle {
+            lifecycle.admit_delete(&self.resource, name)?;
+        }
+        let mut object = value_of(&existing)?;
+        if self.strategy().holds_deletion(&object) {
+            return self.delete_held(context, &key, existing, &options).await;
+        }
+        let mut preconditions = preconditions(&options);
+        let grace = self.before_delete(context, &mut object, &mut options)?;
+        if grace == Grace::Pending {
+            return Ok(self.waiting(existing));
+        }
+        let default = self.strategy().default_garbage_collection();
+        let mut last = None;
+        if grace == Grace::Begun
+            || !finalizers(&object).is_empty()
+            || deletion_finalizers(&object, &options, default).is_some()
+        {
+            let begun = self
+                .begin_deletion(context, &key, name, &mut options, preconditions.clone())
+                .await?;
+            match begun {
+                Begun::Waiting(object) => {
+                    return Ok(Deleted {
+                        object,
+                        finished: false,
+                        returns_object: true,
+                    });
+                }
+                Begun::AlreadyWaiting => return Ok(self.waiting(existing)),
+                Begun::Expired(object) => last = Some(object),
+                Begun::Now => {}
+            }
+            if options.dry_run {
+                return Ok(Deleted {
+                    object: last.unwrap_or(existing),
+                    finished: true,
+                    returns_object: true,
+                });
+            }
+        }
+        if let (Some(last), Some(version)) = (&last, &mut preconditions.resource_version) {
+            *version = last.revision().to_string();
+        }
+        self.finish(&key, name, preconditions, last, options.dry_run)
+            .await
+    }
+
+    /// Takes the object out of the storage. `last` is its content if its grace period had been
+    /// noted: then somebody else may take it out first.
+    async fn finish(
+        &self,
+        key: &str,
+        name: &str,
+        preconditions: Preconditions,
+        last: Option<Arc<Object>>,
+        dry_run: bool,
+    ) -> Result<Deleted, Error> {
+        let removed = self.remove(key, preconditions, &mut NoCheck, dry_run).await;
+        let object = match (removed, last) {
+            (Ok(object), _) | (Err(StorageError::KeyNotFound { .. }), Some(object)) => object,
+            (Err(error), _) => return Err(self.undeletable(error, name)),
+        };
+        self.after_delete(&object, dry_run)?;
+        Ok(Deleted {
+            object,
+            finished: true,
+            returns_object: self.strategy().returns_deleted_object(),
+        })
+    }
+
+    /// Takes an object out of the storage, or pretends to.
+    pub(super) async fn remove(
+        &self,
+        key: &str,
+        preconditions: Preconditions,
+        check: &mut dyn DeletionCheck,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, StorageError> {
+        if dry_run {
+            return dry_run::delete(&*self.storage, key, &preconditions, check).await;
+        }
+        let options = storage::DeleteOptions {
+            preconditions,
+            ..storage::DeleteOptions::default()
+        };
+        self.storage.delete(key, options, check).await
+    }
+
+    /// Gives back what a deleted object held, and tells who wants to know.
+    pub(super) fn after_delete(&self, object: &Object, dry_run: bool) -> Result<(), Error> {
+        if !dry_run {
+            self.strategy().release(&value_of(object)?);
+        }
+        if let Some(after) = &self.after {
+            after.after_delete(object, dry_run);
+        }
+        Ok(())
+    }
+
+    /// The answer to a deletion that changed nothing, as it is waited for already.
+    fn waiting(&self, object: Arc<Object>) -> Deleted {
+        Deleted {
+            object,
+            finished: false,
+            returns_object: self.strategy().returns_deleted_object(),
+        }
+    }
+
+    fn undeletable(&self, error: StorageError, name: &str) -> Error {
+        interpret(error, Operation::Delete, &self.resource, name)
+    }
+
+    /// Begins the deletion of an object that its type holds until its content is gone.
+    async fn delete_held(
+        &self,
+        context: &RequestContext,
+        key: &str,
+        existing: Arc<Object>,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Error> {
+        let name = existing.name();
+        let mut preconditions = preconditions(options);
+        if let Err(StorageError::InvalidObject { message, .. }) =
+            preconditions.check(key, &existing)
+        {
+            return Err(Error::Conflict {
+                resource: self.resource.qualified_name(),
+                name: name.to_owned(),
+                message,
+            });
+        }
+        let mut object = Arc::clone(&existing);
+        if !is_terminating(&value_of(&existing)?) {
+            preconditions.uid = Some(existing.uid().to_owned());
+            let storage_options = storage::UpdateOptions {
+                preconditions,
+                ..storage::UpdateOptions::default()
+            };
+            let mut hold = Hold {
+                store: self,
+                context,
+                options,
+            };
+            object = self
+                .guaranteed_update(key, storage_options, &mut hold, options.dry_run)
+                .await
+                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+        }
+        Ok(Deleted {
+            object,
+            finished: false,
+            returns_object: true,
+        })
+    }
+}
+
+/// Marks an object that its type holds.
+struct Hold<'a> {
+    store: &'a Store,
+    context: &'a RequestContext,
+    options: &'a DeleteOptions,
+}
+
+#[async_trait]
+impl TryUpdate for Hold<'_> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        let mut object = value_of(existing.ok_or("an update of nothing")?)?;
+        if !is_terminating(&object) {
+            let now = format_time(self.context.clock.wall());
+            set(&mut object, "deletionTimestamp", now);
+        }
+        let strategy = self.store.strategy();
+        strategy.prepare_for_deletion(&mut object);
+        let default = strategy.default_garbage_collection();
+        if let Some(next) = deletion_finalizers(&object, self.options, default) {
+            set_finalizers(&mut object, next);
+        }
+        Ok(Updated { object, ttl: None })
+    }
+}
+
+fn preconditions(options: &DeleteOptions) -> Preconditions {
+    Preconditions {
+        uid: options.precondition_uid.clone(),
+        resource_version: options.precondition_resource_version.clone(),
+    }
+}

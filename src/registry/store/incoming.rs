@@ -1,0 +1,144 @@
+//! What happens to an object between its arrival and its strategy: kube-apiserver's handlers do
+//! this around the store, before admission.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::Store;
+use crate::registry::accessor::{self, copy, format_time, remove, set, text};
+use crate::registry::field_manager::{self, Manager};
+use crate::registry::{Error, RequestContext};
+
+impl Store {
+    /// Brings an object from the served into the storage version and fills in what may be left
+    /// out.
+    pub(super) fn incoming(
+        &self,
+        context: &RequestContext,
+        mut object: Value,
+    ) -> Result<Value, Error> {
+        accessor::normalize(&mut object, &self.resource)?;
+        let mut object = self.strategy().to_stored(object);
+        self.strategy().default(&mut object);
+        deduplicate_owners(context, &mut object);
+        Ok(object)
+    }
+
+    /// Notes who manages which fields of an object. Fields are those of the served version.
+    pub(super) fn track_fields(
+        &self,
+        context: &RequestContext,
+        live: Option<&Value>,
+        object: &mut Value,
+    ) {
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &self.resource.group_version.to_string(),
+            subresource: &context.subresource,
+            has_status_subresource: self.resource.subresource("status").is_some(),
+            time: context.clock.wall(),
+        };
+        let strategy = self.strategy();
+        if strategy.converts() {
+            let mut served = strategy.to_served(object.clone());
+            field_manager::update(live, &mut served, &manager);
+            copy(object, &served, "managedFields");
+        } else {
+            field_manager::update(live, object, &manager);
+        }
+    }
+
+    /// Makes an object one of the request's namespace.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when it says that it belongs to another.
+    pub(super) fn ensure_namespace(
+        &self,
+        namespace: &str,
+        object: &mut Value,
+    ) -> Result<(), Error> {
+        if !self.resource.namespaced {
+            remove(object, "namespace");
+            return Ok(());
+        }
+        let found = text(object, "namespace");
+        if found.is_empty() {
+            set(object, "namespace", namespace);
+        } else if found != namespace {
+            return Err(Error::BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the request"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Asks whether an object may be created in its namespace.
+    pub(super) async fn admit_create(&self, namespace: &str, object: &Value) -> Result<(), Error> {
+        let Some(lifecycle) = &self.lifecycle else {
+            return Ok(());
+        };
+        if !self.resource.namespaced {
+            return Ok(());
+        }
+        let name = [
+            text(object, "name"),
+            text(object, "generateName"),
+            "Unknown",
+        ]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or_default();
+        lifecycle
+            .admit_create(namespace, &self.resource, name)
+            .await
+    }
+}
+
+/// Takes away what clients may not set on new objects.
+pub(super) fn wipe_system_fields(object: &mut Value) {
+    for member in [
+        "creationTimestamp",
+        "uid",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        remove(object, member);
+    }
+}
+
+/// Sets what every new object gets from the server.
+pub(super) fn fill_system_fields(context: &RequestContext, object: &mut Value) {
+    set(
+        object,
+        "creationTimestamp",
+        format_time(context.clock.wall()),
+    );
+    set(object, "uid", uuid::Uuid::new_v4().to_string());
+}
+
+/// Takes repeated owners away, and tells the client.
+fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
+    let Some(owners) = object["metadata"]["ownerReferences"].as_array() else {
+        return;
+    };
+    let mut seen = HashSet::new();
+    let mut kept = Vec::with_capacity(owners.len());
+    let mut repeated = Vec::new();
+    for owner in owners {
+        if seen.insert(owner.to_string()) {
+            kept.push(owner.clone());
+        } else {
+            repeated.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        }
+    }
+    if !repeated.is_empty() {
+        context.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: [{}]",
+            repeated.join(" ")
+        ));
+        set(object, "ownerReferences", kept);
+    }
+}

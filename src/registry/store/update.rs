@@ -1,0 +1,222 @@
+//! Updating objects, and creating or deleting them on the way.
+//!
+//! The storage calls [`Attempt`] with the current content, perhaps several times; only what the
+//! last attempt did counts.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::create::is_certain;
+use super::incoming::{fill_system_fields, wipe_system_fields};
+use super::interpret::{Operation, interpret};
+use super::read::value_of;
+use super::{Store, UpdatedObject, dry_run};
+use crate::meta::Object;
+use crate::registry::{Error, RequestContext, UpdateOptions};
+use crate::storage::{self, NoCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated};
+
+/// One update, as the storage tries it.
+struct Attempt<'a> {
+    store: &'a Store,
+    context: &'a RequestContext,
+    namespace: &'a str,
+    name: &'a str,
+    updated: &'a mut dyn UpdatedObject,
+    outcome: Outcome,
+}
+
+/// What the last attempt came to.
+enum Outcome {
+    /// Nothing yet, or a refusal.
+    Undecided,
+    /// A new object.
+    Create(Value),
+    /// A change.
+    Update,
+    /// The end of the object, with its content at the revision before.
+    Delete(Value, u64),
+}
+
+/// The update turned out to be a deletion; the outcome tells more.
+#[derive(Debug, thiserror::Error)]
+#[error("the last finalizer is gone")]
+struct EmptiedFinalizers;
+
+impl Store {
+    /// Updates an object; the flag says whether it was created.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Invalid`], [`Error::Conflict`] when a precondition or the
+    /// resource version does not hold, whatever `updated` says.
+    pub async fn update(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        name: &str,
+        updated: &mut dyn UpdatedObject,
+        options: &UpdateOptions,
+    ) -> Result<(Arc<Object>, bool), Error> {
+        let key = self.key(namespace, name)?;
+        let may_create = self.strategy().allow_create_on_update() || options.force_allow_create;
+        let preconditions = Preconditions {
+            uid: updated.precondition_uid(),
+            resource_version: None,
+        };
+        let storage_options = storage::UpdateOptions {
+            ignore_not_found: may_create && context.subresource.is_empty(),
+            preconditions: preconditions.clone(),
+            cached_existing: None,
+        };
+        let mut attempt = Attempt {
+            store: self,
+            context,
+            namespace,
+            name,
+            updated,
+            outcome: Outcome::Undecided,
+        };
+        let result = self
+            .guaranteed_update(&key, storage_options, &mut attempt, options.dry_run)
+            .await;
+        let outcome = attempt.outcome;
+        if let Outcome::Create(object) = outcome {
+            return self.created(&key, &object, result, options.dry_run).await;
+        }
+        if let (Err(StorageError::Rejected(rejection)), Outcome::Delete(object, revision)) =
+            (&result, outcome)
+            && rejection.is::<EmptiedFinalizers>()
+        {
+            let last =
+                dry_run::unstored(&*self.storage, &object, revision).map_err(Error::Storage)?;
+            self.delete_emptied(&key, last, preconditions, options.dry_run)
+                .await
+                .map(|object| (object, false))
+        } else {
+            let object = result
+                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+            if let Some(after) = &self.after {
+                after.after_update(&object, options.dry_run);
+            }
+            Ok((object, false))
+        }
+    }
+
+    /// Updates in the storage, or pretends to.
+    pub(super) async fn guaranteed_update(
+        &self,
+        key: &str,
+        options: storage::UpdateOptions,
+        update: &mut dyn TryUpdate,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, StorageError> {
+        if dry_run {
+            let storage::UpdateOptions {
+                ignore_not_found,
+                preconditions,
+                ..
+            } = options;
+            let storage = &*self.storage;
+            dry_run::guaranteed_update(storage, key, ignore_not_found, &preconditions, update).await
+        } else {
+            self.storage.guaranteed_update(key, options, update).await
+        }
+    }
+
+    /// Ends an update that created an object, or tried to.
+    async fn created(
+        &self,
+        key: &str,
+        object: &Value,
+        result: Result<Arc<Object>, StorageError>,
+        dry_run: bool,
+    ) -> Result<(Arc<Object>, bool), Error> {
+        let result = match result {
+            Ok(created) => Ok(created),
+            Err(error) => Err(self.interpret_create(error, key, object).await),
+        };
+        if dry_run || result.as_ref().is_err_and(is_certain) {
+            self.strategy().release(object);
+        }
+        let created = result?;
+        self.after_create(&created, dry_run);
+        Ok((created, true))
+    }
+
+    /// Deletes an object whose last finalizer an update took away, and answers that update.
+    async fn delete_emptied(
+        &self,
+        key: &str,
+        last: Arc<Object>,
+        preconditions: Preconditions,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, Error> {
+        match self.remove(key, preconditions, &mut NoCheck, dry_run).await {
+            // Another update that did the same was first.
+            Ok(_) | Err(StorageError::KeyNotFound { .. }) => {}
+            Err(error) => {
+                return Err(interpret(
+                    error,
+                    Operation::Delete,
+                    &self.resource,
+                    last.name(),
+                ));
+            }
+        }
+        self.after_delete(&last, dry_run)?;
+        Ok(last)
+    }
+}
+
+#[async_trait]
+impl TryUpdate for Attempt<'_> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        // An attempt may be repeated: what the one before handed out is taken back.
+        if let Outcome::Create(object) = std::mem::replace(&mut self.outcome, Outcome::Undecided) {
+            self.store.strategy().release(&object);
+        }
+        let object = match existing {
+            None => self.create().await?,
+            Some(existing) => self.change(existing).await?,
+        };
+        let ttl = self.store.strategy().ttl_seconds(&object);
+        Ok(Updated { object, ttl })
+    }
+}
+
+impl Attempt<'_> {
+    async fn create(&mut self) -> Result<Value, Rejection> {
+        let object = self.updated.updated(self.context, None).await?;
+        let mut object = self.store.incoming(self.context, object)?;
+        wipe_system_fields(&mut object);
+        if !self.updated.tracks_fields() {
+            self.store.track_fields(self.context, None, &mut object);
+        }
+        self.store.admit_create(self.namespace, &object).await?;
+        fill_system_fields(self.context, &mut object);
+        self.store
+            .before_create(self.context, self.namespace, &mut object)?;
+        self.outcome = Outcome::Create(object.clone());
+        Ok(object)
+    }
+
+    async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
+        let store = self.store;
+        let old = value_of(existing)?;
+        let served = store.strategy().to_served(old.clone());
+        let object = self.updated.updated(self.context, Some(&served)).await?;
+        let mut object = store.incoming(self.context, object)?;
+        if !self.updated.tracks_fields() {
+            store.track_fields(self.context, Some(&served), &mut object);
+        }
+        store.check_version(&mut object, &old, self.name)?;
+        store.before_update(self.context, self.namespace, &mut object, &old)?;
+        if store.deletes(&object, &old) {
+            self.outcome = Outcome::Delete(object, existing.revision());
+            return Err(Box::new(EmptiedFinalizers));
+        }
+        self.outcome = Outcome::Update;
+        Ok(object)
+    }
+}

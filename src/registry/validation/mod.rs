@@ -1,0 +1,8 @@
+//! Kubernetes' rules for metadata, in Kubernetes' words, which reach clients.
+
+pub mod formats;
+mod object_meta;
+mod object_meta_update;
+
+pub use object_meta::validate_object_meta;
+pub use object_meta_update::validate_object_meta_update;
