@@ -1,0 +1,3 @@
+//! What several test modules need to run.
+
+pub(crate) mod etcd;
