@@ -1,4 +1,5 @@
 //! All integration tests in one binary, which links once.
 
+mod etcd_backend;
 mod support;
 mod tidy;

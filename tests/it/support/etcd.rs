@@ -51,11 +51,7 @@ impl Etcd {
     }
 
     /// The same with TLS and more flags.
-    pub(crate) fn start_with(
-        test: &str,
-        tls: Option<&TlsFiles>,
-        flags: &[&str],
-    ) -> Option<Self> {
+    pub(crate) fn start_with(test: &str, tls: Option<&TlsFiles>, flags: &[&str]) -> Option<Self> {
         let Some(binary) = binary() else {
             eprintln!("SKIPPED {test}: no etcd; run scripts/setup");
             return None;
@@ -84,7 +80,10 @@ impl Etcd {
                 return Some(etcd);
             }
         }
-        panic!("etcd did not start {STARTS_MAX} times: {}", binary.display());
+        panic!(
+            "etcd did not start {STARTS_MAX} times: {}",
+            binary.display()
+        );
     }
 
     /// The URL for clients.
@@ -121,7 +120,9 @@ impl Etcd {
             .arg(format!("--listen-client-urls={url}"))
             .arg(format!("--advertise-client-urls={url}"))
             .arg(format!("--listen-peer-urls=http://127.0.0.1:{peer}"))
-            .arg(format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer}"))
+            .arg(format!(
+                "--initial-advertise-peer-urls=http://127.0.0.1:{peer}"
+            ))
             .arg(format!("--initial-cluster=test=http://127.0.0.1:{peer}"))
             .arg(format!("--listen-metrics-urls=http://127.0.0.1:{metrics}"))
             .args(["--unsafe-no-fsync", "--log-level=fatal"])
@@ -164,8 +165,8 @@ impl Ports {
         let listeners = [(); 3].map(|()| {
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback")
         });
-        let [client, peer, metrics] = listeners
-            .map(|listener| listener.local_addr().expect("its address").port());
+        let [client, peer, metrics] =
+            listeners.map(|listener| listener.local_addr().expect("its address").port());
         Self {
             client,
             peer,

@@ -1,0 +1,246 @@
+//! The cluster: which endpoint to ask, and how often.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch as value;
+
+use super::config::Config;
+use super::convert::{range_response, request, signed, transaction, txn_response};
+use super::endpoint::Endpoint;
+use super::error::{explain, was_never_sent};
+use super::watch;
+use crate::clock::Clock;
+use crate::storage::backend::{
+    Backend, BackendError, LeaseId, RangeRequest, RangeResponse, Txn, TxnResponse, WatchRequest,
+    WatchResponses,
+};
+
+/// How often all endpoints are tried in turn before a call fails.
+const ROUNDS_MAX: usize = 5;
+/// How long to wait between two rounds.
+const ROUND_PAUSE: Duration = Duration::from_millis(250);
+
+/// A connection to an etcd cluster.
+pub struct Etcd {
+    /// Never empty.
+    endpoints: Vec<Endpoint>,
+    /// The index of the endpoint to try first: the last one that answered.
+    preferred: Mutex<usize>,
+    request_timeout: Duration,
+    clock: Clock,
+    /// Counts the requests for progress; the watches ask for it when it rises.
+    progress_requests: value::Sender<u64>,
+}
+
+/// What a call does to the store, which decides whether it may be made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// Doing it twice does no harm.
+    Repeatable,
+    /// It is made again only if it was never sent.
+    Once,
+}
+
+impl Etcd {
+    /// Connects, and asks every endpoint for its version. One that answers is enough.
+    ///
+    /// # Errors
+    /// One line that names the endpoints and says what is wrong.
+    pub async fn connect(config: Config, clock: Clock) -> Result<Self, BackendError> {
+        let endpoints = config.open().await?;
+        let etcd = Self {
+            endpoints,
+            preferred: Mutex::new(0),
+            request_timeout: config.request_timeout,
+            clock,
+            progress_requests: value::Sender::new(0),
+        };
+        let reason = tokio::select! {
+            probed = etcd.probe() => match probed {
+                Ok(_) => return Ok(etcd),
+                Err(error) => error.to_string(),
+            },
+            () = etcd.clock.sleep(config.connect_timeout) => {
+                format!("no answer in {:?}", config.connect_timeout)
+            }
+        };
+        Err(BackendError::Unavailable(format!(
+            "cannot reach etcd at {}: {reason}",
+            etcd.names()
+        )))
+    }
+
+    /// Asks every endpoint for its version and its size in bytes, and returns the size that the
+    /// first one gives. Trust in progress notices follows from the versions, so a caller should
+    /// ask from time to time: endpoints are replaced.
+    ///
+    /// # Errors
+    /// What the first endpoint said, if none answers.
+    pub async fn probe(&self) -> Result<u64, BackendError> {
+        let probes = self.endpoints.iter().map(Endpoint::probe);
+        let mut first_error = None;
+        let mut size_bytes = None;
+        for outcome in futures::future::join_all(probes).await {
+            match outcome {
+                Ok(bytes) => size_bytes = size_bytes.or(Some(bytes)),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        match (size_bytes, first_error) {
+            (Some(bytes), _) => Ok(bytes),
+            (None, Some(error)) => Err(explain(error)),
+            (None, None) => Err(BackendError::Unavailable("no endpoints".to_owned())),
+        }
+    }
+
+    /// Makes a call on one endpoint after the other until one answers.
+    async fn call<T, F>(
+        &self,
+        effect: Effect,
+        make: impl Fn(&Endpoint) -> F,
+    ) -> Result<T, BackendError>
+    where
+        F: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        tokio::select! {
+            outcome = self.call_in_turn(effect, make) => outcome,
+            () = self.clock.sleep(self.request_timeout) => Err(BackendError::Timeout(format!(
+                "etcd at {} did not answer in {:?}",
+                self.names(),
+                self.request_timeout
+            ))),
+        }
+    }
+
+    async fn call_in_turn<T, F>(
+        &self,
+        effect: Effect,
+        make: impl Fn(&Endpoint) -> F,
+    ) -> Result<T, BackendError>
+    where
+        F: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        let first = *self
+            .preferred
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let turns = self.endpoints.len();
+        let mut last = BackendError::Unavailable("no endpoints".to_owned());
+        for turn in 0..turns * ROUNDS_MAX {
+            if turn > 0 && turn % turns == 0 {
+                self.clock.sleep(ROUND_PAUSE).await;
+            }
+            let index = (first + turn) % turns;
+            let error = match make(&self.endpoints[index]).await {
+                Ok(answer) => {
+                    if turn > 0 {
+                        *self
+                            .preferred
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner) = index;
+                    }
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            let harmless = effect == Effect::Repeatable || was_never_sent(&error);
+            match explain(error) {
+                BackendError::Unavailable(reason) => {
+                    let name = self.endpoints[index].name();
+                    last = BackendError::Unavailable(format!("etcd at {name}: {reason}"));
+                    if !harmless {
+                        break;
+                    }
+                }
+                other => return Err(other),
+            }
+        }
+        Err(last)
+    }
+
+    /// The endpoints' URLs, for messages.
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.endpoints.iter().map(Endpoint::name).collect();
+        names.join(", ")
+    }
+}
+
+#[async_trait]
+impl Backend for Etcd {
+    async fn range(&self, request: RangeRequest) -> Result<RangeResponse, BackendError> {
+        let response = self
+            .call(Effect::Repeatable, |endpoint| {
+                let mut kv = endpoint.kv();
+                let (key, options) = self::request(&request);
+                async move { kv.get(key, Some(options)).await }
+            })
+            .await?;
+        Ok(range_response(response))
+    }
+
+    async fn txn(&self, txn: Txn) -> Result<TxnResponse, BackendError> {
+        let response = self
+            .call(Effect::Once, |endpoint| {
+                let mut kv = endpoint.kv();
+                let txn = transaction(&txn);
+                async move { kv.txn(txn).await }
+            })
+            .await?;
+        Ok(txn_response(response))
+    }
+
+    async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError> {
+        let asks = self.progress_requests.subscribe();
+        let opened = self
+            .call(Effect::Repeatable, |endpoint| {
+                watch::open(endpoint.watch(), request.clone())
+            })
+            .await?;
+        Ok(watch::responses(opened, &request, asks))
+    }
+
+    async fn request_progress(&self) -> Result<(), BackendError> {
+        self.progress_requests
+            .send_modify(|count| *count = count.wrapping_add(1));
+        Ok(())
+    }
+
+    fn progress_is_trusted(&self) -> bool {
+        self.endpoints.iter().all(Endpoint::progress_is_trusted)
+    }
+
+    async fn grant_lease(&self, ttl_seconds: i64) -> Result<LeaseId, BackendError> {
+        let response = self
+            .call(Effect::Repeatable, |endpoint| {
+                let mut lease = endpoint.lease();
+                async move { lease.grant(ttl_seconds, None).await }
+            })
+            .await?;
+        Ok(LeaseId(response.id()))
+    }
+
+    async fn compact(&self, revision: u64) -> Result<(), BackendError> {
+        self.call(Effect::Repeatable, |endpoint| {
+            let mut kv = endpoint.kv();
+            async move { kv.compact(signed(revision), None).await }
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn size_bytes(&self) -> Result<u64, BackendError> {
+        self.probe().await
+    }
+}
+
+impl fmt::Debug for Etcd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Etcd")
+            .field("endpoints", &self.names())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! One member of the cluster: its connections and what is known of its version.
+
+use std::sync::{Mutex, PoisonError};
+
+use etcd_client::{
+    Channel, Client, ConnectOptions, Error, KvClient, LeaseClient, MaintenanceClient, WatchClient,
+};
+use tonic::transport;
+
+use super::version;
+use crate::storage::backend::BackendError;
+
+/// How large a message may be. A list without a limit is one message.
+const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
+
+/// One member of the cluster. Connections come about when they are used and again when they break.
+pub(super) struct Endpoint {
+    name: String,
+    /// For calls.
+    calls: Client,
+    /// For watches.
+    watches: Client,
+    /// What its version says of progress notices; `None` until it has answered.
+    progress_is_trusted: Mutex<Option<bool>>,
+}
+
+impl Endpoint {
+    pub(super) async fn new(
+        name: String,
+        transport: &transport::Endpoint,
+    ) -> Result<Self, BackendError> {
+        Ok(Self {
+            calls: client(transport).await?,
+            watches: client(transport).await?,
+            name,
+            progress_is_trusted: Mutex::new(None),
+        })
+    }
+
+    /// Its URL.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn kv(&self) -> KvClient {
+        self.calls
+            .kv_client()
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    pub(super) fn lease(&self) -> LeaseClient {
+        self.calls.lease_client()
+    }
+
+    pub(super) fn watch(&self) -> WatchClient {
+        self.watches
+            .watch_client()
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// Asks for its version and its size in bytes.
+    pub(super) async fn probe(&self) -> Result<u64, Error> {
+        let mut maintenance: MaintenanceClient = self.calls.maintenance_client();
+        let status = maintenance.status().await?;
+        let trusted = version::progress_is_trusted(status.version());
+        *self.trust() = Some(trusted);
+        Ok(u64::try_from(status.db_size()).unwrap_or_default())
+    }
+
+    /// Whether its progress notices never overtake events; not before it has told its version.
+    pub(super) fn progress_is_trusted(&self) -> bool {
+        self.trust().unwrap_or_default()
+    }
+
+    fn trust(&self) -> std::sync::MutexGuard<'_, Option<bool>> {
+        self.progress_is_trusted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn client(transport: &transport::Endpoint) -> Result<Client, BackendError> {
+    let channel = Channel::Tonic(transport.connect_lazy());
+    let options = ConnectOptions::new().with_require_leader(true);
+    let client = Client::from_channel(channel, Some(options)).await;
+    client.map_err(super::error::explain)
+}
