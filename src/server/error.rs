@@ -1,28 +1,25 @@
 //! Why the server cannot start or go on, in one line that says what to do.
 
+use std::fmt::Display;
+
 /// A failure that ends the process.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot {what}: {why}; {advice}")]
-pub struct StartError {
-    /// What was tried, such as `listen on 127.0.0.1:6443`.
-    pub what: String,
-    /// What came in between.
-    pub why: String,
-    /// What the operator can do about it.
-    pub advice: String,
-}
+#[error("{0}")]
+pub struct StartError(String);
 
 impl StartError {
-    /// A failure of `what` because of `why`, with advice. Line breaks become spaces, so that a
-    /// failure is always one line.
+    /// A failure of `what` (such as `listen on 127.0.0.1:6443`) because of `why`, and what the
+    /// operator can do about it.
     #[must_use]
-    pub fn new(what: impl Into<String>, why: impl ToString, advice: impl Into<String>) -> Self {
-        let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self {
-            what: what.into(),
-            why: one_line(why.to_string()),
-            advice: advice.into(),
-        }
+    pub fn new(what: impl Display, why: impl Display, advice: impl Display) -> Self {
+        Self::line(format!("cannot {what}: {why}; {advice}"))
+    }
+
+    /// A failure that says all of this by itself. Line breaks become spaces.
+    #[must_use]
+    pub fn line(text: impl Display) -> Self {
+        let text = text.to_string();
+        Self(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }
 

@@ -113,3 +113,233 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
         tracing::error!(%error, "a connection panicked");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use http::header::AUTHORIZATION;
+    use http::{Request, Response, Version};
+    use http_body_util::{BodyExt, Empty};
+    use hyper::client::conn::{http1, http2};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio::net::TcpStream;
+    use tokio::task::JoinHandle;
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::client::TlsStream;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::endpoints::{RequestBody, ResponseBody, full};
+    use crate::registry::User;
+    use crate::server::authentication::{Authenticator, ClientCertificates, TokenFile};
+    use crate::server::certificates::{Certificates, Identity};
+    use crate::server::filters::{Filters, Handler, InFlight, OwnPaths};
+    use crate::server::tls;
+
+    /// Names the user, or never ends.
+    struct Stub;
+
+    #[async_trait]
+    impl Handler for Stub {
+        async fn handle(
+            &self,
+            request: Request<RequestBody>,
+            user: User,
+        ) -> Response<ResponseBody> {
+            if request.uri().path() == "/api/v1/pods" {
+                let never = futures::stream::pending();
+                let body = http_body_util::StreamBody::new(never);
+                return Response::new(body.boxed_unsync());
+            }
+            Response::new(full(user.name))
+        }
+    }
+
+    #[async_trait]
+    impl OwnPaths for Stub {
+        async fn answer(&self, _path: &str, _query: &str) -> Option<Response<ResponseBody>> {
+            None
+        }
+    }
+
+    struct Server {
+        address: SocketAddr,
+        certificates: Certificates,
+        closing: CancellationToken,
+        end_of_watches: CancellationToken,
+        stop: CancellationToken,
+        running: JoinHandle<JoinSet<()>>,
+    }
+
+    async fn serve() -> Server {
+        let clock = Clock::real();
+        let directory = tempfile::tempdir().expect("a directory");
+        let subjects = ["localhost".to_owned()];
+        let certificates =
+            Certificates::load_or_generate(directory.path(), &subjects, clock.wall())
+                .expect("certificates");
+        let roots = tls::authorities(&certificates.authority, None).expect("an authority");
+        let clients = ClientCertificates::new(roots).expect("authorities");
+        let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
+        let end_of_watches = CancellationToken::new();
+        let filters = Filters {
+            authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
+            in_flight: InFlight::new(0, 0),
+            request_timeout: Duration::from_secs(60),
+            end_of_watches: end_of_watches.clone(),
+            own: Arc::new(Stub),
+            api: Arc::new(Stub),
+            clock,
+        };
+        let connections = Connections {
+            filters: Arc::new(filters),
+            tls: Arc::new(config),
+            clients,
+            streams_max: 0,
+            closing: CancellationToken::new(),
+        };
+        let (closing, stop) = (connections.closing.clone(), CancellationToken::new());
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = Listener::bind(local).await.expect("a port");
+        let address = listener.address();
+        let running = listener.run(connections, stop.clone());
+        Server {
+            address,
+            certificates,
+            closing,
+            end_of_watches,
+            stop,
+            running: tokio::runtime::Handle::current().spawn(running),
+        }
+    }
+
+    impl Server {
+        async fn connect(
+            &self,
+            protocol: &[u8],
+            client: Option<&Identity>,
+        ) -> TlsStream<TcpStream> {
+            let pem = |text: &str| CertificateDer::from_pem_slice(text.as_bytes()).expect("PEM");
+            let mut roots = RootCertStore::empty();
+            roots
+                .add(pem(&self.certificates.authority))
+                .expect("an authority");
+            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+            let builder = ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .expect("versions")
+                .with_root_certificates(roots);
+            let mut config = match client {
+                None => builder.with_no_client_auth(),
+                Some(client) => {
+                    let key = PrivateKeyDer::from_pem_slice(client.key.as_bytes()).expect("PEM");
+                    let chain = vec![pem(&client.certificate)];
+                    builder.with_client_auth_cert(chain, key).expect("a client")
+                }
+            };
+            config.alpn_protocols = vec![protocol.to_vec()];
+            let tcp = TcpStream::connect(self.address)
+                .await
+                .expect("a connection");
+            let name = ServerName::try_from("localhost").expect("a name");
+            let connector = TlsConnector::from(Arc::new(config));
+            connector.connect(name, tcp).await.expect("a handshake")
+        }
+    }
+
+    fn request(uri: &str, token: &str) -> Request<Empty<bytes::Bytes>> {
+        let request = Request::get(uri).header("host", "localhost");
+        let request = match token {
+            "" => request,
+            token => request.header(AUTHORIZATION, format!("Bearer {token}")),
+        };
+        request.body(Empty::new()).expect("a request")
+    }
+
+    async fn text(response: Response<hyper::body::Incoming>) -> String {
+        let body = response.into_body().collect().await.expect("a body");
+        String::from_utf8(body.to_bytes().to_vec()).expect("text")
+    }
+
+    #[tokio::test]
+    async fn http1_with_a_token_and_without() {
+        let server = serve().await;
+        let stream = server.connect(b"http/1.1", None).await;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("h1");
+        let mut tasks = JoinSet::new();
+        tasks.spawn(connection);
+        let response = sender
+            .send_request(request("/", "secret"))
+            .await
+            .expect("a response");
+        assert_eq!(response.version(), Version::HTTP_11);
+        assert_eq!(text(response).await, "ann");
+        let response = sender
+            .send_request(request("/", ""))
+            .await
+            .expect("a response");
+        assert_eq!(response.status(), 401);
+    }
+
+    #[tokio::test]
+    async fn http2_with_certificates_good_and_bad() {
+        let server = serve().await;
+        let other = serve().await;
+        for (identity, code) in [
+            (&server.certificates.admin, 200),
+            (&other.certificates.admin, 401),
+        ] {
+            let stream = server.connect(b"h2", Some(identity)).await;
+            let (mut sender, connection) =
+                http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                    .await
+                    .expect("h2");
+            let mut tasks = JoinSet::new();
+            tasks.spawn(connection);
+            let uri = "https://localhost/";
+            let response = sender
+                .send_request(request(uri, ""))
+                .await
+                .expect("a response");
+            assert_eq!(response.version(), Version::HTTP_2);
+            assert_eq!(response.status(), code);
+        }
+    }
+
+    #[tokio::test]
+    async fn watches_end_when_the_server_does() {
+        let server = serve().await;
+        let stream = server.connect(b"h2", None).await;
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .expect("h2");
+        let mut tasks = JoinSet::new();
+        tasks.spawn(connection);
+        let uri = "https://localhost/api/v1/pods?watch=1";
+        let watch = sender
+            .send_request(request(uri, "secret"))
+            .await
+            .expect("a watch");
+        server.stop.cancel();
+        let open = server.running.await.expect("no panic");
+        assert_eq!(open.len(), 1);
+        server.closing.cancel();
+        server.end_of_watches.cancel();
+        assert_eq!(text(watch).await, "");
+        assert_eq!(finish(open, Duration::from_secs(60)).await, 0);
+    }
+
+    #[tokio::test]
+    async fn an_occupied_port_is_one_line() {
+        let server = serve().await;
+        let error = Listener::bind(server.address).await.expect_err("occupied");
+        let text = error.to_string();
+        assert!(
+            text.contains("--secure-port (0 picks a free one)"),
+            "{text}"
+        );
+    }
+}

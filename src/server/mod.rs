@@ -1,5 +1,6 @@
 //! The composition root: the only place that reads flags, spawns and listens.
 
+pub mod assembly;
 pub mod authentication;
 pub mod certificates;
 pub mod connection;
@@ -12,6 +13,12 @@ pub mod kubeconfig;
 pub mod listener;
 pub mod logging;
 pub mod metrics;
+pub mod object_counts;
+pub mod own_paths;
 pub mod private_file;
+pub mod process;
+pub mod security;
+pub mod shutdown;
+pub mod storage_factory;
 pub mod tls;
 pub mod watch_cache_sizes;

@@ -1,0 +1,192 @@
+//! Puts storages, API, filters and health together around one backend.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Connections;
+use super::filters::{Filters, InFlight};
+use super::flags::ServeFlags;
+use super::health::{Check, Done, Health, Scope, check};
+use super::object_counts::ObjectCounts;
+use super::own_paths::{HealthAndMetrics, StoreSize};
+use super::process::Process;
+use super::security::Security;
+use super::shutdown::Steps;
+use super::storage_factory::{StorageFactory, Storages};
+use crate::clock::Clock;
+use crate::endpoints::{Api, ApiConfig, Metrics, VersionInfo};
+use crate::registry::Store;
+use crate::storage::backend::Backend;
+use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
+use crate::storage::etcd3;
+
+/// The check of kube-apiserver's hook that creates the first namespaces.
+const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
+
+/// What a server is put together from.
+pub struct Assembly<'server> {
+    /// What the operator wants.
+    pub flags: &'server ServeFlags,
+    /// Where objects are kept.
+    pub backend: Arc<dyn Backend>,
+    /// How the server ends.
+    pub steps: &'server Steps,
+    /// Ends what runs in the background.
+    pub end: &'server CancellationToken,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// A server put together, and what its start and its end need of it.
+#[derive(Debug)]
+pub struct Assembled {
+    /// What serves connections.
+    pub connections: Connections,
+    /// The store of namespaces.
+    pub namespaces: Option<Arc<Store>>,
+    /// To be told when the first namespaces are there.
+    pub bootstrapped: Done,
+    /// The watch caches.
+    pub cachers: Vec<Arc<Cacher>>,
+    /// Where the caches end their watches.
+    pub feed: Feed,
+}
+
+impl std::fmt::Debug for Assembly<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Assembly").finish_non_exhaustive()
+    }
+}
+
+impl Assembly<'_> {
+    /// Puts the server together and starts what runs in the background.
+    #[must_use]
+    pub fn build(
+        self,
+        security: Security,
+        address: SocketAddr,
+        mut registry: Registry,
+        background: &mut JoinSet<()>,
+    ) -> Assembled {
+        let limits = &self.flags.limits;
+        let metrics = Metrics::new();
+        metrics.register(&mut registry);
+        let in_flight = InFlight::new(
+            limits.max_requests_inflight,
+            limits.max_mutating_requests_inflight,
+        );
+        in_flight.register(&mut registry);
+        let storages = self.storages(&mut registry, background);
+        let bootstrapped = Done::default();
+        let namespaces = storages.core("namespaces").cloned();
+        let version = VersionInfo::kubernetes_1_36();
+        let own = HealthAndMetrics {
+            health: self.health(&storages.cachers, &bootstrapped),
+            process: Process::register(&mut registry, &version, self.clock.wall()),
+            size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
+            registry,
+        };
+        let mut extra_root_paths = own.health.paths();
+        extra_root_paths.push("/metrics".to_owned());
+        let api = Api::new(ApiConfig {
+            stores: storages.stores,
+            storeless: storages.storeless,
+            clock: self.clock.clone(),
+            version,
+            server_address: address.to_string(),
+            extra_root_paths,
+            metrics,
+            min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
+        });
+        let filters = Filters {
+            authenticator: security.authenticator,
+            in_flight,
+            request_timeout: limits.request_timeout,
+            end_of_watches: self.steps.end_of_watches.clone(),
+            own: Arc::new(own),
+            api: Arc::new(api),
+            clock: self.clock.clone(),
+        };
+        let connections = Connections {
+            filters: Arc::new(filters),
+            tls: security.tls,
+            clients: security.clients,
+            streams_max: self.flags.serving.http2_max_streams_per_connection,
+            closing: self.steps.closing.clone(),
+        };
+        Assembled {
+            connections,
+            namespaces,
+            bootstrapped,
+            cachers: storages.cachers,
+            feed: storages.feed,
+        }
+    }
+
+    fn storages(&self, registry: &mut Registry, background: &mut JoinSet<()>) -> Storages {
+        let interval = self.flags.etcd.etcd_compaction_interval;
+        let compactor = etcd3::Compactor::new(
+            Arc::clone(&self.backend),
+            (!interval.is_zero()).then_some(interval),
+            self.clock.clone(),
+        );
+        let factory = StorageFactory {
+            backend: Arc::clone(&self.backend),
+            prefix: self.flags.etcd.etcd_prefix.clone(),
+            caches: self.flags.watch_cache_sizes(),
+            metrics: CacheMetrics::register(registry),
+            compact_revision: compactor.compact_revision(),
+            clock: self.clock.clone(),
+        };
+        let (storages, reflector) = factory.build();
+        background.spawn(compactor.run(self.end.clone().cancelled_owned()));
+        background.spawn(reflector.run(self.end.clone().cancelled_owned()));
+        let counts = ObjectCounts::register(registry);
+        let counts = counts.run(storages.by_resource.clone(), self.clock.clone());
+        let end = self.end.clone();
+        background.spawn(async move {
+            end.run_until_cancelled(counts).await;
+        });
+        storages
+    }
+
+    fn health(&self, cachers: &[Arc<Cacher>], bootstrapped: &Done) -> Health {
+        let mut health = Health::new(self.steps.shutting_down.clone());
+        health.add("etcd", Scope::Everywhere, self.store_check());
+        health.add("etcd-readiness", Scope::Readiness, self.store_check());
+        let cachers = cachers.to_vec();
+        let filled = check(move || {
+            let unready = cachers.iter().find_map(|cacher| cacher.check_ready().err());
+            unready.map_or(Ok(()), |error| Err(error.to_string()))
+        });
+        health.add("watch-caches", Scope::Readiness, filled);
+        health.add(NAMESPACES_CHECK, Scope::Everywhere, bootstrapped.check());
+        health
+    }
+
+    /// Whether the store answers, in the time that the flags allow.
+    fn store_check(&self) -> Check {
+        let probe = etcd3::Health::new(
+            Arc::clone(&self.backend),
+            &self.flags.etcd.etcd_prefix,
+            self.clock.clone(),
+        );
+        let probe = Arc::new(probe);
+        let at_most = self.flags.etcd.etcd_healthcheck_timeout;
+        Arc::new(move || {
+            let probe = Arc::clone(&probe);
+            Box::pin(async move {
+                match tokio::time::timeout(at_most, probe.check()).await {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(format!("etcd client: {error}")),
+                    Err(_) => Err("etcd client: context deadline exceeded".to_owned()),
+                }
+            })
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! The chain of filters, each a method that calls the next one.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use http::header::{CACHE_CONTROL, HeaderName};
+use http::{HeaderValue, Request, Response};
+use tokio_util::sync::CancellationToken;
+
+use super::{HeldBody, InFlight, answer, deadline};
+use crate::clock::Clock;
+use crate::endpoints::{Api, RequestBody, RequestInfo, ResponseBody};
+use crate::meta::Status;
+use crate::registry::User;
+use crate::server::authentication::{Authenticator, CertifiedUser};
+
+/// The header that names a request in logs.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// A client's own audit id is cut to this.
+const AUDIT_ID_BYTES_MAX: usize = 64;
+
+/// What answers a request of a known user.
+#[async_trait]
+pub trait Handler: Send + Sync + 'static {
+    /// Answers the request.
+    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
+}
+
+#[async_trait]
+impl Handler for Api {
+    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
+        Self::handle(self, request, user).await
+    }
+}
+
+/// What the server serves besides the API, such as health.
+#[async_trait]
+pub trait OwnPaths: Send + Sync + 'static {
+    /// The answer, if the path is one of the server's own.
+    async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
+}
+
+/// The filters and what lies behind them.
+pub struct Filters {
+    /// Tells who asks.
+    pub authenticator: Authenticator,
+    /// Counts what is in progress.
+    pub in_flight: InFlight,
+    /// How long a request may take, watches aside.
+    pub request_timeout: Duration,
+    /// Ends watches that have not ended by themselves when the server does.
+    pub end_of_watches: CancellationToken,
+    /// The server's own paths.
+    pub own: Arc<dyn OwnPaths>,
+    /// The API.
+    pub api: Arc<dyn Handler>,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl std::fmt::Debug for Filters {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Filters").finish_non_exhaustive()
+    }
+}
+
+impl Filters {
+    /// Answers a request that came over a connection with this certificate. Never fails.
+    pub async fn answer(
+        &self,
+        request: Request<RequestBody>,
+        certified: Option<&CertifiedUser>,
+    ) -> Response<ResponseBody> {
+        let started = self.clock.now();
+        let audit_id = audit_id(&request);
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let answered = AssertUnwindSafe(self.identified(request, certified)).catch_unwind();
+        let mut response = match answered.await {
+            Ok(response) => response,
+            Err(panic) => {
+                tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
+                answer::panicked()
+            }
+        };
+        let headers = response.headers_mut();
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
+        if !audit_id.is_empty() {
+            headers.insert(AUDIT_ID, audit_id);
+        }
+        tracing::debug!(
+            %method, path = uri.path(), code = response.status().as_u16(),
+            microseconds = self.clock.now().duration_since(started).as_micros(), "request"
+        );
+        response
+    }
+
+    async fn identified(
+        &self,
+        request: Request<RequestBody>,
+        certified: Option<&CertifiedUser>,
+    ) -> Response<ResponseBody> {
+        let now = self.clock.wall();
+        let user = self
+            .authenticator
+            .authenticate(certified, request.headers(), now);
+        let Some(user) = user else {
+            return answer::status(&Status::failure(401, "Unauthorized", "Unauthorized"));
+        };
+        let query = request.uri().query().unwrap_or_default();
+        let info = RequestInfo::new(request.method(), request.uri().path(), query);
+        if info.is_long_running() {
+            let end = self.end_of_watches.clone();
+            return self
+                .dispatch(request, user)
+                .await
+                .map(|body| HeldBody::until(body, end).boxed());
+        }
+        match deadline::of(query, self.request_timeout) {
+            Err(message) => answer::status(&Status::failure(400, "BadRequest", message)),
+            Ok(limit) => tokio::time::timeout(limit, self.counted(request, user, &info))
+                .await
+                .unwrap_or_else(|_| answer::status(&deadline::exceeded())),
+        }
+    }
+
+    async fn counted(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &RequestInfo,
+    ) -> Response<ResponseBody> {
+        let Some(permit) = self.in_flight.enter(info.is_mutating(), &user) else {
+            return answer::too_many_requests();
+        };
+        self.dispatch(request, user)
+            .await
+            .map(|body| HeldBody::holding(body, permit).boxed())
+    }
+
+    async fn dispatch(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
+        let uri = request.uri();
+        let own = self.own.answer(uri.path(), uri.query().unwrap_or_default());
+        match own.await {
+            Some(response) => response,
+            None => self.api.handle(request, user).await,
+        }
+    }
+}
+
+/// The client's audit id, or a new one.
+fn audit_id(request: &Request<RequestBody>) -> HeaderValue {
+    let given = request.headers().get(AUDIT_ID).map(HeaderValue::as_bytes);
+    let id = match given.filter(|id| !id.is_empty()) {
+        Some(id) => id[..id.len().min(AUDIT_ID_BYTES_MAX)].to_vec(),
+        None => uuid::Uuid::new_v4().to_string().into_bytes(),
+    };
+    HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static(""))
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+    use http_body_util::BodyExt;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::endpoints::full;
+    use crate::server::authentication::TokenFile;
+
+    struct Stub {
+        entered: Arc<Notify>,
+    }
+
+    #[async_trait]
+    impl Handler for Stub {
+        async fn handle(
+            &self,
+            request: Request<RequestBody>,
+            user: User,
+        ) -> Response<ResponseBody> {
+            match request.uri().path() {
+                "/api/v1/block" => {
+                    self.entered.notify_one();
+                    std::future::pending().await
+                }
+                "/api/v1/panic" => panic!("as asked"),
+                _ => Response::new(full(user.name)),
+            }
+        }
+    }
+
+    struct Nothing;
+
+    #[async_trait]
+    impl OwnPaths for Nothing {
+        async fn answer(&self, _path: &str, _query: &str) -> Option<Response<ResponseBody>> {
+            None
+        }
+    }
+
+    fn filters(reads_max: u32) -> (Arc<Filters>, Arc<Notify>) {
+        let tokens = "admin,admin,1,system:masters\nview,viewer,2,viewers";
+        let entered = Arc::new(Notify::new());
+        let filters = Filters {
+            authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")),
+            in_flight: InFlight::new(reads_max, 1),
+            request_timeout: Duration::from_secs(60),
+            end_of_watches: CancellationToken::new(),
+            own: Arc::new(Nothing),
+            api: Arc::new(Stub {
+                entered: Arc::clone(&entered),
+            }),
+            clock: Clock::real(),
+        };
+        (Arc::new(filters), entered)
+    }
+
+    fn get(path: &str, token: &str) -> Request<RequestBody> {
+        let mut request = Request::new(full(""));
+        *request.uri_mut() = path.parse().expect("a path");
+        let value = format!("Bearer {token}").parse().expect("a header");
+        request.headers_mut().insert(AUTHORIZATION, value);
+        request
+    }
+
+    async fn text(response: Response<ResponseBody>) -> String {
+        let body = response.into_body().collect().await.expect("a body");
+        String::from_utf8(body.to_bytes().to_vec()).expect("text")
+    }
+
+    #[tokio::test]
+    async fn without_good_credentials_the_answer_is_401() {
+        let (filters, _) = filters(1);
+        let response = filters.answer(get("/api/v1/namespaces", "bad"), None).await;
+        assert_eq!(response.status(), 401);
+        let headers = response.headers();
+        assert_eq!(headers[CONTENT_TYPE], "application/json");
+        assert_eq!(headers[CACHE_CONTROL], "no-cache, private");
+        assert!(headers.contains_key(AUDIT_ID));
+        assert!(!headers.contains_key(X_CONTENT_TYPE_OPTIONS));
+        assert_eq!(
+            text(response).await.trim_end(),
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#
+        );
+    }
+
+    #[tokio::test]
+    async fn a_full_server_turns_all_but_administrators_away() {
+        let (filters, entered) = filters(1);
+        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), None));
+        assert!(futures::poll!(&mut blocked).is_pending());
+        entered.notified().await;
+        let response = filters.answer(get("/api/v1/pods", "view"), None).await;
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+        assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert_eq!(
+            response.headers()[CONTENT_TYPE],
+            "text/plain; charset=utf-8"
+        );
+        let words = "Too many requests, please try again later.\n";
+        assert_eq!(text(response).await, words);
+        let watch = filters
+            .answer(get("/api/v1/pods?watch=1", "view"), None)
+            .await;
+        assert_eq!(watch.status(), 200);
+        let admin = filters.answer(get("/api/v1/pods", "admin"), None).await;
+        assert_eq!(admin.status(), 200);
+        drop(blocked);
+        let response = filters.answer(get("/api/v1/pods", "view"), None).await;
+        assert_eq!(response.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn a_place_is_taken_until_the_body_is_sent() {
+        let (filters, _) = filters(1);
+        let first = filters.answer(get("/api/v1/pods", "view"), None).await;
+        let second = filters.answer(get("/api/v1/pods", "view"), None).await;
+        assert_eq!(second.status(), 429);
+        assert_eq!(text(first).await, "viewer");
+        let third = filters.answer(get("/api/v1/pods", "view"), None).await;
+        assert_eq!(third.status(), 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_takes_too_long_ends_with_504() {
+        let (filters, _) = filters(1);
+        let request = get("/api/v1/block?timeout=5s", "view");
+        let response = filters.answer(request, None).await;
+        assert_eq!(response.status(), 504);
+        let body = text(response).await;
+        assert!(
+            body.contains(r#""reason":"Timeout","details":{},"code":504"#),
+            "{body}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_the_request_alone() {
+        let (filters, _) = filters(1);
+        let response = filters.answer(get("/api/v1/panic", "view"), None).await;
+        assert_eq!(response.status(), 500);
+        let body = text(response).await;
+        assert!(
+            body.starts_with("This request caused apiserver to panic."),
+            "{body}"
+        );
+        let response = filters.answer(get("/api/v1/pods", "view"), None).await;
+        assert_eq!(response.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn the_clients_audit_id_is_kept_but_cut() {
+        let (filters, _) = filters(1);
+        let mut request = get("/api/v1/pods", "view");
+        let long = "x".repeat(100).parse().expect("a header");
+        request.headers_mut().insert(AUDIT_ID, long);
+        let response = filters.answer(request, None).await;
+        assert_eq!(response.headers()[AUDIT_ID], "x".repeat(64));
+    }
+}

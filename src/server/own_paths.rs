@@ -1,0 +1,88 @@
+//! The paths that the server answers itself: health and metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::Response;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::filters::OwnPaths;
+use super::health::Health;
+use super::metrics;
+use super::process::Process;
+use crate::endpoints::ResponseBody;
+use crate::storage::backend::Backend;
+
+/// A scrape waits this long for the store to tell its size.
+const SIZE_SECONDS_MAX: u64 = 2;
+
+/// Health and metrics.
+#[derive(Debug)]
+pub struct HealthAndMetrics {
+    /// The checks.
+    pub health: Health,
+    /// The families.
+    pub registry: Registry,
+    /// The process's numbers.
+    pub process: Process,
+    /// The size of the store.
+    pub size: StoreSize,
+}
+
+/// The size of the store, as `/metrics` shows it.
+#[derive(Debug)]
+pub struct StoreSize {
+    backend: Arc<dyn Backend>,
+    gauge: Gauge<i64, AtomicI64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Cluster {
+    storage_cluster_id: &'static str,
+}
+
+impl StoreSize {
+    /// Makes the size part of what `/metrics` shows.
+    #[must_use]
+    pub fn register(registry: &mut Registry, backend: Arc<dyn Backend>) -> Self {
+        let family: Family<Cluster, Gauge<i64, AtomicI64>> = Family::default();
+        registry.register(
+            "apiserver_storage_size_bytes",
+            "[STABLE] Size of the storage database file physically allocated in bytes.",
+            family.clone(),
+        );
+        let gauge = family.get_or_create_owned(&Cluster {
+            storage_cluster_id: "etcd-0",
+        });
+        Self { backend, gauge }
+    }
+
+    /// Asks the store. If it does not tell in time the number stays.
+    async fn refresh(&self) {
+        let at_most = Duration::from_secs(SIZE_SECONDS_MAX);
+        match tokio::time::timeout(at_most, self.backend.size_bytes()).await {
+            Ok(Ok(bytes)) => {
+                self.gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "the store does not tell its size"),
+            Err(_) => tracing::debug!("the store does not tell its size in time"),
+        }
+    }
+}
+
+#[async_trait]
+impl OwnPaths for HealthAndMetrics {
+    async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
+        if path == "/metrics" {
+            self.process.refresh();
+            self.size.refresh().await;
+            return Some(metrics::answer(&self.registry));
+        }
+        self.health.answer(path, query).await
+    }
+}

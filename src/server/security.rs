@@ -1,0 +1,95 @@
+//! What the flags say about trust, read from files: certificates, authorities, tokens.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::authentication::{Authenticator, ClientCertificates, TokenFile};
+use super::certificates::{Certificates, Identity, subjects};
+use super::error::StartError;
+use super::flags::ServeFlags;
+use super::tls;
+use crate::clock::Clock;
+
+/// Who may come in and how the server proves itself.
+#[derive(Debug)]
+pub struct Security {
+    /// The server's side of TLS.
+    pub tls: Arc<rustls::ServerConfig>,
+    /// Judges client certificates.
+    pub clients: ClientCertificates,
+    /// Tells who asks.
+    pub authenticator: Authenticator,
+    /// What clients check the server against, in PEM.
+    pub authority: String,
+    /// The admin's identity.
+    pub admin: Identity,
+}
+
+impl Security {
+    /// Reads what the flags name, and makes what they do not.
+    ///
+    /// # Errors
+    /// A file cannot be read, written or understood.
+    pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+        let pki = flags.pki_dir();
+        let subjects = subjects(flags.serving.bind_address, host_name());
+        let own = Certificates::load_or_generate(&pki, &subjects, clock.wall())?;
+        let client_ca = flags.identity.client_ca_file.as_deref();
+        let authorities = tls::authorities(&own.authority, client_ca)?;
+        let clients = ClientCertificates::new(authorities).map_err(|error| {
+            StartError::new(
+                "use the authorities of clients",
+                error,
+                "check --client-ca-file",
+            )
+        })?;
+        let serving = &flags.serving;
+        let (server, source, authority) =
+            match (&serving.tls_cert_file, &serving.tls_private_key_file) {
+                (Some(certificate), Some(key)) => {
+                    let identity = Identity {
+                        certificate: tls::read(certificate, "--tls-cert-file")?,
+                        key: tls::read(key, "--tls-private-key-file")?,
+                    };
+                    // Whoever signed it, a client that trusts the certificate itself can check it.
+                    let authority = identity.certificate.clone();
+                    (identity, certificate.clone(), authority)
+                }
+                _ => (own.server, pki.join("apiserver.crt"), own.authority),
+            };
+        Ok(Self {
+            tls: Arc::new(tls::server_config(
+                &server,
+                &source.display().to_string(),
+                &clients,
+            )?),
+            clients,
+            authenticator: Authenticator::new(tokens(flags)?),
+            authority,
+            admin: own.admin,
+        })
+    }
+}
+
+fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
+    let Some(path) = &flags.identity.token_auth_file else {
+        return Ok(TokenFile::default());
+    };
+    let text = tls::read(path, "--token-auth-file")?;
+    TokenFile::parse(&text).map_err(|why| {
+        StartError::new(
+            format!("use the tokens in {}", path.display()),
+            why,
+            "write lines of token,user,uid[,\"group1,group2\"]",
+        )
+    })
+}
+
+/// The machine's name, if it can be a name in a certificate.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim().to_ascii_lowercase();
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-.".contains(character);
+    let usable = !name.is_empty() && name.chars().all(is_plain) && name.parse::<IpAddr>().is_err();
+    usable.then_some(name)
+}
