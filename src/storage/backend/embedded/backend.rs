@@ -1,0 +1,226 @@
+//! The handle of the embedded store.
+
+use std::fmt::{self, Debug, Formatter};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::commit_loop::{CommitLoop, QUEUE_REQUESTS_MAX};
+use super::lease_book::LeaseBook;
+use super::log::{Loaded, MemoryLog, RedbLog};
+use super::mvcc::State;
+use super::open_error::OpenError;
+use super::published::{Published, closed_error};
+use super::watch::responses;
+use super::writer::{Reply, Request, Writer};
+use crate::clock::{Clock, Instant};
+use crate::storage::backend::{
+    Backend, BackendError, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
+    WatchRequest, WatchResponses,
+};
+
+/// How large a key and its value may be together, as in etcd: 1.5 MiB.
+const REQUEST_BYTES_MAX: usize = 1_536 * 1_024;
+
+/// etcd's data model in this process, durable in a file or in memory alone.
+///
+/// Leases expire while [`Embedded::run_leases`] runs.
+pub struct Embedded {
+    clock: Clock,
+    published: Arc<watch::Sender<Published>>,
+    /// When the next lease expires.
+    expiry: watch::Receiver<Option<Instant>>,
+    writes: Writes,
+}
+
+/// Who writes.
+enum Writes {
+    /// The caller, since there is nothing to wait for.
+    Inline(Box<Mutex<Writer>>),
+    /// The commit loop; `None` once closed.
+    Queued(Mutex<Option<mpsc::Sender<Request>>>),
+}
+
+impl Embedded {
+    /// A store that begins empty and is gone with the process.
+    #[must_use]
+    pub fn in_memory(clock: Clock) -> Self {
+        let log = Box::new(MemoryLog::default());
+        let writer = Writer::new(State::new(), LeaseBook::default(), log, Vec::new());
+        Self {
+            clock,
+            published: writer.published(),
+            expiry: writer.expiry(),
+            writes: Writes::Inline(Box::new(Mutex::new(writer))),
+        }
+    }
+
+    /// Opens the store in a file, which is created if it is missing; its folder must exist. Blocks
+    /// while the file is read. Nothing is written before the commit loop runs. Every lease has its
+    /// whole time to live again.
+    ///
+    /// # Errors
+    /// [`OpenError`]; then the file is as it was.
+    pub fn open(path: &Path, clock: Clock) -> Result<(Self, CommitLoop), OpenError> {
+        let Loaded {
+            log,
+            state,
+            obsolete,
+            leases,
+        } = RedbLog::open(path)?;
+        let mut book = LeaseBook::default();
+        let now = clock.now();
+        for (lease, ttl_seconds) in leases {
+            book.insert(lease, ttl_seconds, now);
+        }
+        let writer = Writer::new(state, book, Box::new(log), obsolete);
+        let (sender, requests) = mpsc::channel(QUEUE_REQUESTS_MAX);
+        let store = Self {
+            clock,
+            published: writer.published(),
+            expiry: writer.expiry(),
+            writes: Writes::Queued(Mutex::new(Some(sender))),
+        };
+        Ok((store, CommitLoop::new(writer, requests)))
+    }
+
+    /// Deletes the keys of leases whose time is over, until `shutdown` completes or the store is
+    /// closed.
+    ///
+    /// # Errors
+    /// [`BackendError::ReadOnly`] when the store takes no more writes.
+    pub async fn run_leases(
+        &self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), BackendError> {
+        let mut expiry = self.expiry.clone();
+        tokio::pin!(shutdown);
+        loop {
+            let deadline = *expiry.borrow_and_update();
+            tokio::select! {
+                () = &mut shutdown => return Ok(()),
+                changed = expiry.changed() => if changed.is_err() {
+                    return Ok(());
+                },
+                () = self.sleep_until(deadline) => {
+                    let now = self.clock.now();
+                    match self.submit(|reply| Request::Expire { now, reply }).await {
+                        Err(BackendError::Unavailable(_)) => return Ok(()),
+                        outcome => outcome?,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes no more writes; those accepted before are still done. Then the commit loop returns,
+    /// and watches end when they have told everything.
+    pub fn close(&self) {
+        match &self.writes {
+            Writes::Inline(writer) => lock(writer).close(),
+            Writes::Queued(queue) => drop(lock(queue).take()),
+        }
+    }
+
+    async fn sleep_until(&self, deadline: Option<Instant>) {
+        match deadline {
+            Some(deadline) => self.clock.sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Has the writer do something, and waits until it is durable.
+    async fn submit<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<T, BackendError> {
+        let (reply, outcome) = oneshot::channel();
+        let request = request(reply);
+        match &self.writes {
+            Writes::Inline(writer) => {
+                let mut writer = lock(writer);
+                writer.commit(vec![request]);
+                while writer.has_removals() {
+                    writer.commit(Vec::new());
+                }
+            }
+            Writes::Queued(queue) => {
+                let queue = lock(queue).clone().ok_or_else(closed_error)?;
+                queue.send(request).await.map_err(|_| closed_error())?;
+            }
+        }
+        outcome.await.map_err(|_| closed_error())?
+    }
+}
+
+/// A writer that panicked has told nobody of what it left half done.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Backend for Embedded {
+    async fn range(&self, request: RangeRequest) -> Result<RangeResponse, BackendError> {
+        let state = self.published.borrow().state.clone();
+        state.range(&request)
+    }
+
+    async fn txn(&self, txn: Txn) -> Result<TxnResponse, BackendError> {
+        for op in std::iter::once(&txn.then).chain(&txn.otherwise) {
+            check_size(op)?;
+        }
+        self.submit(|reply| Request::Txn(txn, reply)).await
+    }
+
+    async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError> {
+        Ok(responses(request, self.published.subscribe()))
+    }
+
+    async fn request_progress(&self) -> Result<(), BackendError> {
+        self.published.send_modify(|it| it.progress_requests += 1);
+        Ok(())
+    }
+
+    fn progress_is_trusted(&self) -> bool {
+        true
+    }
+
+    async fn grant_lease(&self, ttl_seconds: i64) -> Result<LeaseId, BackendError> {
+        let now = self.clock.now();
+        self.submit(|reply| Request::Grant {
+            ttl_seconds,
+            now,
+            reply,
+        })
+        .await
+    }
+
+    async fn compact(&self, revision: u64) -> Result<(), BackendError> {
+        self.submit(|reply| Request::Compact { revision, reply })
+            .await
+    }
+
+    async fn size_bytes(&self) -> Result<u64, BackendError> {
+        self.published.borrow().size_bytes.clone()
+    }
+}
+
+/// etcd's limit, in its words.
+fn check_size(op: &Op) -> Result<(), BackendError> {
+    match op {
+        Op::Put { key, value, .. } if key.len() + value.len() > REQUEST_BYTES_MAX => Err(
+            BackendError::TooLarge("etcdserver: request is too large".to_owned()),
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl Debug for Embedded {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded")
+            .field("state", &self.published.borrow().state)
+            .finish_non_exhaustive()
+    }
+}

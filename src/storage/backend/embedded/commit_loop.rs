@@ -1,0 +1,55 @@
+//! Group commit: what comes while a batch is being written is the next batch.
+
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::writer::{Request, Writer};
+
+/// How many requests wait for the writer before their callers have to.
+pub(super) const QUEUE_REQUESTS_MAX: usize = 1_024;
+/// How many requests are joined into one commit.
+const BATCH_REQUESTS_MAX: usize = 512;
+
+/// Does the writes of an [`super::Embedded`] store. Its caller runs it on a thread of its own.
+#[derive(Debug)]
+pub struct CommitLoop {
+    writer: Writer,
+    requests: mpsc::Receiver<Request>,
+}
+
+impl CommitLoop {
+    pub(super) fn new(writer: Writer, requests: mpsc::Receiver<Request>) -> Self {
+        Self { writer, requests }
+    }
+
+    /// Writes until the store is closed or dropped and everything accepted is written; then the
+    /// file is released. Blocks, so that it must not be called on a thread that runs tasks.
+    pub fn run(mut self) {
+        let mut batch = Vec::new();
+        while self.collect(&mut batch) {
+            self.writer.commit(std::mem::take(&mut batch));
+        }
+    }
+
+    /// Waits for requests and takes all that are there. False when none can come any more. While
+    /// the log has something to be removed, it does not wait.
+    fn collect(&mut self, batch: &mut Vec<Request>) -> bool {
+        if !self.writer.has_removals() {
+            return self.requests.blocking_recv_many(batch, BATCH_REQUESTS_MAX) > 0;
+        }
+        while batch.len() < BATCH_REQUESTS_MAX {
+            match self.requests.try_recv() {
+                Ok(request) => batch.push(request),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return !batch.is_empty(),
+            }
+        }
+        true
+    }
+}
+
+impl Drop for CommitLoop {
+    fn drop(&mut self) {
+        self.writer.close();
+    }
+}

@@ -1,0 +1,116 @@
+//! Which leases live until when, and which keys go with them.
+//!
+//! Deadlines are of this process: after a restart every lease has its whole time to live again,
+//! as in etcd.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Instant;
+use crate::storage::backend::{BackendError, LeaseId};
+
+/// The shortest time to live; a shorter one is raised to it, as etcd does.
+const TTL_SECONDS_MIN: i64 = 2;
+/// The longest time to live, as in etcd.
+const TTL_SECONDS_MAX: i64 = 9_000_000_000;
+
+/// The leases that have not expired.
+#[derive(Debug, Default)]
+pub(super) struct LeaseBook {
+    /// The keys whose newest version goes with each.
+    leases: BTreeMap<LeaseId, BTreeSet<Arc<str>>>,
+    /// When each ends, the next to expire first.
+    deadlines: BTreeSet<(Instant, LeaseId)>,
+}
+
+impl LeaseBook {
+    /// How long a lease lives that is granted for so many seconds.
+    ///
+    /// # Errors
+    /// In etcd's words when it is too long.
+    pub(super) fn effective_ttl(ttl_seconds: i64) -> Result<i64, BackendError> {
+        if ttl_seconds > TTL_SECONDS_MAX {
+            return Err(BackendError::Other(
+                "etcdserver: too large lease TTL".to_owned(),
+            ));
+        }
+        Ok(ttl_seconds.max(TTL_SECONDS_MIN))
+    }
+
+    /// Adds a lease that lives from `now` on.
+    pub(super) fn insert(&mut self, id: LeaseId, ttl_seconds: i64, now: Instant) {
+        let ttl = Duration::from_secs(u64::try_from(ttl_seconds).unwrap_or(0));
+        let deadline = now.checked_add(ttl).unwrap_or(now);
+        self.leases.insert(id, BTreeSet::new());
+        self.deadlines.insert((deadline, id));
+    }
+
+    pub(super) fn contains(&self, id: LeaseId) -> bool {
+        self.leases.contains_key(&id)
+    }
+
+    /// Notes that a key goes with a lease.
+    pub(super) fn attach(&mut self, id: LeaseId, key: &Arc<str>) {
+        if let Some(keys) = self.leases.get_mut(&id) {
+            keys.insert(Arc::clone(key));
+        }
+    }
+
+    /// Notes that a key does not go with a lease any more.
+    pub(super) fn detach(&mut self, id: LeaseId, key: &str) {
+        if let Some(keys) = self.leases.get_mut(&id) {
+            keys.remove(key);
+        }
+    }
+
+    /// Takes the next lease out that expired by `now`, with its keys.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Option<(LeaseId, BTreeSet<Arc<str>>)> {
+        let (deadline, id) = *self.deadlines.first()?;
+        if deadline > now {
+            return None;
+        }
+        self.deadlines.pop_first();
+        Some((id, self.leases.remove(&id).unwrap_or_default()))
+    }
+
+    /// When the next lease expires.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn leases_expire_in_the_order_of_their_deadlines() {
+        let now = Clock::real().now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let mut book = LeaseBook::default();
+        book.insert(LeaseId(1), 20, now);
+        book.insert(LeaseId(2), 10, now);
+        let key: Arc<str> = Arc::from("/a");
+        book.attach(LeaseId(1), &key);
+        book.attach(LeaseId(2), &key);
+        book.detach(LeaseId(2), &key);
+        assert_eq!(book.next_deadline(), Some(after(10)));
+        assert!(book.take_expired(after(9)).is_none());
+        assert_eq!(book.take_expired(after(30)), Some((LeaseId(2), [].into())));
+        assert_eq!(
+            book.take_expired(after(30)),
+            Some((LeaseId(1), [key].into()))
+        );
+        assert!(book.take_expired(after(30)).is_none());
+        assert!(!book.contains(LeaseId(1)));
+    }
+
+    #[test]
+    fn times_to_live_have_etcds_bounds() {
+        assert_eq!(LeaseBook::effective_ttl(0), Ok(2));
+        assert_eq!(LeaseBook::effective_ttl(3_600), Ok(3_600));
+        assert!(LeaseBook::effective_ttl(9_000_000_001).is_err());
+    }
+}

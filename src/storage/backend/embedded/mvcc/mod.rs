@@ -1,0 +1,14 @@
+//! The core: every key at every revision since the compacted one.
+//!
+//! A [`State`] is a snapshot made of persistent maps, so that a copy costs three reference counts.
+//! The writer changes its own copy; readers and watches keep the published one for as long as
+//! they need it and lock nothing.
+
+mod compact;
+mod events;
+mod range;
+mod record;
+mod state;
+
+pub(super) use record::{Change, Record};
+pub(super) use state::State;

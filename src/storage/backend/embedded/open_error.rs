@@ -1,0 +1,62 @@
+//! Why a database file cannot be opened. The file is as it was in every case.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of [`super::Embedded::open`]: one line that names the file and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process, or another handle of this one, has the file open.
+    #[error(
+        "{}: the database is in use by another process; stop that one or choose another file",
+        path.display()
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something else wrote the file.
+    #[error(
+        "{}: this is not a ringwatch database; choose another file, or move this one away to \
+         start empty",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was a database but is cut off or changed.
+    #[error(
+        "{}: the database is damaged ({detail}); restore it from a backup, or move it away to \
+         start empty",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Another version of this program wrote the file.
+    #[error(
+        "{}: the database has format {found}, this program knows format {known}; use the version \
+         that wrote it",
+        path.display()
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format of the file.
+        found: u64,
+        /// The format that this program reads and writes.
+        known: u64,
+    },
+    /// The system does not let it be read or written.
+    #[error("{}: cannot open the database: {source}; check the path and its permissions", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,257 @@
+//! A watch: a position in the published history.
+//!
+//! Nothing is queued for a watch, so that one that nobody polls costs nothing and holds nothing
+//! up. When it is polled it reads on from its position, a page at a time, and when it has read
+//! everything it sleeps until something is published. It ends only when its position is
+//! compacted away.
+
+use futures::{StreamExt, stream};
+use tokio::sync::watch;
+
+use super::published::{Published, closed_error};
+use crate::storage::backend::{
+    BackendError, KeyRange, WatchRequest, WatchResponse, WatchResponses,
+};
+
+/// The watch that a request asks for.
+pub(super) fn responses(
+    request: WatchRequest,
+    published: watch::Receiver<Published>,
+) -> WatchResponses {
+    let position = Position::new(request, &published.borrow());
+    let watch = Watch {
+        published,
+        position: Some(position),
+    };
+    stream::unfold(watch, Watch::next).boxed()
+}
+
+struct Watch {
+    published: watch::Receiver<Published>,
+    /// `None` when it has ended.
+    position: Option<Position>,
+}
+
+impl Watch {
+    async fn next(mut self) -> Option<(Result<WatchResponse, BackendError>, Self)> {
+        loop {
+            let published = self.published.borrow_and_update().clone();
+            match self.position.as_mut()?.step(&published) {
+                Step::Respond(response) => return Some((Ok(response), self)),
+                Step::ReadOn => tokio::task::yield_now().await,
+                Step::End(error) => {
+                    self.position = None;
+                    return Some((Err(error), self));
+                }
+                Step::Wait => {
+                    drop(published);
+                    if self.published.changed().await.is_err() {
+                        self.position = None;
+                        return Some((Err(closed_error()), self));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Debug)]
+enum Step {
+    Respond(WatchResponse),
+    /// There is more to look at.
+    ReadOn,
+    /// Everything is told.
+    Wait,
+    End(BackendError),
+}
+
+/// How far a watch has come.
+#[derive(Debug)]
+struct Position {
+    range: KeyRange,
+    previous: bool,
+    /// The first revision that it has not told.
+    next: u64,
+    progress: Progress,
+}
+
+/// Where a watch stands with requests for progress.
+#[derive(Debug)]
+enum Progress {
+    /// It does not report progress.
+    Silent,
+    /// It answered the requests up to this one.
+    Answered(u64),
+    /// It noticed this request when the newest revision was `revision`, and answers it as soon as
+    /// it has told everything up to there.
+    Owed { request: u64, revision: u64 },
+}
+
+impl Position {
+    fn new(request: WatchRequest, published: &Published) -> Self {
+        Self {
+            range: request.range,
+            previous: request.previous,
+            next: match request.start_revision {
+                0 => published.state.revision() + 1,
+                start => start,
+            },
+            progress: match request.progress {
+                true => Progress::Answered(published.progress_requests),
+                false => Progress::Silent,
+            },
+        }
+    }
+
+    fn step(&mut self, published: &Published) -> Step {
+        let state = &published.state;
+        if self.next < state.compacted() {
+            return Step::End(BackendError::Compacted {
+                compact_revision: state.compacted(),
+            });
+        }
+        self.notice_progress_request(published);
+        let page = state.events(self.next, &self.range, self.previous);
+        self.next = page.next;
+        if !page.events.is_empty() {
+            return Step::Respond(WatchResponse {
+                revision: state.revision(),
+                events: page.events,
+            });
+        }
+        if let Some(revision) = self.answer_progress_request(state.revision()) {
+            return Step::Respond(WatchResponse {
+                revision,
+                events: Vec::new(),
+            });
+        }
+        if self.next <= state.revision() {
+            Step::ReadOn
+        } else if published.closed {
+            Step::End(closed_error())
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn notice_progress_request(&mut self, published: &Published) {
+        let request = published.progress_requests;
+        if matches!(self.progress, Progress::Answered(answered) if answered < request) {
+            self.progress = Progress::Owed {
+                request,
+                revision: published.state.revision(),
+            };
+        }
+    }
+
+    /// The revision of the progress response that is due, if one is.
+    fn answer_progress_request(&mut self, newest: u64) -> Option<u64> {
+        let Progress::Owed { request, revision } = self.progress else {
+            return None;
+        };
+        if self.next <= revision {
+            return None;
+        }
+        self.progress = Progress::Answered(request);
+        // A watch of the future is ahead of the store.
+        Some((self.next - 1).min(newest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::mvcc::State;
+    use super::*;
+
+    fn published() -> Published {
+        Published {
+            state: State::new(),
+            size_bytes: Ok(0),
+            progress_requests: 0,
+            closed: false,
+        }
+    }
+
+    fn position(start_revision: u64, published: &Published) -> Position {
+        let request = WatchRequest {
+            range: KeyRange::prefix("/"),
+            start_revision,
+            previous: false,
+            progress: true,
+        };
+        Position::new(request, published)
+    }
+
+    /// What a step tells: the revision and the number of events.
+    fn told(step: Step) -> (u64, usize) {
+        match step {
+            Step::Respond(response) => (response.revision, response.events.len()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn progress_follows_the_events_it_covers_though_writes_go_on() {
+        let mut published = published();
+        let mut position = position(0, &published);
+        published.state.put("/a", Bytes::new(), None);
+        published.progress_requests = 2;
+        assert_eq!(told(position.step(&published)), (2, 1));
+        published.state.put("/a", Bytes::new(), None);
+        assert_eq!(told(position.step(&published)), (3, 1));
+        assert_eq!(told(position.step(&published)), (3, 0));
+        assert!(matches!(position.step(&published), Step::Wait));
+    }
+
+    #[test]
+    fn progress_is_due_while_what_does_not_concern_the_watch_goes_on() {
+        let mut published = published();
+        let mut position = position(0, &published);
+        published.progress_requests = 1;
+        position.notice_progress_request(&published);
+        for _ in 0..5_000 {
+            published.state.put("other", Bytes::new(), None);
+        }
+        let (revision, events) = told(position.step(&published));
+        assert_eq!(events, 0);
+        assert!(revision < published.state.revision());
+    }
+
+    #[test]
+    fn a_watch_of_the_future_reports_the_present() {
+        let mut published = published();
+        let mut position = position(10, &published);
+        published.progress_requests = 1;
+        assert_eq!(told(position.step(&published)), (1, 0));
+    }
+
+    #[test]
+    fn a_watch_ends_when_its_position_is_compacted_away() {
+        let mut published = published();
+        for _ in 0..4 {
+            published.state.put("/a", Bytes::new(), None);
+        }
+        published.state.compact(3).unwrap();
+        let refused = BackendError::Compacted {
+            compact_revision: 3,
+        };
+        match position(2, &published).step(&published) {
+            Step::End(error) => assert_eq!(error, refused),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(told(position(3, &published).step(&published)), (5, 3));
+    }
+
+    #[test]
+    fn a_closed_store_ends_a_watch_behind_its_events() {
+        let mut published = published();
+        let mut position = position(0, &published);
+        published.state.put("/a", Bytes::new(), None);
+        published.closed = true;
+        assert_eq!(told(position.step(&published)), (2, 1));
+        assert!(matches!(position.step(&published), Step::End(_)));
+    }
+}

@@ -1,0 +1,315 @@
+//! The single writer.
+//!
+//! It applies a batch of requests to its own copy of the state, has the log make the batch
+//! durable, then publishes the copy and answers. So nobody sees what could still be lost, and
+//! requests that came together share one fsync. When the log fails, its copy is not published
+//! and the store takes no more writes: whether the batch was written shows only when the log is
+//! opened again.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use tokio::sync::{oneshot, watch};
+
+use super::lease_book::LeaseBook;
+use super::log::{LogBatch, LogStore};
+use super::mvcc::{Change, Record, State};
+use super::published::{Published, closed_error};
+use crate::clock::Instant;
+use crate::storage::backend::{BackendError, Compare, LeaseId, Op, Txn, TxnResponse};
+
+/// How many obsolete records one batch removes from the log; the rest waits for the next, so that
+/// a compaction does not hold writes up.
+const REMOVALS_PER_BATCH_MAX: usize = 1_000;
+
+/// Where the outcome of a request goes. Nobody may be waiting any more.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, BackendError>>;
+
+/// What the writer can be asked for. It reads no clock, so that requests bring the time.
+#[derive(Debug)]
+pub(super) enum Request {
+    Txn(Txn, Reply<TxnResponse>),
+    Grant {
+        ttl_seconds: i64,
+        now: Instant,
+        reply: Reply<LeaseId>,
+    },
+    /// Ends the leases whose deadline has come.
+    Expire {
+        now: Instant,
+        reply: Reply<()>,
+    },
+    Compact {
+        revision: u64,
+        reply: Reply<()>,
+    },
+}
+
+/// Tells one who waits the outcome, or why the batch failed.
+type Answer = Box<dyn FnOnce(Option<&BackendError>)>;
+
+/// The owner of the newest state.
+pub(super) struct Writer {
+    /// The newest state, ahead of the published one while a batch is written.
+    state: State,
+    leases: LeaseBook,
+    log: Box<dyn LogStore>,
+    /// Revisions whose records are still to be removed from the log, oldest first.
+    obsolete: VecDeque<u64>,
+    published: Arc<watch::Sender<Published>>,
+    /// When the next lease expires.
+    expiry: watch::Sender<Option<Instant>>,
+    /// Why nothing is written any more.
+    refusal: Option<BackendError>,
+}
+
+impl Writer {
+    /// A writer over a log, and what it publishes. `obsolete` are records that the log still holds
+    /// and nothing needs.
+    pub(super) fn new(
+        state: State,
+        mut leases: LeaseBook,
+        log: Box<dyn LogStore>,
+        obsolete: Vec<u64>,
+    ) -> Self {
+        for version in state.live() {
+            if let Some(lease) = version.lease {
+                leases.attach(lease, &version.key);
+            }
+        }
+        let published = Published {
+            state: state.clone(),
+            size_bytes: log.size_bytes(),
+            progress_requests: 0,
+            closed: false,
+        };
+        Self {
+            expiry: watch::Sender::new(leases.next_deadline()),
+            published: Arc::new(watch::Sender::new(published)),
+            obsolete: obsolete.into(),
+            refusal: None,
+            state,
+            leases,
+            log,
+        }
+    }
+
+    /// What readers and watches see.
+    pub(super) fn published(&self) -> Arc<watch::Sender<Published>> {
+        Arc::clone(&self.published)
+    }
+
+    /// When the next lease expires.
+    pub(super) fn expiry(&self) -> watch::Receiver<Option<Instant>> {
+        self.expiry.subscribe()
+    }
+
+    /// Whether the log holds records that a batch, be it empty, would remove.
+    pub(super) fn has_removals(&self) -> bool {
+        !self.obsolete.is_empty() && self.refusal.is_none()
+    }
+
+    /// Does what is asked for, makes it durable at once, shows it, and answers. Blocks.
+    pub(super) fn commit(&mut self, requests: Vec<Request>) {
+        let mut batch = LogBatch::default();
+        let mut answers = Vec::with_capacity(requests.len());
+        if self.refusal.is_none() {
+            let removals = self.obsolete.len().min(REMOVALS_PER_BATCH_MAX);
+            batch.obsolete.extend(self.obsolete.drain(..removals));
+        }
+        for request in requests {
+            answers.push(self.apply(request, &mut batch));
+        }
+        let mut failure = None;
+        if !batch.is_empty() {
+            match self.log.commit(&batch) {
+                Ok(()) => self.publish(),
+                Err(error) => failure = Some(error),
+            }
+        }
+        for answer in answers {
+            answer(failure.as_ref());
+        }
+        if failure.is_some() {
+            self.refusal = failure;
+        }
+    }
+
+    /// Ends the store: nothing more is written, and watches end.
+    pub(super) fn close(&mut self) {
+        self.refusal.get_or_insert_with(closed_error);
+        self.published.send_modify(|it| it.closed = true);
+    }
+
+    fn apply(&mut self, request: Request, batch: &mut LogBatch) -> Answer {
+        if let Some(refusal) = self.refusal.clone() {
+            return request.refuse(refusal);
+        }
+        match request {
+            Request::Txn(txn, reply) => answer(reply, self.txn(txn, batch)),
+            Request::Grant {
+                ttl_seconds,
+                now,
+                reply,
+            } => answer(reply, self.grant(ttl_seconds, now, batch)),
+            Request::Expire { now, reply } => {
+                self.expire(now, batch);
+                answer(reply, Ok(()))
+            }
+            Request::Compact { revision, reply } => answer(reply, self.compact(revision, batch)),
+        }
+    }
+
+    fn txn(&mut self, txn: Txn, batch: &mut LogBatch) -> Result<TxnResponse, BackendError> {
+        let succeeded = match &txn.compare {
+            Compare::ModRevision(key, revision) => {
+                self.state.get(key).map_or(0, |it| it.mod_revision) == *revision
+            }
+            Compare::Version(key, version) => {
+                self.state.get(key).map_or(0, |it| it.version) == *version
+            }
+        };
+        let op = match succeeded {
+            true => Some(txn.then),
+            false => txn.otherwise,
+        };
+        let mut found = None;
+        match op {
+            None => {}
+            Some(Op::Get { key }) => found = self.state.get(&key).map(|it| it.to_kv()),
+            Some(Op::Delete { key }) => self.delete([key.as_str()], batch),
+            Some(Op::Put { key, value, lease }) => {
+                if lease.is_some_and(|lease| !self.leases.contains(lease)) {
+                    return Err(BackendError::LeaseNotFound);
+                }
+                self.detach(&key);
+                let record = self.state.put(&key, value, lease);
+                self.attach(&record);
+                batch.records.push(record);
+            }
+        }
+        Ok(TxnResponse {
+            revision: self.state.revision(),
+            succeeded,
+            found,
+        })
+    }
+
+    /// Deletes keys at one revision.
+    fn delete<'a>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'a str> + Clone,
+        batch: &mut LogBatch,
+    ) {
+        for key in keys.clone() {
+            self.detach(key);
+        }
+        batch.records.extend(self.state.delete(keys));
+    }
+
+    /// Ends the bond of a key's newest version with its lease.
+    fn detach(&mut self, key: &str) {
+        if let Some(lease) = self.state.get(key).and_then(|version| version.lease) {
+            self.leases.detach(lease, key);
+        }
+    }
+
+    fn attach(&mut self, record: &Record) {
+        if let Change::Put(version) = &record.change
+            && let Some(lease) = version.lease
+        {
+            self.leases.attach(lease, &version.key);
+        }
+    }
+
+    fn grant(
+        &mut self,
+        ttl_seconds: i64,
+        now: Instant,
+        batch: &mut LogBatch,
+    ) -> Result<LeaseId, BackendError> {
+        let ttl_seconds = LeaseBook::effective_ttl(ttl_seconds)?;
+        let id = self.unused_lease_id();
+        self.leases.insert(id, ttl_seconds, now);
+        batch.granted.push((id, ttl_seconds));
+        Ok(id)
+    }
+
+    /// Drawn at random, so that an id is not used again after a restart.
+    fn unused_lease_id(&self) -> LeaseId {
+        loop {
+            let id = LeaseId(rand::random_range(1..=i64::MAX));
+            if !self.leases.contains(id) {
+                return id;
+            }
+        }
+    }
+
+    /// Each lease's keys vanish at one revision.
+    fn expire(&mut self, now: Instant, batch: &mut LogBatch) {
+        while let Some((id, keys)) = self.leases.take_expired(now) {
+            batch.expired.push(id);
+            self.delete(keys.iter().map(AsRef::as_ref), batch);
+        }
+    }
+
+    fn compact(&mut self, revision: u64, batch: &mut LogBatch) -> Result<(), BackendError> {
+        self.obsolete.extend(self.state.compact(revision)?);
+        batch.compacted = Some(revision);
+        Ok(())
+    }
+
+    /// Shows what is durable, if it is news.
+    fn publish(&mut self) {
+        let size_bytes = self.log.size_bytes();
+        let mut replaced = None;
+        self.published.send_if_modified(|it| {
+            it.size_bytes = size_bytes;
+            let news = (it.state.revision(), it.state.compacted())
+                != (self.state.revision(), self.state.compacted());
+            if news {
+                replaced = Some(std::mem::replace(&mut it.state, self.state.clone()));
+            }
+            news
+        });
+        // Outside of the lock: a snapshot may be the last owner of much.
+        drop(replaced);
+        let next = self.leases.next_deadline();
+        self.expiry
+            .send_if_modified(|it| std::mem::replace(it, next) != next);
+    }
+}
+
+impl Request {
+    /// Answers that it is not done.
+    fn refuse(self, refusal: BackendError) -> Answer {
+        match self {
+            Self::Txn(_, reply) => answer(reply, Err(refusal)),
+            Self::Grant { reply, .. } => answer(reply, Err(refusal)),
+            Self::Expire { reply, .. } | Self::Compact { reply, .. } => answer(reply, Err(refusal)),
+        }
+    }
+}
+
+/// The answer to one request, unless the batch fails.
+fn answer<T: 'static>(reply: Reply<T>, outcome: Result<T, BackendError>) -> Answer {
+    Box::new(move |failure| {
+        let outcome = match failure {
+            Some(error) => Err(error.clone()),
+            None => outcome,
+        };
+        // An error means that nobody waits for it.
+        let _ = reply.send(outcome);
+    })
+}
+
+impl Debug for Writer {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("state", &self.state)
+            .field("log", &self.log)
+            .field("refusal", &self.refusal)
+            .finish_non_exhaustive()
+    }
+}
