@@ -65,6 +65,24 @@ impl FieldSelector {
         Self::of(terms)
     }
 
+    /// This selector with every field's name translated; the first name that has no translation is
+    /// the error.
+    ///
+    /// # Errors
+    /// The name that has no translation.
+    pub fn renamed<'a>(
+        mut self,
+        translate: impl Fn(&str) -> Option<&'a str>,
+    ) -> Result<Self, String> {
+        for term in &mut self.terms {
+            match translate(&term.name) {
+                Some(name) => name.clone_into(&mut term.name),
+                None => return Err(std::mem::take(&mut term.name)),
+            }
+        }
+        Ok(Self::of(self.terms))
+    }
+
     fn of(mut terms: Vec<Term>) -> Self {
         terms.sort_by_cached_key(Term::to_string);
         Self { terms }
@@ -196,6 +214,18 @@ mod tests {
         attributes.name = name.into();
         attributes.namespace = "ns".into();
         attributes
+    }
+
+    #[test]
+    fn names_are_translated_or_refused() {
+        let translate = |name: &str| (name == "a").then_some("b");
+        let selector = FieldSelector::parse("a=1").expect("a selector");
+        assert_eq!(
+            selector.renamed(translate),
+            Ok(FieldSelector::parse("b=1").expect("a selector"))
+        );
+        let selector = FieldSelector::parse("a=1,c!=2").expect("a selector");
+        assert_eq!(selector.renamed(translate), Err("c".to_owned()));
     }
 
     #[test]
