@@ -63,7 +63,8 @@ pub struct StatusDetails {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// For programs, such as `FieldValueInvalid`.
+    /// For programs, such as `FieldValueInvalid`; empty when kube-apiserver gives none.
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: &'static str,
     /// For people.
     pub message: String,

@@ -75,9 +75,7 @@ pub enum StorageError {
     #[error("The resourceVersion for the provided watch is too old.")]
     WatchExpired,
     /// The version of an exact list has been compacted away. List again.
-    #[error(
-        "The provided resource version is too old, and is no longer available. It may be restarted without specifying resourceVersion."
-    )]
+    #[error("The resourceVersion for the provided list is too old.")]
     Expired,
     /// The version of a continued list has been compacted away. Begin anew, or go on with `token`.
     #[error(
