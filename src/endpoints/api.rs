@@ -1,13 +1,36 @@
 //! The API as a function from requests to responses.
+//!
+//! [`Api::handle`] is the same few steps for every request: find who answers, let them, then add
+//! what every answer has (audit id, warnings, compression) and count it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::body::{RequestBody, ResponseBody, full};
-use super::metrics::Metrics;
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use hyper::body::Body;
+
+use super::body::{RequestBody, ResponseBody};
+use super::call::{Call, WatchTerms};
+use super::discovery::Discovery;
+use super::errors::Failure;
+use super::handlers;
+use super::metrics::{Metrics, Outcome, RequestKind};
+use super::negotiation::{self, status_format};
+use super::params::Query;
+use super::request_info::RequestInfo;
+use super::response;
+use super::routes::{NoRoute, Routes};
 use super::version::VersionInfo;
+use super::warnings::warning_headers;
 use crate::clock::Clock;
-use crate::registry::{Resource, Store, User};
+use crate::registry::{Resource, Served, Store, User, Verb};
+
+/// The header that names a request in logs.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// How long an audit id from a client may be, in bytes.
+const AUDIT_ID_BYTES_MAX: usize = 64;
 
 /// What an [`Api`] is made of.
 #[derive(Debug)]
@@ -33,23 +56,172 @@ pub struct ApiConfig {
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
 #[derive(Debug)]
 pub struct Api {
-    config: ApiConfig,
+    routes: Routes,
+    discovery: Discovery,
+    clock: Clock,
+    metrics: Metrics,
+    min_request_timeout: Duration,
+}
+
+/// A request without its body.
+struct Asked<'a> {
+    info: &'a RequestInfo,
+    query: &'a Query,
+    headers: &'a HeaderMap,
+    pretty: bool,
 }
 
 impl Api {
     /// An API of these resources.
     #[must_use]
     pub fn new(config: ApiConfig) -> Self {
-        Self { config }
+        Self {
+            routes: Routes::new(&config.stores, &config.storeless),
+            discovery: Discovery::new(&config),
+            clock: config.clock,
+            metrics: config.metrics,
+            min_request_timeout: config.min_request_timeout,
+        }
     }
 
     /// Answers a request of an authenticated user. Never fails: what goes wrong is in the response.
     pub async fn handle(
         &self,
-        request: http::Request<RequestBody>,
+        request: Request<RequestBody>,
         user: User,
-    ) -> http::Response<ResponseBody> {
-        let _ = (&self.config, request, user);
-        http::Response::new(full("404 page not found\n"))
+    ) -> Response<ResponseBody> {
+        let started = self.clock.now();
+        let (parts, body) = request.into_parts();
+        let query_text = parts.uri.query().unwrap_or_default();
+        let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
+        let query = Query::parse(query_text);
+        let asked = Asked {
+            info: &info,
+            query: &query,
+            headers: &parts.headers,
+            pretty: negotiation::wants_pretty(&query, &parts.headers),
+        };
+        let (mut response, kind) = if info.is_resource {
+            self.resource(&asked, body, user).await
+        } else {
+            let response =
+                self.discovery
+                    .serve(&parts.method, &info.path, &parts.headers, asked.pretty);
+            (response, RequestKind::unknown(&info))
+        };
+        if matches!(info.verb.as_str(), "get" | "list") {
+            response = response::compress(&parts.headers, response);
+        }
+        response
+            .headers_mut()
+            .insert(AUDIT_ID, audit_id(&parts.headers));
+        let outcome = Outcome {
+            code: response.status().as_u16(),
+            seconds: (self.clock.now() - started).as_secs_f64(),
+            response_bytes: response.body().size_hint().exact(),
+            dry_run: query.has("dryRun"),
+        };
+        self.metrics.observe(&kind, outcome);
+        response
     }
+
+    /// Answers a request about a resource.
+    async fn resource(
+        &self,
+        asked: &Asked<'_>,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let format = status_format(asked.headers, asked.pretty);
+        let (store, verb) = match self.routes.find(asked.info) {
+            Ok(found) => found,
+            Err(no_route) => {
+                let response = match no_route {
+                    NoRoute::Nothing => super::discovery::page_not_found(),
+                    NoRoute::Refused(failure) => response::failure(format, &failure),
+                };
+                return (response, RequestKind::unknown(asked.info));
+            }
+        };
+        let Asked {
+            info,
+            query,
+            headers,
+            pretty,
+        } = *asked;
+        let call = Call {
+            routes: &self.routes,
+            store,
+            info,
+            query,
+            headers,
+            context: Call::context(info, query, headers, user, self.clock.clone()),
+            pretty,
+        };
+        let mut kind = RequestKind::of(info, store.resource().namespaced);
+        if verb == Verb::Patch && handlers::is_apply(headers) {
+            kind.verb = "APPLY".to_owned();
+        }
+        let answer = self.answer(&call, verb, body, &kind).await;
+        let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
+        warning_headers(&call.context.warnings(), response.headers_mut());
+        (response, kind)
+    }
+
+    /// Lets the verb's handler answer.
+    async fn answer(
+        &self,
+        call: &Call<'_>,
+        verb: Verb,
+        body: RequestBody,
+        kind: &RequestKind,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let subresource = call.store.resource().subresource(&call.info.subresource);
+        if subresource.is_some_and(|it| it.served == Served::Handler) {
+            return special(call, verb, body).await;
+        }
+        match verb {
+            Verb::Get => handlers::get(call).await,
+            Verb::List => handlers::list(call).await,
+            Verb::Watch => {
+                let terms = WatchTerms {
+                    _running: self.metrics.long_running(kind),
+                    events: self.metrics.watch_events(kind),
+                    default_timeout: self.min_request_timeout,
+                };
+                handlers::watch(call, terms).await
+            }
+            Verb::Create => handlers::create(call, body).await,
+            Verb::Update => handlers::update(call, body).await,
+            Verb::Patch if handlers::is_apply(call.headers) => handlers::apply(call, body).await,
+            Verb::Patch => handlers::patch(call, body).await,
+            Verb::Delete => handlers::delete(call, body).await,
+            Verb::DeleteCollection => handlers::delete_collection(call, body).await,
+        }
+    }
+}
+
+/// Lets the handler of a subresource answer that is not written like its object.
+async fn special(
+    call: &Call<'_>,
+    verb: Verb,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    match (call.info.subresource.as_str(), verb) {
+        ("scale", Verb::Get) => handlers::get_scale(call).await,
+        ("scale", Verb::Update) => handlers::update_scale(call, body).await,
+        ("scale", Verb::Patch) => handlers::patch_scale(call, body).await,
+        ("binding", Verb::Create) => handlers::bind(call, body).await,
+        _ => Err(Failure::method_not_allowed()),
+    }
+}
+
+/// The client's audit id, or a new one.
+fn audit_id(headers: &HeaderMap) -> HeaderValue {
+    headers
+        .get(AUDIT_ID)
+        .filter(|id| !id.is_empty() && id.len() <= AUDIT_ID_BYTES_MAX)
+        .cloned()
+        .or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok())
+        .unwrap_or_else(|| HeaderValue::from_static("-"))
 }

@@ -9,6 +9,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::request_info::RequestInfo;
+
+/// The program that answers.
+const COMPONENT: &str = "apiserver";
+
 /// The counters of the endpoints. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -85,6 +90,51 @@ pub(crate) struct Outcome {
     pub(crate) response_bytes: Option<u64>,
     /// Whether nothing was stored.
     pub(crate) dry_run: bool,
+}
+
+impl RequestKind {
+    /// What a request about a known resource is.
+    pub(crate) fn of(info: &RequestInfo, namespaced: bool) -> Self {
+        let scope = if !info.name.is_empty() || info.verb == "create" {
+            "resource"
+        } else if namespaced && !info.namespace.is_empty() {
+            "namespace"
+        } else {
+            "cluster"
+        };
+        let verb = match info.verb.as_str() {
+            "create" => "POST".to_owned(),
+            "update" => "PUT".to_owned(),
+            other => other.to_ascii_uppercase(),
+        };
+        Self {
+            verb,
+            group: info.group.clone(),
+            version: info.version.clone(),
+            resource: info.resource.clone(),
+            subresource: info.subresource.clone(),
+            scope,
+            component: COMPONENT,
+        }
+    }
+
+    /// What any other request is. Nothing of its path becomes a label, since clients choose that.
+    pub(crate) fn unknown(info: &RequestInfo) -> Self {
+        let verb = match info.verb.as_str() {
+            "get" | "list" | "head" => "GET",
+            "watch" => "WATCH",
+            "create" | "post" => "POST",
+            "update" | "put" => "PUT",
+            "patch" => "PATCH",
+            "delete" | "deletecollection" => "DELETE",
+            _ => "other",
+        };
+        Self {
+            verb: verb.to_owned(),
+            component: COMPONENT,
+            ..Self::default()
+        }
+    }
 }
 
 impl Metrics {

@@ -6,9 +6,21 @@
 
 mod api;
 mod body;
+mod call;
+mod decode;
+mod discovery;
+mod encoding;
+mod errors;
+mod handlers;
 mod metrics;
+mod negotiation;
+mod params;
+mod patches;
 mod request_info;
+mod response;
+mod routes;
 mod version;
+mod warnings;
 
 pub use api::{Api, ApiConfig};
 pub use body::{BoxError, RequestBody, ResponseBody, full};

@@ -1,0 +1,128 @@
+//! One request about a resource: everything that its handler needs to know.
+
+use http::HeaderMap;
+
+use super::errors::{About, Failure};
+use super::metrics::LongRunning;
+use super::negotiation::{self, Output};
+use super::params::{Query, WriteParams, manager_name};
+use super::request_info::RequestInfo;
+use super::routes::Routes;
+use crate::clock::Clock;
+use crate::registry::{Error, GroupVersion, RequestContext, Store, User};
+
+/// A request about a resource.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    /// What is served.
+    pub(super) routes: &'a Routes,
+    /// The store of the resource.
+    pub(super) store: &'a Store,
+    /// What the request is about.
+    pub(super) info: &'a RequestInfo,
+    /// Its parameters.
+    pub(super) query: &'a Query,
+    /// Its headers.
+    pub(super) headers: &'a HeaderMap,
+    /// Who asks, and when; collects warnings.
+    pub(super) context: RequestContext,
+    /// Whether people will read the answer.
+    pub(super) pretty: bool,
+}
+
+/// What a watch is counted with, and for how long it runs by default.
+#[derive(Debug)]
+pub(super) struct WatchTerms {
+    /// Counts the watch as running for as long as it is held.
+    pub(super) _running: LongRunning,
+    /// Counts its events.
+    pub(super) events: prometheus_client::metrics::counter::Counter,
+    /// For how long it runs if the client does not say.
+    pub(super) default_timeout: std::time::Duration,
+}
+
+impl Call<'_> {
+    /// The circumstances of a request, with the field manager that its parameters name.
+    pub(super) fn context(
+        info: &RequestInfo,
+        query: &Query,
+        headers: &HeaderMap,
+        user: User,
+        clock: Clock,
+    ) -> RequestContext {
+        let agent = negotiation::user_agent(headers);
+        let manager = manager_name(query.first("fieldManager"), agent);
+        let mut context = RequestContext::new(user, manager, clock);
+        context.subresource.clone_from(&info.subresource);
+        context
+    }
+
+    /// The namespace; empty for resources that have none.
+    pub(super) fn namespace(&self) -> &str {
+        if self.store.resource().namespaced {
+            &self.info.namespace
+        } else {
+            ""
+        }
+    }
+
+    /// The object's name.
+    pub(super) fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// What the request is about, for errors.
+    pub(super) fn about(&self) -> About<'_> {
+        About {
+            resource: self.store.resource(),
+            name: &self.info.name,
+            verb: &self.info.verb,
+        }
+    }
+
+    /// The client's view of an error.
+    pub(super) fn fail(&self, error: Error) -> Failure {
+        Failure::of(&error, self.about())
+    }
+
+    /// How an object is answered with.
+    ///
+    /// # Errors
+    /// 406 when nothing that is accepted can be written.
+    pub(super) fn output(&self) -> Result<Output, Failure> {
+        negotiation::negotiate(self.headers, self.pretty, negotiation::OBJECT_MEDIA_TYPES)
+    }
+
+    /// How a list is answered with.
+    ///
+    /// # Errors
+    /// 406 when nothing that is accepted can be written.
+    pub(super) fn list_output(&self) -> Result<Output, Failure> {
+        negotiation::negotiate(self.headers, self.pretty, negotiation::LIST_MEDIA_TYPES)
+    }
+
+    /// Reads the object in a body: the resource's kind, or that of the subresource.
+    ///
+    /// # Errors
+    /// 415 and 400, as [`super::decode::object`].
+    pub(super) fn decode(
+        &self,
+        content: &[u8],
+        group_version: &GroupVersion,
+        kind: &str,
+        params: &WriteParams,
+    ) -> Result<serde_json::Value, Failure> {
+        let expected = super::decode::Expected {
+            group_version,
+            kind,
+        };
+        super::decode::object(
+            self.headers,
+            content,
+            expected,
+            &|group_version, kind| self.routes.knows(group_version, kind),
+            params.field_validation,
+            &self.context,
+        )
+    }
+}

@@ -1,0 +1,74 @@
+//! What Go's `encoding/json` says about malformed JSON, for the cases that people meet.
+
+use serde_json::error::Category;
+
+/// The words for an error of serde_json at its place in the content.
+pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
+    if error.classify() == Category::Eof {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let text = error.to_string();
+    if text.starts_with("recursion limit exceeded") {
+        return "exceeded max depth".to_owned();
+    }
+    let where_ = [
+        ("expected value", "looking for beginning of value"),
+        (
+            "key must be a string",
+            "looking for beginning of object key string",
+        ),
+        (
+            "trailing comma",
+            "looking for beginning of object key string",
+        ),
+        ("expected `,` or `}`", "after object key:value pair"),
+        ("expected `,` or `]`", "after array element"),
+        ("expected `:`", "after object key"),
+        ("trailing characters", "after top-level value"),
+        ("control character", "in string literal"),
+        ("invalid escape", "in string escape code"),
+        ("invalid number", "in numeric literal"),
+    ]
+    .into_iter()
+    .find(|(serde, _)| text.starts_with(serde))
+    .map(|(_, go)| go);
+    match (where_, letter(error, content)) {
+        (Some(place), Some(letter)) => format!("invalid character {letter:?} {place}"),
+        _ => text,
+    }
+}
+
+/// The letter at which the error was noticed.
+fn letter(error: &serde_json::Error, content: &[u8]) -> Option<char> {
+    let line = content
+        .split(|byte| *byte == b'\n')
+        .nth(error.line().checked_sub(1)?)?;
+    let rest = line.get(error.column().saturating_sub(1)..)?;
+    String::from_utf8_lossy(rest).chars().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_mistakes() {
+        for (content, expected) in [
+            ("{\"a\":1", "unexpected end of JSON input"),
+            ("{\"a\" 1}", "invalid character '1' after object key"),
+            (
+                "{\"a\":1 2}",
+                "invalid character '2' after object key:value pair",
+            ),
+            ("[1 2]", "invalid character '2' after array element"),
+            ("{} x", "invalid character 'x' after top-level value"),
+            (
+                "<x/>",
+                "invalid character '<' looking for beginning of value",
+            ),
+        ] {
+            let error = serde_json::from_str::<serde_json::Value>(content).expect_err(content);
+            assert_eq!(message(&error, content.as_bytes()), expected);
+        }
+    }
+}

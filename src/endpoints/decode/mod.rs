@@ -1,0 +1,338 @@
+//! Objects from the bodies of requests: limits, syntax, kind and version, duplicate fields.
+//!
+//! The hard part is the words: Go's JSON errors reach clients, and duplicate fields are an error,
+//! a warning or nothing, as the client wishes.
+
+mod go_json;
+mod metadata;
+mod strict;
+mod top_level;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::BodyExt;
+use serde_json::Value;
+
+use super::body::RequestBody;
+use super::errors::Failure;
+use super::negotiation::OBJECT_MEDIA_TYPES;
+use super::params::FieldValidation;
+use crate::registry::{GroupVersion, RequestContext};
+
+pub(super) use strict::Decoded;
+
+/// How large a request's body may be, in bytes.
+pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// How many bytes of an unreadable body are shown.
+const SUMMARY_BYTES_MAX: usize = 30;
+
+/// The kind that a body must have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected<'a> {
+    /// The group and version.
+    pub(super) group_version: &'a GroupVersion,
+    /// The kind.
+    pub(super) kind: &'a str,
+}
+
+/// Reads a body of limited size.
+///
+/// # Errors
+/// 413 when it is too large, 400 when it breaks off.
+pub(super) async fn read_body(
+    headers: &HeaderMap,
+    mut body: RequestBody,
+) -> Result<Bytes, Failure> {
+    let too_large = || {
+        Failure::too_large(format!(
+            "Request entity too large: limit is {BODY_BYTES_MAX}"
+        ))
+    };
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > BODY_BYTES_MAX) {
+        return Err(too_large());
+    }
+    let mut content = Vec::with_capacity(announced.unwrap_or(0));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Failure::bad_request(format!("the request body could not be read: {error}"))
+        })?;
+        let data = frame.into_data().unwrap_or_default();
+        if content.len() + data.len() > BODY_BYTES_MAX {
+            return Err(too_large());
+        }
+        content.extend_from_slice(&data);
+    }
+    Ok(content.into())
+}
+
+/// The media type of a request's body, without parameters; JSON if it is not said.
+pub(super) fn media_type(headers: &HeaderMap) -> &str {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .map(|value| value.split(';').next().unwrap_or_default().trim())
+        .filter(|value| !value.is_empty())
+        .unwrap_or("application/json")
+}
+
+/// Reads any document in the syntax that the headers name.
+///
+/// # Errors
+/// 415 for a syntax that is not known; the inner error tells in Go's words what is wrong.
+pub(super) fn document(
+    headers: &HeaderMap,
+    content: &[u8],
+) -> Result<Result<Decoded, String>, Failure> {
+    match media_type(headers) {
+        "application/json" => Ok(strict::json(content).map_err(|error| {
+            format!(
+                "couldn't get version/kind; json parse error: {}",
+                go_json::message(&error, content)
+            )
+        })),
+        "application/yaml" => Ok(strict::yaml(content)
+            .map_err(|error| format!("couldn't get version/kind; yaml parse error: {error}"))),
+        _ => Err(Failure::unknown_format(OBJECT_MEDIA_TYPES)),
+    }
+}
+
+/// Reads an object of the expected kind. Kind and version may be left out.
+///
+/// # Errors
+/// 415 for a syntax that is not known, 400 for everything that is wrong with the content.
+pub(super) fn object(
+    headers: &HeaderMap,
+    content: &[u8],
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+    validation: FieldValidation,
+    context: &RequestContext,
+) -> Result<Value, Failure> {
+    let unrecognized = |error: &str| {
+        Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {error} ({})",
+            expected.kind,
+            summarize(content)
+        ))
+    };
+    let decoded = document(headers, content)?.map_err(|error| unrecognized(&error))?;
+    let Decoded {
+        mut value,
+        mut complaints,
+    } = decoded;
+    let Some(members) = value.as_object_mut() else {
+        return Err(unrecognized(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of \
+             type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }",
+        ));
+    };
+    let (kind, version) = default_type(members, expected);
+    let cannot = |error: &str| {
+        let (_, version) = version.rsplit_once('/').unwrap_or(("", &version));
+        Failure::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {}: {error}",
+            expected.kind
+        ))
+    };
+    check_type(&kind, &version, expected, known).map_err(|error| match error {
+        Mismatch::Version(message) => Failure::bad_request(message),
+        Mismatch::Kind(message) => cannot(&message),
+    })?;
+    metadata::check(members).map_err(|error| cannot(&error))?;
+    top_level::drop_unknown(members, expected, &mut complaints);
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => Err(cannot(&format!(
+            "strict decoding error: {}",
+            complaints.join(", ")
+        ))),
+        FieldValidation::Warn => {
+            complaints.into_iter().for_each(|text| context.warn(text));
+            Ok(value)
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(value),
+    }
+}
+
+/// What is wrong with a type.
+enum Mismatch {
+    /// The kind is right, but in another version that there is.
+    Version(String),
+    /// Something else.
+    Kind(String),
+}
+
+/// The kind and version of a body, which are set if they were left out.
+fn default_type(
+    members: &mut serde_json::Map<String, Value>,
+    expected: Expected<'_>,
+) -> (String, String) {
+    let mut text = |name: &str, default: String| {
+        let said = members
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if said.is_empty() {
+            members.insert(name.to_owned(), Value::String(default.clone()));
+            default
+        } else {
+            said.to_owned()
+        }
+    };
+    let kind = text("kind", expected.kind.to_owned());
+    let version = text("apiVersion", expected.group_version.to_string());
+    (kind, version)
+}
+
+fn check_type(
+    kind: &str,
+    version: &str,
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+) -> Result<(), Mismatch> {
+    let wanted = expected.group_version.to_string();
+    if kind == expected.kind && version == wanted {
+        return Ok(());
+    }
+    let (group, short) = version.split_once('/').unwrap_or(("", version));
+    if !known(&GroupVersion::new(group, short), kind) {
+        return Err(Mismatch::Kind(format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\""
+        )));
+    }
+    if kind == expected.kind && group == expected.group_version.group {
+        return Err(Mismatch::Version(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({wanted})"
+        )));
+    }
+    let package = go_package(&expected.group_version.group);
+    Err(Mismatch::Kind(format!(
+        "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+        expected.kind
+    )))
+}
+
+/// What kube-apiserver, written in Go, calls the package of a group's types.
+pub(super) fn go_package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    }
+}
+
+/// The beginning of an unreadable body.
+fn summarize(content: &[u8]) -> String {
+    if content.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let shown = &content[..content.len().min(SUMMARY_BYTES_MAX)];
+    let mut text = if content[0] == b'{' {
+        String::from_utf8_lossy(shown).into_owned()
+    } else {
+        shown.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    if content.len() > SUMMARY_BYTES_MAX {
+        text.push_str(" ...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::User;
+
+    fn decode(content: &str, validation: FieldValidation) -> (Result<Value, Failure>, Vec<String>) {
+        let core = GroupVersion::new("", "v1");
+        let expected = Expected {
+            group_version: &core,
+            kind: "ConfigMap",
+        };
+        let known = |version: &GroupVersion, kind: &str| {
+            version.to_string() == "v1" && matches!(kind, "ConfigMap" | "Secret")
+        };
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let headers = HeaderMap::new();
+        let found = object(
+            &headers,
+            content.as_bytes(),
+            expected,
+            &known,
+            validation,
+            &context,
+        );
+        (found, context.warnings())
+    }
+
+    fn message(content: &str) -> String {
+        let (found, _) = decode(content, FieldValidation::Strict);
+        found.expect_err(content).status().message.clone()
+    }
+
+    #[test]
+    fn kind_and_version_may_be_left_out() {
+        let (value, _) = decode("{\"data\":{\"a\":\"1\"}}", FieldValidation::Warn);
+        let value = value.expect("an object");
+        assert_eq!(value["kind"], "ConfigMap");
+        assert_eq!(value["apiVersion"], "v1");
+    }
+
+    #[test]
+    fn unreadable_bodies_are_told_in_gos_words() {
+        assert_eq!(
+            message("hello"),
+            "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: invalid character 'h' looking for beginning of value (68656c6c6f)"
+        );
+        assert!(message("").ends_with("unexpected end of JSON input (<empty>)"));
+        assert!(
+            message("{\"apiVersion\":\"v1\",")
+                .ends_with("unexpected end of JSON input ({\"apiVersion\":\"v1\",)")
+        );
+    }
+
+    #[test]
+    fn wrong_types_are_told_apart() {
+        assert_eq!(
+            message("{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}"),
+            "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion"
+        );
+        assert_eq!(
+            message("{\"kind\":\"ConfigMap\",\"apiVersion\":\"v2\"}"),
+            "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for version \"v2\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        );
+    }
+
+    #[test]
+    fn duplicate_and_unknown_fields_follow_the_clients_wish() {
+        let twice = "{\"data\":{\"a\":\"1\"},\"data\":{\"b\":\"2\"}}";
+        assert_eq!(
+            message(twice),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: duplicate field \"data\""
+        );
+        let (value, warnings) = decode(twice, FieldValidation::Warn);
+        assert_eq!(value.expect("an object")["data"]["b"], "2");
+        assert_eq!(warnings, ["duplicate field \"data\""]);
+        let (value, warnings) = decode("{\"bogus\":1}", FieldValidation::Warn);
+        assert!(value.expect("an object").get("bogus").is_none());
+        assert_eq!(warnings, ["unknown field \"bogus\""]);
+        let (_, warnings) = decode("{\"bogus\":1}", FieldValidation::Ignore);
+        assert!(warnings.is_empty());
+    }
+
+    #[tokio::test]
+    async fn bodies_have_a_limit() {
+        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
+        let failure = read_body(&HeaderMap::new(), body).await.expect_err("large");
+        assert_eq!(failure.code(), 413);
+        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX]);
+        assert!(read_body(&HeaderMap::new(), body).await.is_ok());
+    }
+}

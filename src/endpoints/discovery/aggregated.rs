@@ -1,0 +1,99 @@
+//! Aggregated discovery v2: all groups with all their resources in one document.
+
+use http::HeaderValue;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha512};
+
+use super::super::negotiation::Clause;
+use super::Aggregated;
+use super::groups::{Group, Version};
+use super::resources::verb_names;
+use crate::registry::{GroupVersion, Resource, Subresource};
+
+/// The Content-Type of the document.
+pub(super) const AGGREGATED_MEDIA_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Whether a clause of the Accept header asks for the document.
+pub(super) fn is_wanted(clause: &Clause) -> bool {
+    clause.parameter("as") == Some("APIGroupDiscoveryList")
+        && clause.parameter("g") == Some("apidiscovery.k8s.io")
+        && clause.parameter("v") == Some("v2")
+}
+
+/// The document of the core alone, or of all other groups.
+pub(super) fn document(groups: &[Group], core: bool) -> Aggregated {
+    let items: Vec<Value> = groups
+        .iter()
+        .filter(|group| group.name.is_empty() == core)
+        .map(group_value)
+        .collect();
+    let document = json!({"kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
+    let json = document.to_string().into_bytes();
+    let digest: String = Sha512::digest(&json)
+        .iter()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
+    let etag = HeaderValue::from_str(&format!("\"{digest}\""));
+    Aggregated {
+        json: json.into(),
+        etag: etag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
+    }
+}
+
+fn group_value(group: &Group) -> Value {
+    let versions: Vec<Value> = group.versions.iter().map(version_value).collect();
+    let metadata = if group.name.is_empty() {
+        json!({})
+    } else {
+        json!({"name": group.name})
+    };
+    json!({"metadata": metadata, "versions": versions})
+}
+
+fn version_value(version: &Version) -> Value {
+    let resources: Vec<Value> = version
+        .resources
+        .iter()
+        .map(|it| resource_value(it))
+        .collect();
+    json!({"version": version.group_version.version, "resources": resources,
+        "freshness": "Current"})
+}
+
+fn resource_value(resource: &Resource) -> Value {
+    let scope = if resource.namespaced {
+        "Namespaced"
+    } else {
+        "Cluster"
+    };
+    let mut value = json!({"resource": resource.plural,
+        "responseKind": kind_value(None, &resource.kind), "scope": scope,
+        "singularResource": resource.singular, "verbs": verb_names(&resource.verbs)});
+    if !resource.short_names.is_empty() {
+        value["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        value["categories"] = json!(resource.categories);
+    }
+    if !resource.subresources.is_empty() {
+        let mut below: Vec<&Subresource> = resource.subresources.iter().collect();
+        below.sort_by(|one, other| one.name.cmp(&other.name));
+        let below: Vec<Value> = below.into_iter().map(subresource_value).collect();
+        value["subresources"] = json!(below);
+    }
+    value
+}
+
+fn subresource_value(subresource: &Subresource) -> Value {
+    let kind = kind_value(subresource.group_version.as_ref(), &subresource.kind);
+    json!({"subresource": subresource.name, "responseKind": kind,
+        "verbs": verb_names(&subresource.verbs)})
+}
+
+/// A kind; its group and version are left empty if they are those of the resource.
+fn kind_value(group_version: Option<&GroupVersion>, kind: &str) -> Value {
+    let (group, version) = group_version.map_or(("", ""), |it| (&it.group, &it.version));
+    json!({"group": group, "version": version, "kind": kind})
+}

@@ -1,0 +1,207 @@
+//! What clients learn about the API from the API: groups, versions, resources.
+//!
+//! All documents are put together once. The hard part is the order of groups, which clients show
+//! and prefer by: it is that of the resources given.
+
+mod aggregated;
+mod groups;
+mod resources;
+mod root;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+use self::aggregated::AGGREGATED_MEDIA_TYPE;
+use super::api::ApiConfig;
+use super::body::{ResponseBody, full};
+use super::errors::Failure;
+use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
+use super::response;
+
+/// The documents.
+#[derive(Debug)]
+pub(super) struct Discovery {
+    documents: HashMap<String, Document>,
+}
+
+/// A document at a path.
+#[derive(Debug)]
+struct Document {
+    /// Its content.
+    json: Bytes,
+    /// Whether it is written for people whoever asks.
+    always_pretty: bool,
+    /// Its other form, if it has one.
+    aggregated: Option<Aggregated>,
+}
+
+/// The groups with all their resources in one document.
+#[derive(Debug)]
+struct Aggregated {
+    json: Bytes,
+    /// Changes with the content.
+    etag: HeaderValue,
+}
+
+/// Which form of a document is wanted.
+enum Wanted {
+    Plain(Format),
+    Aggregated,
+}
+
+impl Discovery {
+    /// Puts the documents together.
+    pub(super) fn new(config: &ApiConfig) -> Self {
+        let groups = groups::groups(config);
+        let mut documents = HashMap::new();
+        let mut add = |path: String, json: Vec<u8>| {
+            let document = Document {
+                json: json.into(),
+                always_pretty: false,
+                aggregated: None,
+            };
+            documents.insert(path, document);
+        };
+        add(
+            "/api".to_owned(),
+            groups::api_versions(&groups, &config.server_address),
+        );
+        add("/apis".to_owned(), groups::group_list(&groups));
+        for group in &groups {
+            if !group.name.is_empty() {
+                add(format!("/apis/{}", group.name), groups::group(group));
+            }
+            for version in &group.versions {
+                add(version.path(), resources::resource_list(version));
+            }
+        }
+        for (path, core) in [("/api", true), ("/apis", false)] {
+            if let Some(document) = documents.get_mut(path) {
+                document.aggregated = Some(aggregated::document(&groups, core));
+            }
+        }
+        let mut paths: Vec<String> = documents.keys().cloned().collect();
+        paths.extend(config.extra_root_paths.iter().cloned());
+        let pretty = |json: Vec<u8>| Document {
+            json: json.into(),
+            always_pretty: true,
+            aggregated: None,
+        };
+        documents.insert("/".to_owned(), pretty(root::root(paths)));
+        let version = serde_json::to_vec(&config.version).unwrap_or_default();
+        documents.insert("/version".to_owned(), pretty(version));
+        Self { documents }
+    }
+
+    /// Answers a request that is not about a resource.
+    pub(super) fn serve(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        pretty: bool,
+    ) -> Response<ResponseBody> {
+        let known = self.documents.get(path).or_else(|| {
+            let path = path.trim_end_matches('/');
+            self.documents.get(path)
+        });
+        let Some(document) = known else {
+            return page_not_found();
+        };
+        let format = negotiation::status_format(headers, pretty);
+        let answer = if method == Method::GET || method == Method::HEAD {
+            document.answer(headers, pretty)
+        } else {
+            Err(Failure::method_not_allowed())
+        };
+        answer.unwrap_or_else(|failure| {
+            let mut response = response::failure(format, &failure);
+            if failure.code() == StatusCode::METHOD_NOT_ALLOWED {
+                let get = HeaderValue::from_static("GET");
+                response.headers_mut().insert(ALLOW, get);
+            }
+            response
+        })
+    }
+}
+
+impl Document {
+    fn answer(&self, headers: &HeaderMap, pretty: bool) -> Result<Response<ResponseBody>, Failure> {
+        if self.always_pretty {
+            return response::document(StatusCode::OK, Format::PrettyJson, &self.json);
+        }
+        match (self.wanted(headers, pretty)?, &self.aggregated) {
+            (Wanted::Aggregated, Some(aggregated)) => Ok(aggregated.answer(headers)),
+            (Wanted::Plain(format), _) => {
+                let mut response = response::document(StatusCode::OK, format, &self.json)?;
+                if self.aggregated.is_some() {
+                    let accept = HeaderValue::from_static("Accept");
+                    response.headers_mut().insert(VARY, accept);
+                }
+                Ok(response)
+            }
+            (Wanted::Aggregated, None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
+        }
+    }
+
+    /// The best form that the client accepts and the document has.
+    fn wanted(&self, headers: &HeaderMap, pretty: bool) -> Result<Wanted, Failure> {
+        for clause in negotiation::clauses(headers) {
+            let Some(format) = clause.format() else {
+                continue;
+            };
+            if clause.parameter("as").is_none() {
+                return Ok(Wanted::Plain(match format {
+                    Format::Json if pretty => Format::PrettyJson,
+                    other => other,
+                }));
+            }
+            if self.aggregated.is_some() && aggregated::is_wanted(&clause) {
+                return Ok(Wanted::Aggregated);
+            }
+        }
+        Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES))
+    }
+}
+
+impl Aggregated {
+    fn answer(&self, headers: &HeaderMap) -> Response<ResponseBody> {
+        let fresh = headers
+            .get_all(IF_NONE_MATCH)
+            .iter()
+            .any(|known| *known == self.etag);
+        let mut response = if fresh {
+            let mut response = Response::new(full(Bytes::new()));
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            Response::new(full(self.json.clone()))
+        };
+        let answer = response.headers_mut();
+        if !fresh {
+            let media_type = HeaderValue::from_static(AGGREGATED_MEDIA_TYPE);
+            answer.insert(CONTENT_TYPE, media_type);
+        }
+        answer.insert(ETAG, self.etag.clone());
+        answer.insert(VARY, HeaderValue::from_static("Accept"));
+        answer.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+        response
+    }
+}
+
+/// The answer at a path where nothing is, in Go's words.
+pub(super) fn page_not_found() -> Response<ResponseBody> {
+    let mut response = response::respond(
+        StatusCode::NOT_FOUND,
+        "text/plain; charset=utf-8",
+        full("404 page not found\n"),
+    );
+    response.headers_mut().insert(
+        http::header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}

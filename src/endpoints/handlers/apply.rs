@@ -1,0 +1,123 @@
+//! Server-side apply: the fields that a client wants, merged with those of others.
+
+use async_trait::async_trait;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::{self, read_body};
+use super::super::errors::Failure;
+use super::super::params::{WriteKind, WriteParams};
+use super::super::response;
+use super::update::check_name;
+use crate::registry::field_manager::{self, Manager};
+use crate::registry::{Error, RequestContext, UpdateOptions, UpdatedObject};
+
+/// The media type of configurations.
+const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
+
+/// Whether a patch is an apply.
+pub(in super::super) fn is_apply(headers: &HeaderMap) -> bool {
+    decode::media_type(headers) == APPLY_MEDIA_TYPE
+}
+
+/// Applies the configuration in the body, creates the object if there is none, and answers with it.
+///
+/// # Errors
+/// 400, 413 and 422 for a bad configuration, 409 when others manage its fields.
+pub(in super::super) async fn apply(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let content = read_body(call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Apply)?;
+    let config = configuration(call, &content, &params)?;
+    let resource = call.store.resource();
+    let mut applied = Applied {
+        config,
+        api_version: resource.group_version.to_string(),
+        has_status_subresource: resource.subresource("status").is_some(),
+        force: params.force,
+    };
+    let options = UpdateOptions {
+        dry_run: params.dry_run,
+        force_allow_create: true,
+    };
+    let (object, created) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut applied,
+            &options,
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    response::object(code, output, call.store, object)
+}
+
+/// The configuration in a body, which is YAML, and so may be JSON.
+fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
+    let resource = call.store.resource();
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
+    let config = decode::object(
+        &headers,
+        content,
+        decode::Expected {
+            group_version: &resource.group_version,
+            kind: &resource.kind,
+        },
+        &|group_version, kind| call.routes.knows(group_version, kind),
+        params.field_validation,
+        &call.context,
+    )?;
+    if config.pointer("/metadata/name").is_some() {
+        check_name(call, &config)?;
+    }
+    Ok(config)
+}
+
+/// The object after an apply.
+struct Applied {
+    config: Value,
+    api_version: String,
+    has_status_subresource: bool,
+    force: bool,
+}
+
+#[async_trait]
+impl UpdatedObject for Applied {
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &self.api_version,
+            subresource: &context.subresource,
+            has_status_subresource: self.has_status_subresource,
+            time: context.clock.wall(),
+        };
+        field_manager::apply(existing, &self.config, &manager, self.force)
+    }
+
+    fn precondition_uid(&self) -> Option<String> {
+        let uid = self.config.pointer("/metadata/uid")?.as_str()?;
+        (!uid.is_empty()).then(|| uid.to_owned())
+    }
+
+    fn tracks_fields(&self) -> bool {
+        true
+    }
+}

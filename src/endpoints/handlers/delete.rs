@@ -1,0 +1,68 @@
+//! Deleting one object.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::{self, read_body};
+use super::super::errors::Failure;
+use super::super::params::read_delete_options;
+use super::super::response;
+use crate::meta::{Status, StatusDetails};
+use crate::registry::DeleteOptions;
+
+/// Deletes the object, or begins to, and answers with it or a Status about it.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for bad options, 404, 409 when a precondition fails.
+pub(in super::super) async fn delete(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let options = delete_options(call, body).await?;
+    let cascades_by_hand = options.orphan_dependents == Some(false);
+    let deleted = call
+        .store
+        .delete(&call.context, call.namespace(), call.name(), options)
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if !deleted.finished && cascades_by_hand {
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
+    if !deleted.finished || deleted.returns_object {
+        return response::object(code, output, call.store, deleted.object);
+    }
+    let resource = call.store.resource();
+    let status = Status::success(StatusDetails {
+        name: call.name().to_owned(),
+        group: resource.group_version.group.clone(),
+        kind: resource.plural.clone(),
+        uid: deleted.object.uid().to_owned(),
+        ..StatusDetails::default()
+    });
+    response::serialized(code, output.format, &status)
+}
+
+/// The options in the body, or in the parameters.
+pub(super) async fn delete_options(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<DeleteOptions, Failure> {
+    let content = read_body(call.headers, body).await?;
+    read_delete_options(call.query, document(call, &content)?)
+}
+
+fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> {
+    if content.is_empty() {
+        return Ok(None);
+    }
+    match decode::document(call.headers, content)? {
+        Ok(decoded) => Ok(Some(decoded.value)),
+        Err(error) => Err(Failure::bad_request(error)),
+    }
+}

@@ -1,0 +1,29 @@
+//! Deleting what a list selects.
+
+use http::Response;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::errors::Failure;
+use super::super::params::ListParams;
+use super::super::response;
+use super::delete::delete_options;
+
+/// Deletes the objects and answers with the list of them.
+///
+/// # Errors
+/// As a list and a deletion.
+pub(in super::super) async fn delete_collection(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let selection = ListParams::read(call.query)?.into_options(call.about())?;
+    let options = delete_options(call, body).await?;
+    let list = call
+        .store
+        .delete_collection(&call.context, call.namespace(), options, selection)
+        .await
+        .map_err(|error| call.fail(error))?;
+    response::list(output, call.store, list)
+}

@@ -1,0 +1,25 @@
+//! What each verb does, one file a verb.
+
+mod apply;
+mod binding;
+mod create;
+mod delete;
+mod delete_collection;
+mod get;
+mod list;
+mod patch;
+mod scale;
+mod update;
+mod watch;
+
+pub(super) use apply::{apply, is_apply};
+pub(super) use binding::bind;
+pub(super) use create::create;
+pub(super) use delete::delete;
+pub(super) use delete_collection::delete_collection;
+pub(super) use get::get;
+pub(super) use list::list;
+pub(super) use patch::patch;
+pub(super) use scale::{get_scale, patch_scale, update_scale};
+pub(super) use update::update;
+pub(super) use watch::watch;

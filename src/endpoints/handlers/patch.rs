@@ -1,0 +1,90 @@
+//! Changing an object by a patch.
+//!
+//! The patch runs inside the update, again on every new content, so that it never conflicts with
+//! other writers unless it carries a resource version itself.
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::{self, read_body};
+use super::super::errors::Failure;
+use super::super::params::{WriteKind, WriteParams};
+use super::super::patches::Patch;
+use super::super::response;
+use super::update::update_options;
+use crate::registry::{Error, RequestContext, UpdatedObject};
+
+/// Patches the object and answers with it.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for a bad patch, 404, 409 when it carries a version that is not current.
+pub(in super::super) async fn patch(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let (patch, params) = read_patch(call, body).await?;
+    let mut patched = Patched {
+        patch,
+        resource: call.store.resource().qualified_name(),
+        name: call.name().to_owned(),
+    };
+    let (object, created) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut patched,
+            &update_options(&params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    response::object(code, output, call.store, object)
+}
+
+/// The patch in the body, and the parameters.
+pub(super) async fn read_patch(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<(Patch, WriteParams), Failure> {
+    let media_type = decode::media_type(call.headers);
+    if !media_type.ends_with("-patch+json") {
+        return Err(Failure::unsupported_media_type());
+    }
+    let content = read_body(call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Patch)?;
+    Ok((Patch::read(media_type, &content)?, params))
+}
+
+/// The object after a patch.
+struct Patched {
+    patch: Patch,
+    resource: String,
+    name: String,
+}
+
+#[async_trait]
+impl UpdatedObject for Patched {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: self.resource.clone(),
+                name: self.name.clone(),
+            });
+        };
+        self.patch.apply(existing)
+    }
+}

@@ -1,0 +1,345 @@
+//! The `scale` subresource: an object's replicas as an `autoscaling/v1` Scale.
+//!
+//! A write of a Scale is an update of the object that sets one number. Its resource version, if
+//! the client sends one, must be the object's.
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::read_body;
+use super::super::errors::Failure;
+use super::super::negotiation::Output;
+use super::super::params::{WriteKind, WriteParams};
+use super::super::patches::Patch;
+use super::super::response;
+use super::get::get_options;
+use super::patch::read_patch;
+use super::update::{check_name, update_options};
+use crate::meta::Object;
+use crate::registry::{
+    Error, FieldError, GroupVersion, RequestContext, ScalePaths, SelectorForm, UpdatedObject,
+};
+
+/// The members of a Scale's metadata.
+const METADATA: &[&str] = &[
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+];
+
+/// Answers with the Scale of an object.
+///
+/// # Errors
+/// As a read of the object.
+pub(in super::super) async fn get_scale(
+    call: &Call<'_>,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let object = call
+        .store
+        .get(call.namespace(), call.name(), get_options(call)?)
+        .await
+        .map_err(|error| call.fail(error))?;
+    respond(call, output, &object)
+}
+
+/// Sets the replicas that the Scale in the body wants.
+///
+/// # Errors
+/// As an update of the object.
+pub(in super::super) async fn update_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let content = read_body(call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Update)?;
+    let scale = call.decode(
+        &content,
+        &GroupVersion::new("autoscaling", "v1"),
+        "Scale",
+        &params,
+    )?;
+    check_name(call, &scale)?;
+    write(call, Change::Replace(scale), &params).await
+}
+
+/// Patches the Scale of an object.
+///
+/// # Errors
+/// As a patch of the object.
+pub(in super::super) async fn patch_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let (patch, params) = read_patch(call, body).await?;
+    write(call, Change::Patch(patch), &params).await
+}
+
+async fn write(
+    call: &Call<'_>,
+    change: Change,
+    params: &WriteParams,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let resource = call.store.resource();
+    let mut scaled = Scaled {
+        change,
+        paths: paths(call)?.clone(),
+        resource: resource.qualified_name(),
+        name: call.name().to_owned(),
+    };
+    let (object, _) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut scaled,
+            &update_options(params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    respond(call, output, &object)
+}
+
+fn paths<'a>(call: &'a Call<'_>) -> Result<&'a ScalePaths, Failure> {
+    let paths = call.store.resource().scale.as_ref();
+    paths.ok_or_else(Failure::no_such_resource)
+}
+
+fn respond(
+    call: &Call<'_>,
+    output: Output,
+    object: &Object,
+) -> Result<Response<ResponseBody>, Failure> {
+    let object = object.to_value().map_err(Failure::internal)?;
+    let scale = scale_of(&object, paths(call)?);
+    response::serialized(StatusCode::OK, output.format, &scale)
+}
+
+/// What is done to the Scale.
+enum Change {
+    Replace(Value),
+    Patch(Patch),
+}
+
+/// The object after a change of its Scale.
+struct Scaled {
+    change: Change,
+    paths: ScalePaths,
+    resource: String,
+    name: String,
+}
+
+#[async_trait]
+impl UpdatedObject for Scaled {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: self.resource.clone(),
+                name: self.name.clone(),
+            });
+        };
+        let scale = match &self.change {
+            Change::Replace(scale) => scale.clone(),
+            Change::Patch(patch) => patch.apply(&scale_of(existing, &self.paths))?,
+        };
+        let replicas = replicas_of(&scale, &self.name)?;
+        let mut object = existing.clone();
+        set(&mut object, &self.paths.spec_replicas, json!(replicas));
+        let version = scale.pointer("/metadata/resourceVersion").cloned();
+        set(
+            &mut object,
+            "metadata.resourceVersion",
+            version.unwrap_or_else(|| json!("")),
+        );
+        Ok(object)
+    }
+
+    fn precondition_uid(&self) -> Option<String> {
+        let Change::Replace(scale) = &self.change else {
+            return None;
+        };
+        let uid = scale.pointer("/metadata/uid")?.as_str()?;
+        (!uid.is_empty()).then(|| uid.to_owned())
+    }
+}
+
+/// The replicas that a Scale wants.
+fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
+    let wanted = scale.pointer("/spec/replicas").filter(|it| !it.is_null());
+    let replicas = wanted.map_or(Some(0), Value::as_i64);
+    match replicas {
+        Some(replicas) if (0..=i64::from(i32::MAX)).contains(&replicas) => Ok(replicas),
+        _ => Err(Error::Invalid {
+            kind: "Scale.autoscaling".to_owned(),
+            name: name.to_owned(),
+            errors: vec![FieldError::invalid(
+                "spec.replicas",
+                wanted.unwrap_or(&Value::Null),
+                "must be greater than or equal to 0",
+            )],
+        }),
+    }
+}
+
+/// The Scale of an object.
+fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+    let mut metadata = Map::new();
+    for name in METADATA {
+        if let Some(value) = object.get("metadata").and_then(|meta| meta.get(name)) {
+            metadata.insert((*name).to_owned(), value.clone());
+        }
+    }
+    let number = |path: &str| find(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let mut spec = Map::new();
+    let wanted = number(&paths.spec_replicas);
+    if wanted != 0 {
+        spec.insert("replicas".to_owned(), json!(wanted));
+    }
+    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    let selector = paths
+        .selector
+        .as_deref()
+        .and_then(|path| find(object, path));
+    let selector = selector.map(|selector| selector_text(selector, paths.selector_form));
+    if let Some(text) = selector.filter(|text| !text.is_empty()) {
+        status["selector"] = Value::String(text);
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec,
+        "status": status})
+}
+
+/// A selector as text.
+fn selector_text(selector: &Value, form: SelectorForm) -> String {
+    let pairs = |labels: Option<&Value>| -> Vec<(String, String)> {
+        let labels = labels.and_then(Value::as_object).into_iter().flatten();
+        labels
+            .map(|(key, value)| {
+                let value = value.as_str().unwrap_or_default();
+                (key.clone(), format!("{key}={value}"))
+            })
+            .collect()
+    };
+    let mut terms = match form {
+        SelectorForm::Text => return selector.as_str().unwrap_or_default().to_owned(),
+        SelectorForm::Map => pairs(Some(selector)),
+        SelectorForm::LabelSelector => pairs(selector.get("matchLabels")),
+    };
+    if form == SelectorForm::LabelSelector {
+        let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+        terms.extend(expressions.into_iter().flatten().map(expression_text));
+    }
+    terms.sort();
+    let texts: Vec<String> = terms.into_iter().map(|(_, text)| text).collect();
+    texts.join(",")
+}
+
+/// One of `matchExpressions`, by its key.
+fn expression_text(expression: &Value) -> (String, String) {
+    let text = |name: &str| {
+        expression
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let key = text("key");
+    let mut values: Vec<&str> = expression
+        .get("values")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    values.sort_unstable();
+    let values = values.join(",");
+    let text = match text("operator") {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "DoesNotExist" => format!("!{key}"),
+        _ => key.to_owned(),
+    };
+    (key.to_owned(), text)
+}
+
+/// The value at a dotted path.
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.')
+        .try_fold(object, |value, name| value.get(name))
+}
+
+/// Sets the value at a dotted path; what is on the way and no map becomes one.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for name in path.split('.') {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths() -> ScalePaths {
+        ScalePaths {
+            spec_replicas: "spec.replicas".to_owned(),
+            status_replicas: "status.replicas".to_owned(),
+            selector: Some("spec.selector".to_owned()),
+            selector_form: SelectorForm::LabelSelector,
+        }
+    }
+
+    #[test]
+    fn a_scale_shows_replicas_and_selector() {
+        let object = json!({"metadata": {"name": "d", "uid": "u", "labels": {"a": "b"}},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "d"},
+                "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}}});
+        assert_eq!(
+            scale_of(&object, &paths()),
+            json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
+                "metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 2},
+                "status": {"replicas": 0, "selector": "a in (x,y),app=d"}})
+        );
+    }
+
+    #[tokio::test]
+    async fn a_patched_scale_sets_the_number_alone() {
+        let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
+            "spec": {"replicas": 2, "x": 1}});
+        let patch = br#"{"spec":{"replicas":3}}"#;
+        let mut scaled = Scaled {
+            change: Change::Patch(
+                Patch::read("application/merge-patch+json", patch).expect("a patch"),
+            ),
+            paths: paths(),
+            resource: "deployments.apps".to_owned(),
+            name: "d".to_owned(),
+        };
+        let context = RequestContext::new(
+            crate::registry::User::default(),
+            String::new(),
+            crate::clock::Clock::real(),
+        );
+        let next = scaled
+            .updated(&context, Some(&existing))
+            .await
+            .expect("fine");
+        assert_eq!(next["spec"], json!({"replicas": 3, "x": 1}));
+        assert_eq!(next["metadata"]["resourceVersion"], "5");
+        scaled.change = Change::Replace(json!({"spec": {"replicas": -1}}));
+        assert!(scaled.updated(&context, Some(&existing)).await.is_err());
+    }
+}

@@ -1,0 +1,342 @@
+//! Which media type and form a response has: the Accept header against what can be written.
+//!
+//! The hard part is that two layers of kube-apiserver refuse in different words: a media type that
+//! the path does not produce at all, and a known one with parameters that cannot be honoured.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
+
+use super::errors::Failure;
+use super::params::Query;
+
+/// The media types in which objects are written.
+pub(super) const OBJECT_MEDIA_TYPES: &[&str] = &["application/json", "application/yaml"];
+
+/// The media types of lists, which may also be watched.
+pub(super) const LIST_MEDIA_TYPES: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/json;stream=watch",
+];
+
+/// The media types of watches.
+const STREAM_MEDIA_TYPES: &[&str] = &["application/json;stream=watch"];
+
+/// The user agents whose users read what they get.
+const HUMAN_AGENTS: &[&str] = &["curl", "Wget", "Mozilla/5.0"];
+
+/// How many clauses of an Accept header are looked at.
+const ACCEPT_CLAUSES_MAX: usize = 64;
+
+/// How a response is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Output {
+    /// In which syntax.
+    pub(super) format: Format,
+    /// What of the object.
+    pub(super) form: Form,
+}
+
+/// The syntax of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// On one line, with a line feed.
+    Json,
+    /// For people.
+    PrettyJson,
+    /// For people.
+    Yaml,
+}
+
+/// What of an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// All of it.
+    Whole,
+    /// Its metadata, as PartialObjectMetadata.
+    Metadata,
+    /// The metadata of a list's items, as PartialObjectMetadataList.
+    MetadataList,
+}
+
+/// One clause of an Accept header.
+#[derive(Clone, Debug)]
+pub(super) struct Clause {
+    kind: String,
+    subtype: String,
+    parameters: Vec<(String, String)>,
+    quality: f32,
+}
+
+impl Format {
+    /// The Content-Type.
+    pub(super) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json | Self::PrettyJson => "application/json",
+            Self::Yaml => "application/yaml",
+        }
+    }
+}
+
+impl Clause {
+    /// The value of a parameter.
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The first of the known syntaxes that the clause accepts.
+    pub(super) fn format(&self) -> Option<Format> {
+        if self.kind != "*" && self.kind != "application" {
+            return None;
+        }
+        match self.subtype.as_str() {
+            "*" | "json" => Some(Format::Json),
+            "yaml" if self.kind == "application" => Some(Format::Yaml),
+            _ => None,
+        }
+    }
+
+    /// The form that the parameters ask for; `None` for one that is not known here.
+    fn form(&self) -> Option<Form> {
+        let Some(kind) = self.parameter("as") else {
+            return Some(Form::Whole);
+        };
+        let meta = self.parameter("g") == Some("meta.k8s.io")
+            && matches!(self.parameter("v"), Some("v1" | "v1beta1"));
+        match kind {
+            "PartialObjectMetadata" if meta => Some(Form::Metadata),
+            "PartialObjectMetadataList" if meta => Some(Form::MetadataList),
+            _ => None,
+        }
+    }
+}
+
+/// The clauses of the Accept header, best first; everything is accepted if there is none.
+pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
+    let accept = headers
+        .get(ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .filter(|value| !value.trim().is_empty())
+        .unwrap_or("*/*");
+    let mut clauses: Vec<Clause> = accept
+        .split(',')
+        .take(ACCEPT_CLAUSES_MAX)
+        .filter_map(parse_clause)
+        .collect();
+    let specificity =
+        |clause: &Clause| u8::from(clause.kind != "*") + u8::from(clause.subtype != "*");
+    clauses.sort_by(|one, other| {
+        other
+            .quality
+            .total_cmp(&one.quality)
+            .then(specificity(other).cmp(&specificity(one)))
+    });
+    clauses
+}
+
+/// Decides how an object or a list is written.
+///
+/// # Errors
+/// 406 when nothing that is accepted can be written.
+pub(super) fn negotiate(
+    headers: &HeaderMap,
+    pretty: bool,
+    produced: &[&str],
+) -> Result<Output, Failure> {
+    let clauses = clauses(headers);
+    if !clauses.iter().any(|clause| clause.format().is_some()) {
+        return Err(Failure::not_produced(produced));
+    }
+    for clause in clauses {
+        let streams = clause.parameter("stream").is_some_and(|it| !it.is_empty());
+        if let (Some(format), Some(form), false) = (clause.format(), clause.form(), streams) {
+            let format =
+                if format == Format::Json && (pretty || clause.parameter("pretty") == Some("1")) {
+                    Format::PrettyJson
+                } else {
+                    format
+                };
+            return Ok(Output { format, form });
+        }
+    }
+    Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES))
+}
+
+/// Decides how the events of a watch are written, which is JSON in some form.
+///
+/// # Errors
+/// 406 when nothing that is accepted can be written.
+pub(super) fn negotiate_stream(headers: &HeaderMap) -> Result<Form, Failure> {
+    let clauses = clauses(headers);
+    if !clauses.iter().any(|clause| clause.format().is_some()) {
+        return Err(Failure::not_produced(LIST_MEDIA_TYPES));
+    }
+    clauses
+        .iter()
+        .filter(|clause| clause.format() == Some(Format::Json))
+        .filter(|clause| matches!(clause.parameter("stream"), None | Some("" | "watch")))
+        .find_map(Clause::form)
+        .ok_or_else(|| Failure::not_acceptable(STREAM_MEDIA_TYPES))
+}
+
+/// How a Status about a failure is written: for people if nothing accepted fits.
+pub(super) fn status_format(headers: &HeaderMap, pretty: bool) -> Format {
+    let accepted = clauses(headers)
+        .into_iter()
+        .filter(|clause| clause.parameter("as").is_none())
+        .find_map(|clause| clause.format());
+    match accepted {
+        Some(Format::Json) if !pretty => Format::Json,
+        Some(Format::Yaml) => Format::Yaml,
+        _ => Format::PrettyJson,
+    }
+}
+
+/// Whether people will read the response.
+pub(super) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
+    let said = query.first("pretty");
+    if !said.is_empty() {
+        return matches!(said, "1" | "t" | "T" | "true" | "TRUE" | "True");
+    }
+    let agent = user_agent(headers);
+    HUMAN_AGENTS.iter().any(|human| agent.starts_with(human))
+}
+
+/// The User-Agent header.
+pub(super) fn user_agent(headers: &HeaderMap) -> &str {
+    headers
+        .get(USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// Whether the client accepts gzip.
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| {
+            let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+            name.trim().eq_ignore_ascii_case("gzip") && !matches!(weight.trim(), "q=0" | "q=0.0")
+        })
+}
+
+fn parse_clause(text: &str) -> Option<Clause> {
+    let mut parts = text.split(';');
+    let (kind, subtype) = match parts.next()?.trim() {
+        "*" => ("*", "*"),
+        other => other.split_once('/')?,
+    };
+    let mut clause = Clause {
+        kind: kind.trim().to_ascii_lowercase(),
+        subtype: subtype.trim().to_ascii_lowercase(),
+        parameters: Vec::new(),
+        quality: 1.0,
+    };
+    for part in parts {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let (name, value) = (name.trim(), value.trim().trim_matches('"'));
+        if name == "q" {
+            clause.quality = value.parse().unwrap_or(1.0);
+        } else {
+            clause.parameters.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    Some(clause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept(value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, value.parse().expect("a header"));
+        headers
+    }
+
+    fn chosen(value: &str) -> Output {
+        negotiate(&accept(value), false, OBJECT_MEDIA_TYPES).expect(value)
+    }
+
+    fn message(value: &str) -> String {
+        let failure =
+            negotiate(&accept(value), false, LIST_MEDIA_TYPES).expect_err("not acceptable");
+        failure.status().message.clone()
+    }
+
+    #[test]
+    fn the_best_clause_wins() {
+        assert_eq!(chosen("*/*").format, Format::Json);
+        assert_eq!(
+            chosen("application/json;q=0.5, application/yaml").format,
+            Format::Yaml
+        );
+        assert_eq!(
+            chosen("application/yaml;q=0.1,*/*;q=0.2").format,
+            Format::Json
+        );
+        assert_eq!(
+            chosen("application/xml, application/json").format,
+            Format::Json
+        );
+    }
+
+    #[test]
+    fn forms_follow_the_parameters() {
+        let form = |text| chosen(text).form;
+        let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        assert_eq!(form(metadata), Form::Metadata);
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(form(&format!("{table},application/json")), Form::Whole);
+        assert!(message(table).starts_with("only the following media types are accepted"));
+    }
+
+    #[test]
+    fn unknown_types_are_told_what_there_is() {
+        assert_eq!(
+            message("application/xml"),
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/json;stream=watch"
+        );
+    }
+
+    #[test]
+    fn streams_are_json() {
+        assert_eq!(
+            negotiate_stream(&accept("application/json;stream=watch")).expect("json"),
+            Form::Whole
+        );
+        assert!(negotiate_stream(&accept("application/yaml")).is_err());
+    }
+
+    #[test]
+    fn people_get_indented_json() {
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, "curl/8.0".parse().expect("a header"));
+        assert!(wants_pretty(&Query::parse(""), &headers));
+        assert!(!wants_pretty(&Query::parse("pretty=false"), &headers));
+        assert!(wants_pretty(
+            &Query::parse("pretty=true"),
+            &HeaderMap::new()
+        ));
+        assert_eq!(
+            status_format(&accept("application/xml"), false),
+            Format::PrettyJson
+        );
+    }
+
+    #[test]
+    fn gzip_can_be_refused() {
+        let mut headers = HeaderMap::new();
+        assert!(!accepts_gzip(&headers));
+        headers.insert(ACCEPT_ENCODING, "br, gzip;q=0".parse().expect("a header"));
+        assert!(!accepts_gzip(&headers));
+        headers.insert(ACCEPT_ENCODING, "br, gzip".parse().expect("a header"));
+        assert!(accepts_gzip(&headers));
+    }
+}

@@ -1,0 +1,96 @@
+//! The parameters of a request as text, and how Go reads them.
+
+use super::super::errors::Failure;
+
+/// The decoded parameters of a request, in their order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads what follows the `?`.
+    pub(crate) fn parse(query: &str) -> Self {
+        Self(
+            form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+        )
+    }
+
+    /// The first value of a parameter; empty if it is not there.
+    pub(crate) fn first(&self, name: &str) -> &str {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or("", |(_, value)| value)
+    }
+
+    /// Whether the parameter is there, even if empty.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn all(&self, name: &str) -> Vec<String> {
+        self.0
+            .iter()
+            .filter(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+            .collect()
+    }
+
+    /// A switch: on if it is there with anything but `false` and `0`.
+    pub(crate) fn switch(&self, name: &str) -> Option<bool> {
+        self.has(name)
+            .then(|| !matches!(self.first(name), "false" | "0"))
+    }
+
+    /// A number of 64 bits; `None` if the parameter is not there or empty.
+    ///
+    /// # Errors
+    /// 400 in the words of Go's `strconv`.
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Failure> {
+        let text = self.first(name);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        text.parse::<i64>().map(Some).map_err(|error| {
+            let why = match error.kind() {
+                std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                    "value out of range"
+                }
+                _ => "invalid syntax",
+            };
+            Failure::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_switches_and_numbers_as_go_does() {
+        let query = Query::parse("watch&a=0&b=false&c=yes&limit=5&bad=abc&big=9999999999999999999");
+        assert_eq!(query.switch("watch"), Some(true));
+        assert_eq!(query.switch("a"), Some(false));
+        assert_eq!(query.switch("b"), Some(false));
+        assert_eq!(query.switch("c"), Some(true));
+        assert_eq!(query.switch("none"), None);
+        assert_eq!(query.integer("limit").expect("a number"), Some(5));
+        assert_eq!(query.integer("none").expect("nothing"), None);
+        let message = |name| {
+            query
+                .integer(name)
+                .expect_err("bad")
+                .status()
+                .message
+                .clone()
+        };
+        assert_eq!(
+            message("bad"),
+            "strconv.ParseInt: parsing \"abc\": invalid syntax"
+        );
+        assert!(message("big").ends_with("value out of range"));
+    }
+}

@@ -1,0 +1,107 @@
+//! JSON patches (RFC 6902), with kube-apiserver's limits.
+
+use json_patch::{PatchOperation, patch_unsafe};
+use serde_json::Value;
+
+use super::super::errors::Failure;
+use crate::registry::Error;
+
+/// How many operations a patch may have.
+const OPERATIONS_MAX: usize = 10_000;
+
+/// How much all copy operations of a patch may copy, in bytes of JSON.
+const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// A JSON patch.
+#[derive(Clone, Debug)]
+pub(in super::super) struct JsonPatch(Vec<PatchOperation>);
+
+impl JsonPatch {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    /// 400 when it is none, 413 when it has too many operations.
+    pub(super) fn read(content: &[u8]) -> Result<Self, Failure> {
+        let value: Value = serde_json::from_slice(content)
+            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+        let Value::Array(operations) = value else {
+            return Err(Failure::bad_request(
+                "error decoding patch: json: cannot unmarshal object into Go value of type \
+                 jsonpatch.Patch",
+            ));
+        };
+        if operations.len() > OPERATIONS_MAX {
+            return Err(Failure::too_large(format!(
+                "Request entity too large: The allowed maximum operations in a JSON patch is \
+                 {OPERATIONS_MAX}, got {}",
+                operations.len()
+            )));
+        }
+        serde_json::from_value(Value::Array(operations))
+            .map(Self)
+            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+    }
+
+    /// The object after all operations.
+    ///
+    /// # Errors
+    /// [`Error::Unprocessable`] when one of them fails.
+    pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
+        let mut object = object.clone();
+        let mut copied = 0;
+        for operation in &self.0 {
+            if let PatchOperation::Copy(copy) = operation {
+                let source = object.pointer(copy.from.as_str());
+                copied += source.map_or(0, |source| source.to_string().len());
+                if copied > COPY_BYTES_MAX {
+                    return Err(Error::Unprocessable);
+                }
+            }
+            patch_unsafe(&mut object, std::slice::from_ref(operation))
+                .map_err(|_| Error::Unprocessable)?;
+        }
+        Ok(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn apply(patch: &Value, object: &Value) -> Result<Value, Error> {
+        let patch = JsonPatch::read(patch.to_string().as_bytes()).expect("a patch");
+        patch.apply(object)
+    }
+
+    #[test]
+    fn operations_follow_each_other() {
+        let patch = json!([{"op": "add", "path": "/a/new", "value": "x"},
+            {"op": "test", "path": "/a/new", "value": "x"}]);
+        let patched = apply(&patch, &json!({"a": {}})).expect("patched");
+        assert_eq!(patched, json!({"a": {"new": "x"}}));
+        let patch = json!([{"op": "remove", "path": "/zzz"}]);
+        assert!(matches!(
+            apply(&patch, &json!({})),
+            Err(Error::Unprocessable)
+        ));
+    }
+
+    #[test]
+    fn copies_cannot_explode() {
+        let operations: Vec<Value> = (0..40)
+            .map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"}))
+            .collect();
+        let patched = apply(&json!(operations), &json!({"a": ["xxxxxxxx"]}));
+        assert!(matches!(patched, Err(Error::Unprocessable)));
+    }
+
+    #[test]
+    fn operations_are_counted() {
+        let operation = json!({"op": "remove", "path": "/a"});
+        let patch = Value::Array(vec![operation; OPERATIONS_MAX + 1]).to_string();
+        let failure = JsonPatch::read(patch.as_bytes()).expect_err("too many");
+        assert_eq!(failure.code(), 413);
+    }
+}

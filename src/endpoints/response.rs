@@ -1,0 +1,217 @@
+//! Answers with their headers: objects, lists, statuses.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Body;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::body::{ResponseBody, full};
+use super::encoding::{GZIP_MIN_BYTES, GzipBody, ListBody, frame, indent};
+use super::errors::Failure;
+use super::negotiation::{Form, Format, Output, accepts_gzip};
+use crate::meta::Object;
+use crate::registry::{Resource, Store};
+use crate::storage::List;
+
+/// An answer with a body of a media type.
+pub(super) fn respond(
+    code: StatusCode,
+    media_type: &'static str,
+    body: ResponseBody,
+) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// An object in the form that was asked for.
+///
+/// # Errors
+/// 406 for a form that only lists have; 500 when the object cannot be converted.
+pub(super) fn object(
+    code: StatusCode,
+    output: Output,
+    store: &Store,
+    object: Arc<Object>,
+) -> Result<Response<ResponseBody>, Failure> {
+    let served = store.to_served(object).map_err(Failure::internal)?;
+    let json = match output.form {
+        Form::Whole => served.json().clone(),
+        Form::Metadata => frame::partial_metadata(served.json())
+            .map_err(Failure::internal)?
+            .into(),
+        Form::MetadataList => {
+            return Err(Failure::not_convertible(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list \
+                 ({})",
+                go_type(store.resource(), &store.resource().kind)
+            )));
+        }
+    };
+    document(code, output.format, &json)
+}
+
+/// Any JSON document in a syntax.
+///
+/// # Errors
+/// 500 when the document cannot be written, which a valid one can.
+pub(super) fn document(
+    code: StatusCode,
+    format: Format,
+    json: &[u8],
+) -> Result<Response<ResponseBody>, Failure> {
+    let body = match format {
+        Format::Json => [json, b"\n"].concat(),
+        Format::PrettyJson => indent(json),
+        Format::Yaml => yaml(json)?,
+    };
+    Ok(respond(code, format.media_type(), full(body)))
+}
+
+/// Anything that is written as JSON, in a syntax.
+///
+/// # Errors
+/// As [`document`].
+pub(super) fn serialized(
+    code: StatusCode,
+    format: Format,
+    value: &impl Serialize,
+) -> Result<Response<ResponseBody>, Failure> {
+    let json = serde_json::to_vec(value).map_err(Failure::internal)?;
+    document(code, format, &json)
+}
+
+/// What went wrong.
+pub(super) fn failure(format: Format, failure: &Failure) -> Response<ResponseBody> {
+    let code = failure.code();
+    let mut response = serialized(code, format, failure.status()).unwrap_or_else(|_| {
+        let json = serde_json::to_vec(failure.status()).unwrap_or_default();
+        respond(code, "application/json", full(json))
+    });
+    if let Some(seconds) = failure.retry_after_seconds() {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A list in the form that was asked for.
+///
+/// # Errors
+/// 406 for a form that only objects have; 500 when an object cannot be converted.
+pub(super) fn list(
+    output: Output,
+    store: &Store,
+    list: List,
+) -> Result<Response<ResponseBody>, Failure> {
+    let resource = store.resource();
+    if output.form == Form::Metadata {
+        return Err(Failure::not_convertible(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            go_type(resource, &resource.list_kind)
+        )));
+    }
+    let partial = output.form == Form::MetadataList;
+    let head = list_head(resource, partial, &list);
+    let items = list
+        .items
+        .into_iter()
+        .map(|item| list_item(store, item, partial))
+        .collect::<Result<Vec<Bytes>, Failure>>()?;
+    let body = ListBody::new(&head, items);
+    if output.format == Format::Json {
+        let media_type = output.format.media_type();
+        return Ok(respond(StatusCode::OK, media_type, body.boxed_unsync()));
+    }
+    document(StatusCode::OK, output.format, &collect(body))
+}
+
+/// Compresses a large answer to a read if the client accepts that.
+pub(super) fn compress(
+    request: &HeaderMap,
+    response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    let large = response.body().size_hint().lower() >= GZIP_MIN_BYTES;
+    if !large || !accepts_gzip(request) {
+        return response;
+    }
+    let mut response = response.map(|body| GzipBody::new(body).boxed_unsync());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    response
+}
+
+/// The beginning of a list, up to its items.
+fn list_head(resource: &Resource, partial: bool, list: &List) -> Vec<u8> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ListMeta<'a> {
+        resource_version: String,
+        #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+        continue_token: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        remaining_item_count: Option<u64>,
+    }
+    let (kind, version) = if partial {
+        ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned())
+    } else {
+        (
+            resource.list_kind.as_str(),
+            resource.group_version.to_string(),
+        )
+    };
+    let meta = ListMeta {
+        resource_version: list.revision.to_string(),
+        continue_token: list.continue_token.as_deref().filter(|it| !it.is_empty()),
+        remaining_item_count: list.remaining_item_count.filter(|count| *count > 0),
+    };
+    let meta = serde_json::to_string(&meta).unwrap_or_default();
+    format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{meta},\"items\":[")
+        .into_bytes()
+}
+
+/// An item of a list, without its opening brace.
+fn list_item(store: &Store, item: Arc<Object>, partial: bool) -> Result<Bytes, Failure> {
+    let served = store.to_served(item).map_err(Failure::internal)?;
+    if !partial {
+        return Ok(served.item_after_brace());
+    }
+    let json = frame::partial_metadata(served.json()).map_err(Failure::internal)?;
+    Ok(Bytes::from(json).slice(1..))
+}
+
+/// All of a list at once, for people.
+fn collect(body: ListBody) -> Vec<u8> {
+    use futures::FutureExt;
+    // The body never waits, so that it is complete at once.
+    body.collect()
+        .now_or_never()
+        .and_then(Result::ok)
+        .map(|body| body.to_bytes().to_vec())
+        .unwrap_or_default()
+}
+
+fn yaml(json: &[u8]) -> Result<Vec<u8>, Failure> {
+    let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
+    let options = serde_saphyr::ser_options! { compact_list_indent: true };
+    let text = serde_saphyr::to_string_with_options(&value, options).map_err(Failure::internal)?;
+    Ok(text.into_bytes())
+}
+
+/// What kube-apiserver, written in Go, calls the type of a kind.
+fn go_type(resource: &Resource, kind: &str) -> String {
+    format!(
+        "*{}.{kind}",
+        super::decode::go_package(&resource.group_version.group)
+    )
+}

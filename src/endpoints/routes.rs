@@ -1,0 +1,141 @@
+//! Which store serves which path.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::errors::{About, Failure};
+use super::request_info::RequestInfo;
+use crate::registry::{GroupVersion, Resource, Served, Store, Verb};
+
+/// The resources that are served.
+#[derive(Debug)]
+pub(super) struct Routes {
+    /// By group, version and plural.
+    stores: HashMap<(GroupVersion, String), Arc<Store>>,
+    /// What is listed but has no store.
+    storeless: HashMap<(GroupVersion, String), Arc<Resource>>,
+    /// The groups and versions.
+    versions: HashSet<GroupVersion>,
+    /// The kinds that bodies may name.
+    kinds: HashSet<(GroupVersion, String)>,
+}
+
+/// Why a path leads nowhere.
+#[derive(Debug)]
+pub(super) enum NoRoute {
+    /// Not even its group and version exist.
+    Nothing,
+    /// The group and version say so.
+    Refused(Failure),
+}
+
+impl Routes {
+    /// The routes to these resources.
+    pub(super) fn new(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Self {
+        let key = |resource: &Resource| (resource.group_version.clone(), resource.plural.clone());
+        let resources = || {
+            let stored = stores.iter().map(|store| store.resource());
+            stored.chain(storeless)
+        };
+        let kinds = resources().flat_map(|resource| {
+            let subresources = resource.subresources.iter().map(|subresource| {
+                let version = subresource.group_version.as_ref();
+                let version = version.unwrap_or(&resource.group_version);
+                (version.clone(), subresource.kind.clone())
+            });
+            let own = (resource.group_version.clone(), resource.kind.clone());
+            std::iter::once(own).chain(subresources)
+        });
+        Self {
+            kinds: kinds.collect(),
+            versions: resources().map(|it| it.group_version.clone()).collect(),
+            stores: stores
+                .iter()
+                .map(|store| (key(store.resource()), Arc::clone(store)))
+                .collect(),
+            storeless: storeless
+                .iter()
+                .map(|resource| (key(resource), Arc::clone(resource)))
+                .collect(),
+        }
+    }
+
+    /// Whether there is such a kind.
+    pub(super) fn knows(&self, group_version: &GroupVersion, kind: &str) -> bool {
+        let key = (group_version.clone(), kind.to_owned());
+        self.kinds.contains(&key)
+    }
+
+    /// The store that serves a request, and the verb that is asked of it.
+    pub(super) fn find(&self, info: &RequestInfo) -> Result<(&Arc<Store>, Verb), NoRoute> {
+        let group_version = GroupVersion::new(&info.group, &info.version);
+        if !self.versions.contains(&group_version) {
+            return Err(NoRoute::Nothing);
+        }
+        let key = (group_version, info.resource.clone());
+        if let Some(resource) = self.storeless.get(&key) {
+            let failure = check_path(resource, info).err();
+            return Err(NoRoute::Refused(
+                failure.unwrap_or_else(|| refusal(resource, info)),
+            ));
+        }
+        let Some(store) = self.stores.get(&key) else {
+            return Err(NoRoute::Refused(Failure::no_such_resource()));
+        };
+        let verb = check_path(store.resource(), info).map_err(NoRoute::Refused)?;
+        let subresource = store.resource().subresource(&info.subresource);
+        if subresource.is_some_and(|it| it.served == Served::Nowhere) {
+            return Err(NoRoute::Refused(refusal(store.resource(), info)));
+        }
+        Ok((store, verb))
+    }
+}
+
+/// The answer to a request that nobody serves yet.
+fn refusal(resource: &Resource, info: &RequestInfo) -> Failure {
+    let subresource = Some(info.subresource.as_str()).filter(|name| !name.is_empty());
+    let about = About {
+        resource,
+        name: &info.name,
+        verb: &info.verb,
+    };
+    Failure::of(&resource.refusal(subresource), about)
+}
+
+/// Whether the resource has such a path, and which of its verbs the request is.
+fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> {
+    let of_namespace = info.resource == "namespaces" && info.group.is_empty();
+    let namespaced = !info.namespace.is_empty() && !of_namespace;
+    let across = resource.namespaced && !namespaced;
+    if namespaced && !resource.namespaced || across && !info.name.is_empty() {
+        return Err(Failure::no_such_resource());
+    }
+    let verbs = if info.subresource.is_empty() {
+        &resource.verbs
+    } else {
+        let subresource = resource.subresource(&info.subresource);
+        &subresource.ok_or_else(Failure::no_such_resource)?.verbs
+    };
+    let verb = verb_of(info).ok_or_else(Failure::method_not_allowed)?;
+    let whole = info.name.is_empty() && matches!(verb, Verb::Create | Verb::DeleteCollection);
+    if across && whole || !verbs.contains(&verb) {
+        return Err(Failure::method_not_allowed());
+    }
+    Ok(verb)
+}
+
+/// The verb of a request, if its path can have it.
+fn verb_of(info: &RequestInfo) -> Option<Verb> {
+    let named = !info.name.is_empty();
+    match info.verb.as_str() {
+        "get" if named => Some(Verb::Get),
+        "list" if !named => Some(Verb::List),
+        "watch" => Some(Verb::Watch),
+        "create" if !named || !info.subresource.is_empty() => Some(Verb::Create),
+        "update" if named => Some(Verb::Update),
+        "patch" if named => Some(Verb::Patch),
+        "delete" if named => Some(Verb::Delete),
+        "deletecollection" if !named => Some(Verb::DeleteCollection),
+        _ => None,
+    }
+}

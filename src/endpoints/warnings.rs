@@ -1,0 +1,61 @@
+//! Warning headers: what a client is told besides its answer.
+
+use http::header::WARNING;
+use http::{HeaderMap, HeaderValue};
+
+/// How much all warnings of an answer may say, in characters.
+const WARNINGS_CHARS_MAX: usize = 4096;
+
+/// How much of each warning is left when all together say too much, in characters.
+const WARNING_CHARS_MAX: usize = 256;
+
+/// Adds the warnings to an answer.
+pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
+    let total: usize = warnings.iter().map(|text| text.chars().count()).sum();
+    let each = if total > WARNINGS_CHARS_MAX {
+        WARNING_CHARS_MAX
+    } else {
+        WARNINGS_CHARS_MAX
+    };
+    let mut left = WARNINGS_CHARS_MAX;
+    for text in warnings {
+        let text: String = text.chars().take(each).collect();
+        let Some(rest) = left.checked_sub(text.chars().count()) else {
+            break;
+        };
+        left = rest;
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{}\"", quote(&text)).as_bytes())
+        {
+            headers.append(WARNING, value);
+        }
+    }
+}
+
+/// The text as it may stand between quotes in a header.
+fn quote(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !letter.is_control())
+        .flat_map(|letter| {
+            let escape = matches!(letter, '"' | '\\').then_some('\\');
+            escape.into_iter().chain(std::iter::once(letter))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_escaped_and_length_is_bounded() {
+        let mut headers = HeaderMap::new();
+        warning_headers(&["unknown field \"bogus\"\n".to_owned()], &mut headers);
+        assert_eq!(headers[WARNING], "299 - \"unknown field \\\"bogus\\\"\"");
+        let mut headers = HeaderMap::new();
+        let long: Vec<String> = (0..40)
+            .map(|n| format!("{n}{}", "x".repeat(1000)))
+            .collect();
+        warning_headers(&long, &mut headers);
+        assert_eq!(headers.get_all(WARNING).iter().count(), 16);
+    }
+}
