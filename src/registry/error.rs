@@ -42,7 +42,7 @@ pub enum Error {
     /// Server-side apply would take fields from other managers.
     #[error("Apply failed with {}: {}", conflict_count(.causes.len()), conflict_list(.causes))]
     ApplyConflict {
-        /// The message and field of each conflict.
+        /// The message and field of each conflict, those of one manager together.
         causes: Vec<(String, String)>,
     },
     /// The object is not valid.
@@ -231,12 +231,18 @@ fn conflict_count(count: usize) -> String {
     }
 }
 
+/// One conflict in a line; several as a list under each manager, as kube-apiserver has them.
 fn conflict_list(causes: &[(String, String)]) -> String {
     if let [(message, field)] = causes {
         return format!("{message}: {field}");
     }
-    causes
-        .iter()
-        .map(|(message, field)| format!("\n- {message}: {field}"))
-        .collect()
+    let mut lines: Vec<String> = Vec::new();
+    let mut last = None;
+    for (message, field) in causes {
+        if last.replace(message) != Some(message) {
+            lines.push(format!("{}:", message.replacen("conflict", "conflicts", 1)));
+        }
+        lines.push(format!("- {field}"));
+    }
+    lines.join("\n")
 }
