@@ -1,9 +1,26 @@
 //! Who manages which field of an object: `metadata.managedFields`, and server-side apply.
+//!
+//! Every write says who changed what. [`update()`] notes it for ordinary writes, where the writer
+//! takes what it changes; [`apply()`] lets managers share an object, each naming the fields it
+//! wants, and refuses to take them from each other unless forced. What is one field and what
+//! merges is the types' own matter, kept in [`schema`].
+
+mod apply;
+mod managed_fields;
+mod merge;
+mod path;
+mod schema;
+mod set;
+mod update;
+mod walk;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Error;
+pub use apply::apply;
+use schema::Schema;
+use set::FieldSet;
+pub use update::update;
 
 /// Who writes, and through what.
 #[derive(Clone, Debug)]
@@ -21,25 +38,60 @@ pub struct Manager<'a> {
     pub time: Timestamp,
 }
 
-/// Notes in `new` who manages its fields, after a write that is not an apply. To be called on
-/// defaulted content, before the strategy takes away what may not be written; `live` is the
-/// content before the write, `None` on creation.
-pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
-    let _ = (live, new, manager);
+impl Manager<'_> {
+    /// What is known of the type of an object that this manager writes.
+    fn schema<'o>(&'o self, object: &'o Value) -> Schema<'o> {
+        let kind = object.get("kind").and_then(Value::as_str);
+        Schema::of(self.api_version, kind.unwrap_or_default())
+    }
+
+    /// The fields that a write of this kind does not reach, whatever it says.
+    fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
+        if self.subresource == "status" {
+            schema.fields_beside_status().iter().copied().collect()
+        } else if self.has_status_subresource {
+            ["status"].into_iter().collect()
+        } else {
+            FieldSet::default()
+        }
+    }
+
+    /// The fields that nobody manages, because the server sets them or they name the object.
+    fn untracked_fields() -> FieldSet {
+        UNTRACKED_FIELDS.iter().copied().collect()
+    }
+
+    /// The time as entries have it.
+    fn time_text(&self) -> String {
+        self.time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
 }
 
-/// Applies a configuration to the live object, or to none, and gives the next content with its
-/// managed fields, not yet defaulted.
-///
-/// # Errors
-/// [`Error::ApplyConflict`] when others manage fields that would change, unless forced;
-/// [`Error::BadRequest`] when the configuration cannot be applied.
-pub fn apply(
-    live: Option<&Value>,
-    config: &Value,
-    manager: &Manager<'_>,
-    force: bool,
-) -> Result<Value, Error> {
-    let _ = (live, manager, force);
-    Ok(config.clone())
+const UNTRACKED_FIELDS: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "metadata",
+    "metadata.clusterName",
+    "metadata.creationTimestamp",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.resourceVersion",
+    "metadata.selfLink",
+    "metadata.uid",
+];
+
+#[cfg(test)]
+impl<'a> Manager<'a> {
+    /// A manager that writes at the beginning of 2026.
+    fn for_tests(name: &'a str, api_version: &'a str, subresource: &'a str) -> Self {
+        Self {
+            name,
+            api_version,
+            subresource,
+            has_status_subresource: false,
+            time: "2026-01-01T00:00:00Z".parse().expect("a time"),
+        }
+    }
 }

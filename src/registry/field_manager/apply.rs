@@ -1,0 +1,335 @@
+//! Server-side apply: a configuration names what its manager wants, and no more.
+//!
+//! The hard part is what the configuration no longer names. What this manager applied before goes,
+//! unless somebody else manages it; what nobody manages stays as long as something around it does.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Manager;
+use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
+use super::merge::{merge, remove};
+use super::path::show;
+use super::schema::Schema;
+use super::set::FieldSet;
+use super::update::{comparable, note, remove_entries};
+use super::walk::{Comparison, duplicate, field_set};
+use crate::registry::Error;
+
+/// The name under which fields are managed that were there before anybody's were tracked.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Applies a configuration to the live object, or to none, and gives the next content with its
+/// entries, not yet defaulted.
+///
+/// An apply that changes nothing gives the live content with its times.
+///
+/// # Errors
+/// [`Error::ApplyConflict`] when fields would change that others manage, unless forced;
+/// [`Error::BadRequest`] when the configuration is of another version, carries managed fields or
+/// has two items with one key; [`Error::Internal`] when the live entries cannot be read.
+pub fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    manager: &Manager<'_>,
+    force: bool,
+) -> Result<Value, Error> {
+    check(config, manager)?;
+    let empty = json!({});
+    let live_object = live.unwrap_or(&empty);
+    let mut managed = ManagedFields::decode(live_object)
+        .ok_or_else(|| Error::Internal("failed to decode managed fields".to_owned()))?;
+    let schema = manager.schema(config);
+    let mut bare = live_object.clone();
+    remove_entries(&mut bare);
+    if live.is_some() && managed.entries.is_empty() {
+        note(&empty, &bare, &mut managed, BEFORE_FIRST_APPLY, manager);
+    }
+
+    let reset = manager.reset_fields(schema);
+    let wanted = field_set(schema, config).recursive_difference(&reset);
+    let identity = Identity::new(manager.name, Operation::Apply, "", manager.subresource);
+    let last = managed.entries.remove(&identity);
+    let merged = merge(schema, &mut Vec::new(), &bare, config);
+    let claimed = managed
+        .entries
+        .values()
+        .fold(wanted.clone(), |claimed, entry| {
+            claimed.union(&entry.fields)
+        });
+    let mut next = match &last {
+        Some(last) => prune(schema, merged, &last.fields, &claimed),
+        None => merged,
+    };
+
+    let (old, new) = (comparable(schema, &bare), comparable(schema, &next));
+    let comparison = Comparison::of(schema, &old, &new).excluding(&reset);
+    let changed = comparison.changed();
+    if !force {
+        refuse_conflicts(&managed, &changed)?;
+    }
+    managed.take(&changed.union(&comparison.removed));
+    let before = last.and_then(|last| last.time);
+    let time = match before {
+        Some(before) if comparison.is_same() => before,
+        _ => manager.time_text(),
+    };
+    let fields = wanted.difference(&Manager::untracked_fields());
+    if !fields.is_empty() {
+        let entry = Entry {
+            api_version: manager.api_version.to_owned(),
+            time: Some(time),
+            fields,
+        };
+        managed.entries.insert(identity, entry);
+    }
+    managed.encode(&mut next);
+    Ok(next)
+}
+
+/// Refuses configurations that cannot be applied.
+fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
+    let version = config
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if version != manager.api_version {
+        return Err(Error::BadRequest(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
+            manager.api_version
+        )));
+    }
+    let sent = config.pointer("/metadata/managedFields");
+    if sent.is_some_and(|sent| !sent.is_null()) {
+        return Err(Error::BadRequest(
+            "metadata.managedFields must be nil".to_owned(),
+        ));
+    }
+    let Some(mut path) = duplicate(manager.schema(config), config) else {
+        return Ok(());
+    };
+    let item = path.pop().map(|item| item.to_string()).unwrap_or_default();
+    let text = |pointer: &str| {
+        config
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    Err(Error::BadRequest(format!(
+        "failed to create typed patch object ({}/{}; {version}, Kind={}): {}: duplicate entries for key {item}",
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        text("/kind"),
+        show(&path)
+    )))
+}
+
+/// Takes out of the merged object what was applied last and nobody claims now.
+///
+/// Structs count as applied and as claimed with anything in them, so that a struct goes as a
+/// whole, with what was defaulted into it, once nothing in it is claimed.
+fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
+    let is_struct = |path: &[_]| schema.is_struct(path);
+    let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &is_struct);
+    let unclaimed = named(last).difference(&named(claimed));
+    if unclaimed.is_empty() {
+        return merged;
+    }
+    remove(schema, &mut Vec::new(), &merged, &unclaimed).unwrap_or_else(|| json!({}))
+}
+
+fn refuse_conflicts(managed: &ManagedFields, changed: &FieldSet) -> Result<(), Error> {
+    let mut conflicts: BTreeMap<String, FieldSet> = BTreeMap::new();
+    for (identity, entry) in &managed.entries {
+        let common = entry.fields.intersection(changed);
+        if !common.is_empty() {
+            conflicts.insert(identity.show(), common);
+        }
+    }
+    let causes: Vec<_> = conflicts
+        .iter()
+        .flat_map(|(manager, fields)| {
+            let paths = fields.paths().into_iter();
+            paths.map(move |path| (format!("conflict with {manager}"), show(&path)))
+        })
+        .collect();
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::ApplyConflict { causes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::field_manager::update;
+
+    fn manager(name: &'static str) -> Manager<'static> {
+        Manager::for_tests(name, "v1", "")
+    }
+
+    fn config(data: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+            "metadata": {"name": "c", "labels": {"app": "x"}}})
+    }
+
+    fn applied(live: Option<&Value>, name: &'static str, data: Value, force: bool) -> Value {
+        apply(live, &config(data), &manager(name), force).expect("an object")
+    }
+
+    fn message(result: Result<Value, Error>) -> String {
+        result.expect_err("a refusal").to_string()
+    }
+
+    fn entries(object: &Value) -> Vec<(&str, &str, &Value)> {
+        let list = object
+            .pointer("/metadata/managedFields")
+            .and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .map(|entry| {
+                let text = |name: &str| entry[name].as_str().unwrap_or_default();
+                (text("manager"), text("operation"), &entry["fieldsV1"])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn managers_take_turns_at_one_object() {
+        let first = applied(None, "alpha", json!({"a": "1", "b": "2"}), false);
+        let owned =
+            json!({"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": {"f:labels": {"f:app": {}}}});
+        assert_eq!(entries(&first), [("alpha", "Apply", &owned)]);
+
+        let nine = config(json!({"a": "9"}));
+        let refused = apply(Some(&first), &nine, &manager("beta"), false);
+        assert_eq!(
+            message(refused),
+            "Apply failed with 1 conflict: conflict with \"alpha\": .data.a"
+        );
+
+        let second = applied(Some(&first), "beta", json!({"a": "9"}), true);
+        assert_eq!(second["data"], json!({"a": "9", "b": "2"}));
+        let third = applied(Some(&second), "alpha", json!({"x": "1"}), false);
+        assert_eq!(third["data"], json!({"a": "9", "x": "1"}));
+        let alphas = json!({"f:data": {"f:x": {}}, "f:metadata": {"f:labels": {"f:app": {}}}});
+        let betas = json!({"f:data": {"f:a": {}}, "f:metadata": {"f:labels": {"f:app": {}}}});
+        assert_eq!(
+            entries(&third),
+            [("alpha", "Apply", &alphas), ("beta", "Apply", &betas)]
+        );
+    }
+
+    #[test]
+    fn several_conflicts_are_listed_by_manager() {
+        let first = applied(None, "alpha", json!({"a": "1", "b": "1"}), false);
+        let mut second = first.clone();
+        second["data"]["c"] = "1".into();
+        update(Some(&first), &mut second, &manager("edit"));
+        let all = config(json!({"a": "2", "b": "2", "c": "2"}));
+        assert_eq!(
+            message(apply(Some(&second), &all, &manager("beta"), false)),
+            "Apply failed with 3 conflicts: conflicts with \"alpha\":\n- .data.a\n- .data.b\n\
+             conflicts with \"edit\" using v1:\n- .data.c"
+        );
+    }
+
+    #[test]
+    fn the_same_value_is_shared_and_the_last_owner_removes_it() {
+        let first = applied(None, "alpha", json!({"a": "1"}), false);
+        let second = applied(Some(&first), "beta", json!({"a": "1"}), false);
+        let third = applied(Some(&second), "alpha", json!({"b": "1"}), false);
+        assert_eq!(third["data"], json!({"a": "1", "b": "1"}));
+        let fourth = applied(Some(&third), "beta", json!({}), false);
+        assert_eq!(fourth["data"], json!({"b": "1"}));
+    }
+
+    #[test]
+    fn an_apply_without_change_keeps_the_time() {
+        let live = applied(None, "alpha", json!({"a": "1"}), false);
+        let mut later = manager("alpha");
+        later.time = "2027-01-01T00:00:00Z".parse().expect("a time");
+        let again = apply(Some(&live), &config(json!({"a": "1"})), &later, false);
+        assert_eq!(again.expect("an object"), live);
+    }
+
+    #[test]
+    fn what_was_defaulted_into_a_struct_goes_with_it() {
+        let deployments = Manager::for_tests("alpha", "apps/v1", "");
+        let deployment = |spec| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+                "spec": spec})
+        };
+        let config = deployment(json!({"replicas": 2, "strategy": {"type": "RollingUpdate"},
+            "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}));
+        let mut live = apply(None, &config, &deployments, false).expect("an object");
+        let owned = json!({"f:spec": {"f:replicas": {}, "f:strategy": {"f:type": {}},
+            "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
+                ".": {}, "f:image": {}, "f:name": {}}}}}}});
+        assert_eq!(entries(&live), [("alpha", "Apply", &owned)]);
+        live["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": "25%"});
+        live["spec"]["template"]["spec"]["containers"][0]["tty"] = false.into();
+
+        let config = deployment(json!({"replicas": 2,
+            "template": {"spec": {"containers": [{"name": "d"}]}}}));
+        let next = apply(Some(&live), &config, &deployments, false).expect("an object");
+        let expected =
+            json!({"replicas": 2, "template": {"spec": {"containers": [{"name": "d"}]}}});
+        assert_eq!(next["spec"], expected);
+    }
+
+    #[test]
+    fn what_was_there_before_tracking_has_a_manager() {
+        let mut live = config(json!({"a": "1"}));
+        live["metadata"]["uid"] = "u".into();
+        let refused = apply(
+            Some(&live),
+            &config(json!({"a": "2"})),
+            &manager("alpha"),
+            false,
+        );
+        assert_eq!(
+            message(refused),
+            "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.a"
+        );
+        let next = applied(Some(&live), "alpha", json!({"b": "2"}), false);
+        assert_eq!(next["data"], json!({"a": "1", "b": "2"}));
+        let names: Vec<_> = entries(&next).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, ["alpha", "before-first-apply"]);
+    }
+
+    #[test]
+    fn what_cannot_be_applied_is_refused() {
+        let mut tracked = config(json!({}));
+        tracked["metadata"]["managedFields"] = json!([{"manager": "x"}]);
+        assert_eq!(
+            message(apply(None, &tracked, &manager("a"), true)),
+            "metadata.managedFields must be nil"
+        );
+        let beta = Manager::for_tests("a", "v1beta1", "");
+        assert_eq!(
+            message(apply(None, &config(json!({})), &beta, true)),
+            "Incorrect version specified in apply patch. Specified patch version: v1, expected: v1beta1"
+        );
+        let twice = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"},
+            "spec": {"containers": [{"name": "c"}, {"name": "c"}]}});
+        assert_eq!(
+            message(apply(None, &twice, &manager("a"), true)),
+            "failed to create typed patch object (n/p; v1, Kind=Pod): .spec.containers: \
+             duplicate entries for key [name=\"c\"]"
+        );
+    }
+
+    #[test]
+    fn the_status_is_out_of_reach_of_the_object_itself() {
+        let mut widgets = Manager::for_tests("alpha", "example.com/v1", "");
+        widgets.has_status_subresource = true;
+        let config = json!({"apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": "w"}, "spec": {"color": "green"}, "status": {"phase": "x"}});
+        let object = apply(None, &config, &widgets, false).expect("an object");
+        let owned = json!({"f:spec": {"f:color": {}}});
+        assert_eq!(entries(&object), [("alpha", "Apply", &owned)]);
+    }
+}

@@ -1,0 +1,294 @@
+//! `metadata.managedFields`: the entries of an object's managers.
+//!
+//! A manager is told apart by its name, operation and subresource, and an updating one by the
+//! version it writes as well; so whoever applies has one entry whatever the version.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::set::FieldSet;
+
+/// At most so many entries of updating managers; older ones are joined.
+const UPDATE_ENTRIES_MAX: usize = 10;
+
+/// The name of the entry in which older entries of updating managers are joined.
+const OLD_UPDATES: &str = "ancient-changes";
+
+/// What managers manage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ManagedFields {
+    /// The entries by manager.
+    pub(super) entries: BTreeMap<Identity, Entry>,
+}
+
+/// What tells managers apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Identity {
+    /// How it writes.
+    pub(super) operation: Operation,
+    /// Its name.
+    pub(super) name: String,
+    /// The version it writes; empty if it applies.
+    pub(super) api_version: String,
+    /// The subresource through which it writes; empty for the object itself.
+    pub(super) subresource: String,
+}
+
+/// How a manager writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// In any other way.
+    Update,
+}
+
+/// What one manager manages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The version in which the fields are named.
+    pub(super) api_version: String,
+    /// When it last took or applied fields, as RFC 3339 in seconds and UTC.
+    pub(super) time: Option<String>,
+    /// Its fields.
+    pub(super) fields: FieldSet,
+}
+
+impl ManagedFields {
+    /// Reads the entries of an object; `None` if one of them cannot be read.
+    pub(super) fn decode(object: &Value) -> Option<Self> {
+        let mut managed = Self::default();
+        let list = match object.pointer("/metadata/managedFields") {
+            None | Some(Value::Null) => return Some(managed),
+            Some(list) => list.as_array()?,
+        };
+        for entry in list {
+            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let operation = match text("operation") {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return None,
+            };
+            if text("fieldsType") != "FieldsV1" {
+                return None;
+            }
+            let fields = match entry.get("fieldsV1") {
+                None | Some(Value::Null) => FieldSet::default(),
+                Some(fields) => FieldSet::from_json(fields)?,
+            };
+            let identity = Identity::new(
+                text("manager"),
+                operation,
+                text("apiVersion"),
+                text("subresource"),
+            );
+            let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
+            let api_version = text("apiVersion").to_owned();
+            managed.entries.insert(
+                identity,
+                Entry {
+                    api_version,
+                    time,
+                    fields,
+                },
+            );
+        }
+        Some(managed)
+    }
+
+    /// Writes the entries into an object, in place of what it had.
+    pub(super) fn encode(&self, object: &mut Value) {
+        let Some(members) = object.as_object_mut() else {
+            return;
+        };
+        let metadata = members.entry("metadata").or_insert_with(|| json!({}));
+        let Some(metadata) = metadata.as_object_mut() else {
+            return;
+        };
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by(|(one, a), (other, b)| {
+            (one.operation, &a.time, *one).cmp(&(other.operation, &b.time, *other))
+        });
+        let list: Vec<_> = entries
+            .into_iter()
+            .map(|(identity, entry)| entry.encode(identity))
+            .collect();
+        if list.is_empty() {
+            metadata.remove("managedFields");
+        } else {
+            metadata.insert("managedFields".to_owned(), Value::Array(list));
+        }
+    }
+
+    /// Takes fields from all managers; who has none left is gone.
+    pub(super) fn take(&mut self, fields: &FieldSet) {
+        self.entries.retain(|_, entry| {
+            entry.fields = entry.fields.difference(fields);
+            !entry.fields.is_empty()
+        });
+    }
+
+    /// Joins the oldest entries of updating managers, version by version, if there are too many.
+    pub(super) fn cap(&mut self) {
+        let mut updaters: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|(identity, _)| identity.operation == Operation::Update)
+            .map(|(identity, entry)| (entry.time.clone(), identity.clone()))
+            .collect();
+        updaters.sort();
+        let mut count = updaters.len();
+        let mut first_of: BTreeMap<String, Identity> = BTreeMap::new();
+        for (_, identity) in updaters {
+            if count <= UPDATE_ENTRIES_MAX {
+                return;
+            }
+            let Some(first) = first_of.get(&identity.api_version).cloned() else {
+                first_of.insert(identity.api_version.clone(), identity);
+                continue;
+            };
+            let bucket = Identity::new(OLD_UPDATES, Operation::Update, &identity.api_version, "");
+            let Some(mut joined) = self.entries.remove(&identity) else {
+                continue;
+            };
+            let older = match self.entries.remove(&bucket) {
+                Some(older) => Some(older),
+                None => self.entries.remove(&first),
+            };
+            if let Some(older) = older {
+                joined.fields = joined.fields.union(&older.fields);
+            }
+            self.entries.insert(bucket, joined);
+            count -= 1;
+        }
+    }
+}
+
+impl Identity {
+    /// Who writes so.
+    pub(super) fn new(
+        name: &str,
+        operation: Operation,
+        api_version: &str,
+        subresource: &str,
+    ) -> Self {
+        let api_version = match operation {
+            Operation::Apply => "",
+            Operation::Update => api_version,
+        };
+        Self {
+            operation,
+            name: name.to_owned(),
+            api_version: api_version.to_owned(),
+            subresource: subresource.to_owned(),
+        }
+    }
+
+    /// The manager as conflicts name it.
+    pub(super) fn show(&self) -> String {
+        let mut shown = format!("{:?}", self.name);
+        if !self.subresource.is_empty() {
+            shown.push_str(&format!(" with subresource {:?}", self.subresource));
+        }
+        if self.operation == Operation::Update {
+            shown.push_str(&format!(" using {}", self.api_version));
+        }
+        shown
+    }
+}
+
+impl Entry {
+    fn encode(&self, identity: &Identity) -> Value {
+        let operation = match identity.operation {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        };
+        let mut entry = Map::new();
+        let mut put = |name: &str, value: &str| {
+            if !value.is_empty() {
+                entry.insert(name.to_owned(), value.into());
+            }
+        };
+        put("manager", &identity.name);
+        put("operation", operation);
+        put("apiVersion", &self.api_version);
+        put("time", self.time.as_deref().unwrap_or_default());
+        put("subresource", &identity.subresource);
+        put("fieldsType", "FieldsV1");
+        entry.insert("fieldsV1".to_owned(), self.fields.to_json());
+        Value::Object(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, second: usize, field: &str) -> Value {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "v1",
+            "time": format!("2026-01-01T00:00:{second:02}Z"), "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {format!("f:{field}"): {}}}})
+    }
+
+    fn decoded(entries: Vec<Value>) -> ManagedFields {
+        ManagedFields::decode(&json!({"metadata": {"managedFields": entries}})).expect("entries")
+    }
+
+    fn encoded(managed: &ManagedFields) -> Vec<Value> {
+        let mut object = json!({});
+        managed.encode(&mut object);
+        let list = object["metadata"]["managedFields"].as_array();
+        list.cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn entries_are_read_and_written_by_operation_and_time() {
+        let mut applied = entry("z", 9, "c");
+        applied["operation"] = "Apply".into();
+        let managed = decoded(vec![
+            entry("b", 2, "a"),
+            entry("c", 1, "b"),
+            applied.clone(),
+        ]);
+        let expected = [applied, entry("c", 1, "b"), entry("b", 2, "a")];
+        assert_eq!(encoded(&managed), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_guessed() {
+        for wrong in [
+            json!({}),
+            json!({"operation": "Update", "fieldsType": "FieldsV2"}),
+            json!({"operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"x": {}}}),
+        ] {
+            let object = json!({"metadata": {"managedFields": [wrong]}});
+            assert_eq!(ManagedFields::decode(&object), None, "{object}");
+        }
+    }
+
+    #[test]
+    fn old_updates_are_joined_beyond_ten() {
+        let entries = (0..12).map(|n| entry(&format!("m{n:02}"), n, &n.to_string()));
+        let mut managed = decoded(entries.collect());
+        managed.cap();
+        let list = encoded(&managed);
+        assert_eq!(list.len(), 10);
+        let oldest = &list[0];
+        assert_eq!(oldest["manager"], "ancient-changes");
+        assert_eq!(oldest["time"], "2026-01-01T00:00:02Z");
+        let fields = json!({"f:data": {"f:0": {}, "f:1": {}, "f:2": {}}});
+        assert_eq!(oldest["fieldsV1"], fields);
+        assert_eq!(list[1], entry("m03", 3, "3"));
+    }
+
+    #[test]
+    fn conflicts_name_managers_by_what_tells_them_apart() {
+        let update = Identity::new("a", Operation::Update, "v1", "status");
+        assert_eq!(update.show(), r#""a" with subresource "status" using v1"#);
+        assert_eq!(
+            Identity::new("b", Operation::Apply, "v1", "").show(),
+            r#""b""#
+        );
+    }
+}

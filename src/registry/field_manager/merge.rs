@@ -1,0 +1,227 @@
+//! Laying a configuration over an object, and taking fields out of one.
+//!
+//! The hard part is the order of items that both have: it is the configuration's; items that only
+//! the object has stay behind the neighbour that they followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::path::PathElement;
+use super::schema::{Schema, Shape};
+use super::set::FieldSet;
+use super::walk::{common_shape, item_element};
+
+/// The object with everything that the configuration names, and all else as it was. A member that
+/// the configuration sets to null is gone.
+pub(super) fn merge(
+    schema: Schema<'_>,
+    path: &mut Vec<PathElement>,
+    object: &Value,
+    config: &Value,
+) -> Value {
+    let shape = common_shape(schema, path, Some(object), Some(config));
+    match (shape, object, config) {
+        (Shape::Object, Value::Object(members), Value::Object(config)) => {
+            let mut merged = members.clone();
+            for (name, value) in config {
+                if value.is_null() {
+                    merged.remove(name);
+                    continue;
+                }
+                path.push(PathElement::field(name));
+                let member = merge(
+                    schema,
+                    path,
+                    members.get(name).unwrap_or(&Value::Null),
+                    value,
+                );
+                path.pop();
+                merged.insert(name.clone(), member);
+            }
+            Value::Object(merged)
+        }
+        (Shape::Set | Shape::Keyed(_), Value::Array(items), Value::Array(config)) => {
+            Value::Array(merge_items(schema, shape, path, items, config))
+        }
+        _ => without_nulls(config),
+    }
+}
+
+fn merge_items(
+    schema: Schema<'_>,
+    shape: Shape,
+    path: &mut Vec<PathElement>,
+    items: &[Value],
+    config: &[Value],
+) -> Vec<Value> {
+    let element = |item: &Value| item_element(shape, item);
+    let mut by_element = BTreeMap::new();
+    for item in items {
+        by_element.entry(element(item)).or_insert(item);
+    }
+    let configured: BTreeSet<_> = config.iter().map(element).collect();
+    let mut merged = Vec::with_capacity(items.len() + config.len());
+    let mut merge_next = |merged: &mut Vec<Value>, next: &Value| {
+        let found = element(next);
+        let object = by_element.get(&found).copied().unwrap_or(&Value::Null);
+        path.extend(found);
+        merged.push(merge(schema, path, object, next));
+        path.pop();
+    };
+    let mut rest = config.iter();
+    for item in items {
+        if !configured.contains(&element(item)) {
+            merged.push(item.clone());
+            continue;
+        }
+        // Its place is taken by the next item that both have, and by new ones before that.
+        for next in rest.by_ref() {
+            merge_next(&mut merged, next);
+            if by_element.contains_key(&element(next)) {
+                break;
+            }
+        }
+    }
+    for next in rest {
+        merge_next(&mut merged, next);
+    }
+    merged
+}
+
+/// What a configuration creates: members that it sets to null are not there.
+fn without_nulls(config: &Value) -> Value {
+    match config {
+        Value::Object(members) => {
+            let present = members.iter().filter(|(_, member)| !member.is_null());
+            let kept: Map<_, _> = present
+                .map(|(name, member)| (name.clone(), without_nulls(member)))
+                .collect();
+            Value::Object(kept)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The object without the paths of a set and what lies below them. An object or list that loses
+/// all it had is gone too; keys of items that stay are kept.
+pub(super) fn remove(
+    schema: Schema<'_>,
+    path: &mut Vec<PathElement>,
+    value: &Value,
+    paths: &FieldSet,
+) -> Option<Value> {
+    let shape = schema.shape(path, value);
+    let mut keep = |element: PathElement, value: &Value| {
+        if paths.has(&element) {
+            return None;
+        }
+        let Some(below) = paths.below(&element) else {
+            return Some(value.clone());
+        };
+        path.push(element);
+        let rest = remove(schema, path, value, below);
+        path.pop();
+        rest
+    };
+    match (shape, value) {
+        (Shape::Object, Value::Object(members)) => {
+            let kept: Map<_, _> = members
+                .iter()
+                .filter_map(|(name, member)| {
+                    Some((name.clone(), keep(PathElement::field(name), member)?))
+                })
+                .collect();
+            (members.is_empty() || !kept.is_empty()).then_some(Value::Object(kept))
+        }
+        (Shape::Set | Shape::Keyed(_), Value::Array(items)) => {
+            let mut kept = Vec::with_capacity(items.len());
+            for item in items {
+                let Some(element) = item_element(shape, item) else {
+                    continue;
+                };
+                if !paths.has(&element) {
+                    let rest = keep(element, item).unwrap_or_else(|| Value::Object(Map::new()));
+                    kept.push(with_keys(shape, item, rest));
+                }
+            }
+            (items.is_empty() || !kept.is_empty()).then_some(Value::Array(kept))
+        }
+        _ => Some(value.clone()),
+    }
+}
+
+fn with_keys(shape: Shape, item: &Value, mut rest: Value) -> Value {
+    if let (Shape::Keyed(keys), Some(members)) = (shape, rest.as_object_mut()) {
+        for (name, _) in keys {
+            if let Some(key) = item.get(*name) {
+                members.entry(*name).or_insert_with(|| key.clone());
+            }
+        }
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn merged(object: &Value, config: &Value) -> Value {
+        merge(Schema::of("v1", "Pod"), &mut Vec::new(), object, config)
+    }
+
+    fn containers(names: &[&str]) -> Value {
+        let items: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+        json!({"spec": {"containers": items}})
+    }
+
+    #[test]
+    fn members_and_items_merge_and_wholes_are_replaced() {
+        let object = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {
+            "containers": [{"name": "c", "image": "i", "tty": true}],
+            "tolerations": [{"key": "x"}], "priority": 1}});
+        let config = json!({"metadata": {"labels": {"b": "3"}}, "spec": {
+            "containers": [{"name": "c", "image": "j"}], "tolerations": [{"key": "y"}],
+            "priority": null, "hostNetwork": true, "dnsConfig": {"options": null}}});
+        let expected = json!({"metadata": {"labels": {"a": "1", "b": "3"}}, "spec": {
+            "containers": [{"name": "c", "image": "j", "tty": true}],
+            "tolerations": [{"key": "y"}], "hostNetwork": true, "dnsConfig": {}}});
+        assert_eq!(merged(&object, &config), expected);
+    }
+
+    #[test]
+    fn items_have_the_order_of_the_configuration() {
+        for (object, config, expected) in [
+            (&["a", "b"][..], &["b", "a"][..], &["b", "a"][..]),
+            (&["a", "x", "b"], &["b", "a"], &["b", "x", "a"]),
+            (&["a", "b"], &["c", "a"], &["c", "a", "b"]),
+            (&["x", "y"], &["a"], &["x", "y", "a"]),
+            (&[], &["a"], &["a"]),
+        ] {
+            let found = merged(&containers(object), &containers(config));
+            let names = found["spec"]["containers"].as_array().expect("a list");
+            let names: Vec<_> = names
+                .iter()
+                .filter_map(|item| item["name"].as_str())
+                .collect();
+            assert_eq!(names, expected);
+        }
+    }
+
+    #[test]
+    fn removal_takes_what_becomes_empty_and_keeps_keys() {
+        let object = json!({"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {
+            "containers": [{"name": "c", "image": "i"}, {"name": "d"}],
+            "tolerations": [{"key": "x"}]}});
+        let paths = json!({"f:metadata": {"f:labels": {"f:a": {}}}, "f:spec": {"f:containers": {
+            "k:{\"name\":\"c\"}": {"f:name": {}, "f:image": {}}, "k:{\"name\":\"d\"}": {}}}});
+        let paths = FieldSet::from_json(&paths).expect("a set");
+        let rest = remove(Schema::of("v1", "Pod"), &mut Vec::new(), &object, &paths);
+        let expected = json!({"metadata": {"name": "p"}, "spec": {
+            "containers": [{"name": "c"}], "tolerations": [{"key": "x"}]}});
+        assert_eq!(rest, Some(expected));
+    }
+}

@@ -1,0 +1,108 @@
+//! The steps of a path to a field, as `fieldsV1` writes them and as messages show them.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// One step of a path. JSON inside is canonical: names in order, no white space.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PathElement {
+    /// A member of an object: `f:NAME`.
+    Field(String),
+    /// An item of a list by the values of its keys: `k:{"NAME":VALUE}`.
+    Key(String),
+    /// An item of a set by its value: `v:VALUE`.
+    Value(String),
+    /// An item of a list by its index: `i:N`. Never made here, but kept where a client wrote it.
+    Index(u64),
+}
+
+impl PathElement {
+    /// A member of an object.
+    pub(super) fn field(name: &str) -> Self {
+        Self::Field(name.to_owned())
+    }
+
+    /// An item by its keys.
+    pub(super) fn key(keys: Map<String, Value>) -> Self {
+        Self::Key(Value::Object(keys).to_string())
+    }
+
+    /// An item by its value.
+    pub(super) fn value(value: &Value) -> Self {
+        Self::Value(value.to_string())
+    }
+
+    /// Reads a step as `fieldsV1` writes it; `None` if it is none.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(':')?;
+        match kind {
+            "f" => Some(Self::field(rest)),
+            "k" => serde_json::from_str(rest).ok().map(Self::key),
+            "v" => serde_json::from_str(rest).ok().as_ref().map(Self::value),
+            "i" => rest.parse().ok().map(Self::Index),
+            _ => None,
+        }
+    }
+
+    /// The step as `fieldsV1` writes it.
+    pub(super) fn encode(&self) -> String {
+        match self {
+            Self::Field(name) => format!("f:{name}"),
+            Self::Key(keys) => format!("k:{keys}"),
+            Self::Value(value) => format!("v:{value}"),
+            Self::Index(index) => format!("i:{index}"),
+        }
+    }
+}
+
+/// The step as messages show it: `.name`, `[name="c"]`, `[="x"]`, `[0]`.
+impl fmt::Display for PathElement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(formatter, ".{name}"),
+            Self::Key(keys) => {
+                let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let shown: Vec<_> = keys
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
+                write!(formatter, "[{}]", shown.join(","))
+            }
+            Self::Value(value) => write!(formatter, "[={value}]"),
+            Self::Index(index) => write!(formatter, "[{index}]"),
+        }
+    }
+}
+
+/// A whole path as messages show it.
+pub(super) fn show(path: &[PathElement]) -> String {
+    path.iter().map(PathElement::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read_written_and_shown() {
+        for (text, shown) in [
+            ("f:a.b/c", ".a.b/c"),
+            (
+                r#"k:{"containerPort":80,"protocol":"TCP"}"#,
+                r#"[containerPort=80,protocol="TCP"]"#,
+            ),
+            (r#"v:"x""#, r#"[="x"]"#),
+            ("i:3", "[3]"),
+        ] {
+            let element = PathElement::parse(text).expect(text);
+            assert_eq!(element.encode(), text);
+            assert_eq!(element.to_string(), shown);
+        }
+        let disordered = PathElement::parse(r#"k:{"b":1, "a":2}"#).expect("a key");
+        assert_eq!(disordered.encode(), r#"k:{"a":2,"b":1}"#);
+        for text in ["", ".", "x:a", "k:[]", "k:{", "v:", "i:-1", "f"] {
+            assert_eq!(PathElement::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Sets of fields: the content of `fieldsV1`.
+//!
+//! A set is a tree of steps, each with a mark whether the path that ends there is a member. The
+//! hard part is that owning an object and owning what is in it are different things: a member has
+//! an empty node if there is nothing below it, and a `.` if there is.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::path::PathElement;
+
+/// A set of paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FieldSet {
+    /// Whether the path that ends here is in the set; never at the root.
+    member: bool,
+    /// What goes on from here. Without a member somewhere below there is no child.
+    children: BTreeMap<PathElement, Self>,
+}
+
+impl FieldSet {
+    /// Reads `fieldsV1`; `None` if it is something else.
+    pub(super) fn from_json(json: &Value) -> Option<Self> {
+        let mut set = Self::default();
+        for (text, below) in json.as_object()? {
+            if text == "." {
+                set.member = true;
+                continue;
+            }
+            let mut child = Self::from_json(below)?;
+            child.member |= child.children.is_empty();
+            set.children.insert(PathElement::parse(text)?, child);
+        }
+        Some(set)
+    }
+
+    /// The set as `fieldsV1`.
+    pub(super) fn to_json(&self) -> Value {
+        let mut json = Map::new();
+        for (element, child) in &self.children {
+            let mut below = child.to_json();
+            if let (true, Value::Object(below)) =
+                (child.member && !child.children.is_empty(), &mut below)
+            {
+                below.insert(".".to_owned(), Value::Object(Map::new()));
+            }
+            json.insert(element.encode(), below);
+        }
+        Value::Object(json)
+    }
+
+    /// Adds a path. The empty path is not a field and stays out.
+    pub(super) fn insert(&mut self, path: &[PathElement]) {
+        let mut node = self;
+        for element in path {
+            node = node.children.entry(element.clone()).or_default();
+        }
+        node.member = !path.is_empty();
+    }
+
+    /// Whether there is no path in it.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.member && self.children.is_empty()
+    }
+
+    /// Whether the step alone is a path in it.
+    pub(super) fn has(&self, element: &PathElement) -> bool {
+        self.children.get(element).is_some_and(|child| child.member)
+    }
+
+    /// What is in it below a step.
+    pub(super) fn below(&self, element: &PathElement) -> Option<&Self> {
+        self.children
+            .get(element)
+            .filter(|child| !child.children.is_empty())
+    }
+
+    /// What is in one or the other.
+    #[must_use]
+    pub(super) fn union(&self, other: &Self) -> Self {
+        let mut union = self.clone();
+        union.member |= other.member;
+        for (element, child) in &other.children {
+            let mine = union.children.entry(element.clone()).or_default();
+            *mine = mine.union(child);
+        }
+        union
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub(super) fn intersection(&self, other: &Self) -> Self {
+        let both = |(element, child): (&PathElement, &Self)| {
+            let common = child.intersection(other.children.get(element)?);
+            (!common.is_empty()).then(|| (element.clone(), common))
+        };
+        Self {
+            member: self.member && other.member,
+            children: self.children.iter().filter_map(both).collect(),
+        }
+    }
+
+    /// What is in this and not in the other; what lies below paths of the other stays.
+    #[must_use]
+    pub(super) fn difference(&self, other: &Self) -> Self {
+        self.without(other, false)
+    }
+
+    /// What is in this, neither in the other nor below a path of it.
+    #[must_use]
+    pub(super) fn recursive_difference(&self, other: &Self) -> Self {
+        self.without(other, true)
+    }
+
+    fn without(&self, other: &Self, recursive: bool) -> Self {
+        if recursive && other.member {
+            return Self::default();
+        }
+        let rest = |(element, child): (&PathElement, &Self)| {
+            let rest = match other.children.get(element) {
+                Some(other) => child.without(other, recursive),
+                None => child.clone(),
+            };
+            (!rest.is_empty()).then(|| (element.clone(), rest))
+        };
+        Self {
+            member: self.member && !other.member,
+            children: self.children.iter().filter_map(rest).collect(),
+        }
+    }
+
+    /// This set and, of each path in it, the members of structs on the way for which `is_struct`
+    /// says so of the struct's own path.
+    #[must_use]
+    pub(super) fn with_named_fields(
+        &self,
+        path: &mut Vec<PathElement>,
+        is_struct: &dyn Fn(&[PathElement]) -> bool,
+    ) -> Self {
+        let named = is_struct(path);
+        let mut set = self.clone();
+        for (element, child) in &mut set.children {
+            path.push(element.clone());
+            *child = child.with_named_fields(path, is_struct);
+            path.pop();
+            child.member |= named && matches!(element, PathElement::Field(_));
+        }
+        set
+    }
+
+    /// All paths, each before those below it.
+    pub(super) fn paths(&self) -> Vec<Vec<PathElement>> {
+        let mut paths = Vec::new();
+        self.collect(&mut Vec::new(), &mut paths);
+        paths
+    }
+
+    fn collect(&self, path: &mut Vec<PathElement>, paths: &mut Vec<Vec<PathElement>>) {
+        if self.member {
+            paths.push(path.clone());
+        }
+        for (element, child) in &self.children {
+            path.push(element.clone());
+            child.collect(path, paths);
+            path.pop();
+        }
+    }
+}
+
+/// A set of paths of members: `a.b` is the member `b` of the member `a`.
+impl<'a> FromIterator<&'a str> for FieldSet {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(paths: I) -> Self {
+        let mut set = Self::default();
+        for path in paths {
+            let path: Vec<_> = path.split('.').map(PathElement::field).collect();
+            set.insert(&path);
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_dot_marks_members_with_something_below() {
+        let json = json!({
+            "f:data": {".": {}, "f:k": {}},
+            "f:metadata": {"f:labels": {"f:app": {}}},
+            "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:image": {}}}},
+        });
+        let set = FieldSet::from_json(&json).expect("a set");
+        assert_eq!(set.to_json(), json);
+        let shown: Vec<_> = set
+            .paths()
+            .iter()
+            .map(|path| super::super::path::show(path))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ".data",
+                ".data.k",
+                ".metadata.labels.app",
+                ".spec.containers[name=\"c\"]",
+                ".spec.containers[name=\"c\"].image",
+            ]
+        );
+        assert_eq!(FieldSet::from_json(&json!({"g:x": {}})), None);
+        assert_eq!(FieldSet::from_json(&json!([])), None);
+    }
+
+    type Model = BTreeSet<Vec<PathElement>>;
+
+    fn paths() -> impl Strategy<Value = Model> {
+        let element = prop_oneof![
+            "[ab]".prop_map(|name| PathElement::field(&name)),
+            "[xy]".prop_map(|text| PathElement::value(&text.into())),
+            (0..2u64).prop_map(|port| PathElement::Key(format!("{{\"port\":{port}}}"))),
+        ];
+        prop::collection::btree_set(prop::collection::vec(element, 1..4), 0..8)
+    }
+
+    fn set(paths: &Model) -> FieldSet {
+        let mut set = FieldSet::default();
+        paths.iter().for_each(|path| set.insert(path));
+        set
+    }
+
+    fn model(set: &FieldSet) -> Model {
+        set.paths().into_iter().collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_algebra_is_that_of_sets(one in paths(), other in paths()) {
+            let (a, b) = (set(&one), set(&other));
+            prop_assert_eq!(model(&a), one.clone());
+            prop_assert_eq!(a.union(&b), set(&(&one | &other)));
+            prop_assert_eq!(a.intersection(&b), set(&(&one & &other)));
+            prop_assert_eq!(a.difference(&b), set(&(&one - &other)));
+            let outside = |path: &&Vec<PathElement>| !other.iter().any(|it| path.starts_with(it));
+            let rest: Model = one.iter().filter(outside).cloned().collect();
+            prop_assert_eq!(a.recursive_difference(&b), set(&rest));
+        }
+
+        #[test]
+        fn a_set_is_read_back_from_its_json(paths in paths()) {
+            let set = set(&paths);
+            prop_assert_eq!(FieldSet::from_json(&set.to_json()), Some(set));
+        }
+    }
+}

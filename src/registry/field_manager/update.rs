@@ -1,0 +1,246 @@
+//! Noting who changed what by a write that is not an apply.
+
+use serde_json::{Value, json};
+
+use super::Manager;
+use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
+use super::schema::Schema;
+use super::walk::Comparison;
+
+/// Notes in `new` who manages its fields, after a write that is not an apply.
+///
+/// To be called on defaulted content, before the strategy takes away what may not be written;
+/// `live` is the content before the write in the same version, `None` on creation. The writer gets
+/// what it changed and added, other managers lose it, and all lose what is gone. A write that
+/// changes nothing leaves the entries as they are. A list of one empty entry in `new` takes all
+/// entries away; an object without entries stays so until something is applied to it.
+pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
+    let managed = entries_before(live, new, manager);
+    remove_entries(new);
+    let Some(mut managed) = managed else { return };
+    if live.is_some() && managed.entries.is_empty() {
+        return;
+    }
+    let empty = json!({});
+    note(
+        live.unwrap_or(&empty),
+        new,
+        &mut managed,
+        manager.name,
+        manager,
+    );
+    managed.encode(new);
+}
+
+/// The entries that are to be changed: the client's own if it sent some, or those there were.
+/// `None` if it wants them away.
+fn entries_before(
+    live: Option<&Value>,
+    new: &Value,
+    manager: &Manager<'_>,
+) -> Option<ManagedFields> {
+    if manager.subresource.is_empty() {
+        let sent = new
+            .pointer("/metadata/managedFields")
+            .and_then(Value::as_array);
+        if let Some([Value::Object(only)]) = sent.map(Vec::as_slice)
+            && only.is_empty()
+        {
+            return None;
+        }
+        let sent = ManagedFields::decode(new).unwrap_or_default();
+        if !sent.entries.is_empty() {
+            return Some(sent);
+        }
+    }
+    let before = live.and_then(ManagedFields::decode);
+    Some(before.unwrap_or_default())
+}
+
+/// Gives what is different in `new` to the manager `name`, and takes it from the others.
+pub(super) fn note(
+    old: &Value,
+    new: &Value,
+    managed: &mut ManagedFields,
+    name: &str,
+    manager: &Manager<'_>,
+) {
+    let schema = manager.schema(new);
+    let (old, new) = (comparable(schema, old), comparable(schema, new));
+    let comparison = Comparison::of(schema, &old, &new).excluding(&manager.reset_fields(schema));
+    let changed = comparison.changed();
+    managed.take(&changed.union(&comparison.removed));
+    let changed = changed.difference(&Manager::untracked_fields());
+    if !changed.is_empty() {
+        let name = if name.is_empty() { "unknown" } else { name };
+        let version = manager.api_version;
+        let identity = Identity::new(name, Operation::Update, version, manager.subresource);
+        let entry = managed.entries.entry(identity).or_insert_with(|| Entry {
+            api_version: version.to_owned(),
+            time: None,
+            fields: changed.clone(),
+        });
+        entry.fields = entry.fields.union(&changed);
+        entry.time = Some(manager.time_text());
+    }
+    managed.cap();
+}
+
+/// The object as it is compared: without entries, and with what its type always has.
+pub(super) fn comparable(schema: Schema<'_>, object: &Value) -> Value {
+    let mut object = object.clone();
+    remove_entries(&mut object);
+    schema.complete(&mut object);
+    object
+}
+
+/// Takes the entries away.
+pub(super) fn remove_entries(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manager(name: &'static str) -> Manager<'static> {
+        Manager::for_tests(name, "v1", "")
+    }
+
+    fn entries(object: &Value) -> Vec<Value> {
+        let list = object
+            .pointer("/metadata/managedFields")
+            .and_then(Value::as_array);
+        list.cloned().unwrap_or_default()
+    }
+
+    fn config_map(data: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+            "metadata": {"name": "c", "namespace": "n", "uid": "u", "labels": {"app": "x"}}})
+    }
+
+    #[test]
+    fn a_creator_manages_all_but_what_the_server_sets() {
+        let mut new = config_map(json!({"k": "v"}));
+        update(None, &mut new, &manager("golden"));
+        let expected = json!({"manager": "golden", "operation": "Update", "apiVersion": "v1",
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": {
+                "f:data": {".": {}, "f:k": {}}, "f:metadata": {"f:labels": {".": {}, "f:app": {}}}}});
+        assert_eq!(entries(&new), [expected]);
+    }
+
+    #[test]
+    fn an_object_with_nothing_to_manage_has_no_entries() {
+        let mut new =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});
+        let before = new.clone();
+        update(None, &mut new, &manager("golden"));
+        assert_eq!(new, before);
+        let mut labelled = new.clone();
+        labelled["metadata"]["labels"] = json!({"a": "b"});
+        update(Some(&new), &mut labelled, &manager("golden"));
+        assert_eq!(entries(&labelled), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn structs_that_are_always_there_are_nobodys() {
+        let mut new = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "d"}},
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}},
+                "template": {"metadata": {"labels": {"app": "d"}}, "spec": {
+                    "containers": [{"name": "c", "resources": {}}], "securityContext": {}}}},
+            "status": {"replicas": 2}});
+        let mut manager = Manager::for_tests("golden", "apps/v1", "");
+        manager.has_status_subresource = true;
+        update(None, &mut new, &manager);
+        let expected = json!({"f:spec": {
+            "f:replicas": {}, "f:selector": {},
+            "f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}}, "f:type": {}},
+            "f:template": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {
+                "f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:name": {}, "f:resources": {}}},
+                "f:securityContext": {}}}}});
+        assert_eq!(entries(&new)[0]["fieldsV1"], expected);
+    }
+
+    #[test]
+    fn of_custom_resources_even_the_spec_is_somebodys() {
+        let mut new = json!({"apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": "w"}, "spec": {"color": "red"}});
+        update(
+            None,
+            &mut new,
+            &Manager::for_tests("golden", "example.com/v1", ""),
+        );
+        let expected = json!({"f:spec": {".": {}, "f:color": {}}});
+        assert_eq!(entries(&new)[0]["fieldsV1"], expected);
+    }
+
+    #[test]
+    fn the_writer_takes_what_it_changes_and_all_lose_what_goes() {
+        let mut live = config_map(json!({"a": "1", "b": "1", "c": "1"}));
+        update(None, &mut live, &manager("one"));
+        let mut new = live.clone();
+        new["data"] = json!({"a": "2", "c": "1", "d": "1"});
+        let mut other = manager("two");
+        other.time = "2026-01-01T00:00:05Z".parse().expect("a time");
+        update(Some(&live), &mut new, &other);
+        let list = entries(&new);
+        assert_eq!(list[0]["fieldsV1"]["f:data"], json!({".": {}, "f:c": {}}));
+        assert_eq!(list[0]["time"], "2026-01-01T00:00:00Z");
+        assert_eq!(
+            list[1]["fieldsV1"],
+            json!({"f:data": {"f:a": {}, "f:d": {}}})
+        );
+        assert_eq!(list[1]["time"], "2026-01-01T00:00:05Z");
+    }
+
+    #[test]
+    fn a_write_without_change_leaves_the_entries() {
+        let mut live = config_map(json!({"a": "1"}));
+        update(None, &mut live, &manager("one"));
+        let mut later = manager("one");
+        later.time = "2027-01-01T00:00:00Z".parse().expect("a time");
+        for sent in [live.clone(), config_map(json!({"a": "1"}))] {
+            let mut new = sent;
+            update(Some(&live), &mut new, &later);
+            assert_eq!(new, live);
+        }
+    }
+
+    #[test]
+    fn one_empty_entry_takes_all_away() {
+        let mut live = config_map(json!({"a": "1"}));
+        update(None, &mut live, &manager("one"));
+        let mut new = live.clone();
+        new["metadata"]["managedFields"] = json!([{}]);
+        update(Some(&live), &mut new, &manager("one"));
+        assert_eq!(entries(&new), [] as [Value; 0]);
+        let mut through_status = live.clone();
+        through_status["metadata"]["managedFields"] = json!([{}]);
+        let status = Manager::for_tests("one", "v1", "status");
+        update(Some(&live), &mut through_status, &status);
+        assert_eq!(entries(&through_status), entries(&live));
+    }
+
+    #[test]
+    fn a_subresource_has_an_entry_of_its_own() {
+        let mut live = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"nodeName": "n"}});
+        let mut pod = manager("golden");
+        pod.has_status_subresource = true;
+        update(None, &mut live, &pod);
+        let mut new = live.clone();
+        new["spec"]["nodeName"] = "other".into();
+        new["status"] = json!({"phase": "Running", "podIPs": [{"ip": "10.1.1.1"}]});
+        pod.subresource = "status";
+        update(Some(&live), &mut new, &pod);
+        let list = entries(&new);
+        assert_eq!(list[0], entries(&live)[0]);
+        assert_eq!(list[1]["subresource"], "status");
+        let expected = json!({"f:status": {"f:phase": {},
+            "f:podIPs": {".": {}, "k:{\"ip\":\"10.1.1.1\"}": {".": {}, "f:ip": {}}}}});
+        assert_eq!(list[1]["fieldsV1"], expected);
+    }
+}

@@ -1,0 +1,297 @@
+//! What is different between two objects, and which fields a configuration names.
+//!
+//! The two walk the same way, by the type's schema, but count differently: a comparison counts an
+//! object or item that came or went as a whole as well as what is in it, a configuration counts
+//! items and what has nothing below it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::path::PathElement;
+use super::schema::{Schema, Shape, item_key};
+use super::set::FieldSet;
+
+/// The differences between two objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Comparison {
+    /// In both, but different.
+    pub(super) modified: FieldSet,
+    /// In the second only.
+    pub(super) added: FieldSet,
+    /// In the first only.
+    pub(super) removed: FieldSet,
+}
+
+impl Comparison {
+    /// Compares two objects of a type.
+    pub(super) fn of(schema: Schema<'_>, old: &Value, new: &Value) -> Self {
+        let mut comparison = Self::default();
+        comparison.walk(schema, &mut Vec::new(), Some(old), Some(new));
+        comparison
+    }
+
+    /// What the second object has that the first has not, or has otherwise.
+    pub(super) fn changed(&self) -> FieldSet {
+        self.modified.union(&self.added)
+    }
+
+    /// Whether nothing is different.
+    pub(super) fn is_same(&self) -> bool {
+        self.modified.is_empty() && self.added.is_empty() && self.removed.is_empty()
+    }
+
+    /// The differences that are neither at nor below these paths.
+    pub(super) fn excluding(&self, paths: &FieldSet) -> Self {
+        Self {
+            modified: self.modified.recursive_difference(paths),
+            added: self.added.recursive_difference(paths),
+            removed: self.removed.recursive_difference(paths),
+        }
+    }
+
+    fn walk(
+        &mut self,
+        schema: Schema<'_>,
+        path: &mut Vec<PathElement>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) {
+        let shape = common_shape(schema, path, old, new);
+        if shape == Shape::Leaf {
+            match (old, new) {
+                (None, _) => self.added.insert(path),
+                (_, None) => self.removed.insert(path),
+                (Some(old), Some(new)) if old != new => self.modified.insert(path),
+                _ => {}
+            }
+            return;
+        }
+        let (olds, mut news) = (children(shape, old), children(shape, new));
+        for (element, old) in &olds {
+            let new = news.remove(element).unwrap_or_default();
+            self.descend(schema, path, element, old, &new);
+        }
+        for (element, new) in &news {
+            self.descend(schema, path, element, &[], new);
+        }
+        match (old, new) {
+            (None, _) => self.added.insert(path),
+            (_, None) => self.removed.insert(path),
+            _ => {}
+        }
+    }
+
+    /// Compares what is behind one step. Items that share a key are compared as one whole.
+    fn descend(
+        &mut self,
+        schema: Schema<'_>,
+        path: &mut Vec<PathElement>,
+        element: &PathElement,
+        old: &[&Value],
+        new: &[&Value],
+    ) {
+        path.push(element.clone());
+        match (old, new) {
+            ([], [] | [_]) | ([_], [] | [_]) => {
+                self.walk(schema, path, old.first().copied(), new.first().copied());
+            }
+            ([], _) => self.added.insert(path),
+            (_, []) => self.removed.insert(path),
+            _ if old != new => self.modified.insert(path),
+            _ => {}
+        }
+        path.pop();
+    }
+}
+
+/// The fields that a configuration names.
+pub(super) fn field_set(schema: Schema<'_>, config: &Value) -> FieldSet {
+    let mut set = FieldSet::default();
+    collect(schema, &mut Vec::new(), config, &mut set);
+    set
+}
+
+fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: &mut FieldSet) {
+    let shape = schema.shape(path, value);
+    if shape == Shape::Leaf || value.as_object().is_some_and(serde_json::Map::is_empty) {
+        set.insert(path);
+        return;
+    }
+    for (element, values) in children(shape, Some(value)) {
+        path.push(element);
+        if shape != Shape::Object {
+            set.insert(path);
+        }
+        if let [value] = values.as_slice() {
+            collect(schema, path, value, set);
+        }
+        path.pop();
+    }
+}
+
+/// A step whose items are not told apart, if there is one in the configuration.
+pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathElement>> {
+    fn search(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) -> bool {
+        let shape = schema.shape(path, value);
+        if shape == Shape::Leaf {
+            return false;
+        }
+        children(shape, Some(value))
+            .into_iter()
+            .any(|(element, values)| {
+                path.push(element);
+                let found = match values.as_slice() {
+                    [value] => search(schema, path, value),
+                    _ => true,
+                };
+                if !found {
+                    path.pop();
+                }
+                found
+            })
+    }
+    let mut path = Vec::new();
+    search(schema, &mut path, config).then_some(path)
+}
+
+/// How two values at a path merge; as wholes if they do not agree or both are empty.
+pub(super) fn common_shape(
+    schema: Schema<'_>,
+    path: &[PathElement],
+    old: Option<&Value>,
+    new: Option<&Value>,
+) -> Shape {
+    let present = |value: Option<&Value>| {
+        let value = value.filter(|value| !value.is_null())?;
+        Some((schema.shape(path, value), is_empty(value)))
+    };
+    match (present(old), present(new)) {
+        (None, None) => Shape::Leaf,
+        (Some((shape, empty)), None) | (None, Some((shape, empty))) => {
+            if empty {
+                Shape::Leaf
+            } else {
+                shape
+            }
+        }
+        (Some((one, one_empty)), Some((other, other_empty))) => {
+            if one == other && !(one_empty && other_empty) {
+                one
+            } else {
+                Shape::Leaf
+            }
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// The steps from a value, each with what is behind it: more than one value only where items are
+/// not told apart.
+fn children(shape: Shape, value: Option<&Value>) -> BTreeMap<PathElement, Vec<&Value>> {
+    let mut children: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    match value {
+        Some(Value::Object(members)) => {
+            for (name, member) in members {
+                children.insert(PathElement::field(name), vec![member]);
+            }
+        }
+        Some(Value::Array(items)) => {
+            for item in items {
+                if let Some(element) = item_element(shape, item) {
+                    children.entry(element).or_default().push(item);
+                }
+            }
+        }
+        _ => {}
+    }
+    children
+}
+
+/// The step to an item of a list that merges item by item.
+pub(super) fn item_element(shape: Shape, item: &Value) -> Option<PathElement> {
+    match shape {
+        Shape::Keyed(keys) => item_key(keys, item),
+        Shape::Set => Some(PathElement::value(item)),
+        Shape::Leaf | Shape::Object => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod() -> Schema<'static> {
+        Schema::of("v1", "Pod")
+    }
+
+    #[test]
+    fn what_came_counts_as_a_whole_and_in_its_parts() {
+        let old = json!({"spec": {"containers": null}});
+        let new = json!({"spec": {"containers": [
+            {"name": "c", "resources": {}, "ports": [{"containerPort": 80}]}]}});
+        let comparison = Comparison::of(pod(), &old, &new);
+        let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
+            ".": {}, "f:name": {}, "f:resources": {},
+            "f:ports": {".": {}, "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {
+                ".": {}, "f:containerPort": {}}}}}}});
+        assert_eq!(comparison.added.to_json(), expected);
+        assert!(comparison.modified.is_empty() && comparison.removed.is_empty());
+        let back = Comparison::of(pod(), &new, &old);
+        assert_eq!(back.removed, comparison.added);
+    }
+
+    #[test]
+    fn wholes_are_compared_as_one() {
+        let old = json!({"spec": {"tolerations": [{"key": "a"}], "nodeSelector": {"a": "1"}}});
+        let new = json!({"spec": {"tolerations": [{"key": "b"}], "nodeSelector": {"b": "1"}}});
+        let modified = Comparison::of(pod(), &old, &new).modified.to_json();
+        assert_eq!(
+            modified,
+            json!({"f:spec": {"f:tolerations": {}, "f:nodeSelector": {}}})
+        );
+        assert!(Comparison::of(pod(), &old, &old).is_same());
+    }
+
+    #[test]
+    fn items_with_the_same_key_are_one_whole() {
+        let node = Schema::of("v1", "Node");
+        let old = json!({"status": {"addresses": [{"type": "IP", "address": "1"}]}});
+        let new = json!({"status": {"addresses": [
+            {"type": "IP", "address": "1"}, {"type": "IP", "address": "2"}]}});
+        let modified = Comparison::of(node, &old, &new).modified.to_json();
+        assert_eq!(
+            modified,
+            json!({"f:status": {"f:addresses": {"k:{\"type\":\"IP\"}": {}}}})
+        );
+        assert!(duplicate(node, &old).is_none());
+        let found = duplicate(node, &new).expect("a duplicate");
+        assert_eq!(
+            super::super::path::show(&found),
+            ".status.addresses[type=\"IP\"]"
+        );
+    }
+
+    #[test]
+    fn a_configuration_names_items_and_ends() {
+        let config = json!({"metadata": {"labels": {"a": "1"}, "finalizers": ["x"]}, "spec": {
+            "containers": [{"name": "c", "image": "i"}], "securityContext": {}}});
+        let expected = json!({
+            "f:metadata": {"f:labels": {"f:a": {}}, "f:finalizers": {"v:\"x\"": {}}},
+            "f:spec": {
+                "f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:image": {}, "f:name": {}}},
+                "f:securityContext": {},
+            },
+        });
+        assert_eq!(field_set(pod(), &config).to_json(), expected);
+    }
+}
