@@ -1,0 +1,90 @@
+//! The group `autoscaling`, in its stored version.
+
+use serde_json::{Value, json};
+
+use super::Literal::{Int, Text};
+use super::Rule::{self, In, Run, Set};
+use crate::registry::resources::path::{get, set};
+
+pub(in crate::registry::resources) const AUTOSCALER: &[Rule] = &[
+    Set("spec.minReplicas", Int(1)),
+    Run(watch_the_processor),
+    Run(behave),
+];
+
+const SCALE_UP: &[Rule] = &[
+    Set("stabilizationWindowSeconds", Int(0)),
+    Set("selectPolicy", Text("Max")),
+    Run(|rules| {
+        policies(
+            rules,
+            json!([
+                {"type": "Pods", "value": 4, "periodSeconds": 15},
+                {"type": "Percent", "value": 100, "periodSeconds": 15},
+            ]),
+        )
+    }),
+];
+
+const SCALE_DOWN: &[Rule] = &[
+    Set("selectPolicy", Text("Max")),
+    Run(|rules| {
+        policies(
+            rules,
+            json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
+        )
+    }),
+];
+
+/// Without a metric, pods are held at four fifths of the processor time they request.
+fn watch_the_processor(autoscaler: &mut Value) {
+    if get(autoscaler, "spec.metrics").is_none() {
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+        set(autoscaler, "spec.metrics", json!([metric]));
+    }
+}
+
+/// Who says something of the behaviour gets the rest of it.
+fn behave(autoscaler: &mut Value) {
+    if get(autoscaler, "spec.behavior").is_none() {
+        return;
+    }
+    for (path, rules) in [
+        ("spec.behavior.scaleUp", SCALE_UP),
+        ("spec.behavior.scaleDown", SCALE_DOWN),
+    ] {
+        if get(autoscaler, path).is_none() {
+            set(autoscaler, path, json!({}));
+        }
+        super::apply(&[In(path, rules)], autoscaler);
+    }
+}
+
+fn policies(rules: &mut Value, policies: Value) {
+    if get(rules, "policies").is_none() {
+        set(rules, "policies", policies);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::apply;
+    use super::*;
+
+    #[test]
+    fn an_autoscaler_is_completed() {
+        let mut autoscaler = json!({"spec": {"maxReplicas": 3, "behavior": {"scaleUp": {
+            "stabilizationWindowSeconds": 7}}}});
+        apply(AUTOSCALER, &mut autoscaler);
+        let spec = &autoscaler["spec"];
+        assert_eq!(spec["minReplicas"], 1);
+        assert_eq!(
+            spec["metrics"][0]["resource"]["target"]["averageUtilization"],
+            80
+        );
+        assert_eq!(spec["behavior"]["scaleUp"]["stabilizationWindowSeconds"], 7);
+        assert_eq!(spec["behavior"]["scaleUp"]["policies"][0]["value"], 4);
+        assert_eq!(spec["behavior"]["scaleDown"]["selectPolicy"], "Max");
+    }
+}

@@ -1,0 +1,82 @@
+//! The group `batch`.
+
+use serde_json::{Value, json};
+
+use super::Literal::{Empty, False, Int, Text};
+use super::Rule::{self, In, Run, Set, With};
+use super::pod::TEMPLATE;
+use crate::registry::resources::path::{get, set};
+
+pub(in crate::registry::resources) const JOB: &[Rule] = &[
+    Run(count_pods),
+    Run(limit_failures),
+    Set("spec.completionMode", Text("NonIndexed")),
+    Set("spec.suspend", False),
+    With(
+        "spec.podFailurePolicy",
+        &[Set("spec.podReplacementPolicy", Text("Failed"))],
+    ),
+    Set("spec.podReplacementPolicy", Text("TerminatingOrFailed")),
+    Set("spec.manualSelector", False),
+    Run(label_like_the_template),
+    In("spec.template", TEMPLATE),
+];
+
+pub(in crate::registry::resources) const CRON_JOB: &[Rule] = &[
+    Set("spec.concurrencyPolicy", Text("Allow")),
+    Set("spec.suspend", False),
+    Set("spec.successfulJobsHistoryLimit", Int(3)),
+    Set("spec.failedJobsHistoryLimit", Int(1)),
+    Set("spec.jobTemplate.metadata", Empty),
+    In("spec.jobTemplate.spec.template", TEMPLATE),
+];
+
+/// One pod at a time, and one in all if nothing is said of either number.
+fn count_pods(job: &mut Value) {
+    if get(job, "spec.parallelism").is_none() {
+        if get(job, "spec.completions").is_none() {
+            set(job, "spec.completions", json!(1));
+        }
+        set(job, "spec.parallelism", json!(1));
+    }
+}
+
+/// Six failures end a job, unless failures are counted for each index.
+fn limit_failures(job: &mut Value) {
+    if get(job, "spec.backoffLimit").is_none() {
+        let each = get(job, "spec.backoffLimitPerIndex").is_some();
+        let limit = if each { i32::MAX } else { 6 };
+        set(job, "spec.backoffLimit", json!(limit));
+    }
+}
+
+fn label_like_the_template(job: &mut Value) {
+    if get(job, "metadata.labels").is_none()
+        && let Some(labels) = get(job, "spec.template.metadata.labels").cloned()
+    {
+        set(job, "metadata.labels", labels);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::apply;
+    use super::*;
+
+    #[test]
+    fn a_job_is_completed() {
+        let mut job = json!({"metadata": {"name": "j"}, "spec": {"template": {
+            "metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never"}}}});
+        apply(JOB, &mut job);
+        assert_eq!(job["spec"]["completions"], 1);
+        assert_eq!(job["spec"]["parallelism"], 1);
+        assert_eq!(job["spec"]["backoffLimit"], 6);
+        assert_eq!(job["spec"]["podReplacementPolicy"], "TerminatingOrFailed");
+        assert_eq!(job["spec"]["template"]["spec"]["restartPolicy"], "Never");
+        assert_eq!(job["metadata"]["labels"], json!({"a": "b"}));
+        let mut many = json!({"spec": {"parallelism": 3, "backoffLimitPerIndex": 1}});
+        apply(JOB, &mut many);
+        assert_eq!(many["spec"].get("completions"), None);
+        assert_eq!(many["spec"]["backoffLimit"], i32::MAX);
+    }
+}

@@ -1,0 +1,234 @@
+//! The core group, pods and volumes aside.
+
+use serde_json::Value;
+
+use super::Literal::{Empty, Int, Null, Text, True};
+use super::Rule::{self, In, Run, Set, When};
+use super::pod::SPEC_TEMPLATE;
+use crate::registry::resources::path::{get, remove, set, text};
+
+/// Whatever stands in a cluster is labelled with its name.
+pub(in crate::registry::resources) const NAMESPACE: &[Rule] =
+    &[Set("spec", Empty), Run(label_with_name)];
+
+pub(in crate::registry::resources) const SECRET: &[Rule] = &[Set("type", Text("Opaque"))];
+
+pub(in crate::registry::resources) const SERVICE: &[Rule] = &[
+    Set("spec.sessionAffinity", Text("None")),
+    When(
+        "spec.sessionAffinity",
+        &["ClientIP"],
+        &[Set(
+            "spec.sessionAffinityConfig.clientIP.timeoutSeconds",
+            Int(3 * 60 * 60),
+        )],
+    ),
+    When(
+        "spec.sessionAffinity",
+        &["None"],
+        &[Run(|service| {
+            drop(remove(service, "spec.sessionAffinityConfig"));
+        })],
+    ),
+    Set("spec.type", Text("ClusterIP")),
+    In(
+        "spec.ports[]",
+        &[Set("protocol", Text("TCP")), Run(target_the_port)],
+    ),
+    When(
+        "spec.type",
+        &["NodePort", "LoadBalancer"],
+        &[Set("spec.externalTrafficPolicy", Text("Cluster"))],
+    ),
+    When(
+        "spec.type",
+        &["NodePort", "LoadBalancer", "ClusterIP"],
+        &[Set("spec.internalTrafficPolicy", Text("Cluster"))],
+    ),
+    When(
+        "spec.type",
+        &["LoadBalancer"],
+        &[Set("spec.allocateLoadBalancerNodePorts", True)],
+    ),
+];
+
+pub(in crate::registry::resources) const ENDPOINTS: &[Rule] =
+    &[In("subsets[].ports[]", &[Set("protocol", Text("TCP"))])];
+
+/// A node says what it is; what its agent left out is written empty.
+pub(in crate::registry::resources) const NODE: &[Rule] = &[
+    Set("spec", Empty),
+    Run(allocate_the_capacity),
+    In(
+        "status.conditions[]",
+        &[
+            Set("lastHeartbeatTime", Null),
+            Set("lastTransitionTime", Null),
+        ],
+    ),
+    Set("status.daemonEndpoints.kubeletEndpoint.Port", Int(0)),
+    Set("status.nodeInfo", Empty),
+    In(
+        "status.nodeInfo",
+        &[
+            Set("machineID", Text("")),
+            Set("systemUUID", Text("")),
+            Set("bootID", Text("")),
+            Set("kernelVersion", Text("")),
+            Set("osImage", Text("")),
+            Set("containerRuntimeVersion", Text("")),
+            Set("kubeletVersion", Text("")),
+            Set("kubeProxyVersion", Text("")),
+            Set("operatingSystem", Text("")),
+            Set("architecture", Text("")),
+        ],
+    ),
+];
+
+pub(in crate::registry::resources) const REPLICATION_CONTROLLER: &[Rule] = &[
+    Run(follow_the_template),
+    Set("spec.replicas", Int(1)),
+    SPEC_TEMPLATE,
+];
+
+pub(in crate::registry::resources) const LIMIT_RANGE: &[Rule] = &[
+    Set("spec.limits", Null),
+    In("spec.limits[]", &[Run(limit_by_default)]),
+];
+
+pub(in crate::registry::resources) const RESOURCE_QUOTA: &[Rule] = &[Set("spec", Empty)];
+
+/// An event: what is empty is written nevertheless.
+pub(in crate::registry::resources) const EVENT: &[Rule] = &[
+    Set("involvedObject", Empty),
+    Set("source", Empty),
+    Set("firstTimestamp", Null),
+    Set("lastTimestamp", Null),
+    Set("eventTime", Null),
+    Set("reportingComponent", Text("")),
+    Set("reportingInstance", Text("")),
+];
+
+fn label_with_name(namespace: &mut Value) {
+    let name = text(namespace, "metadata.name").to_owned();
+    if name.is_empty() {
+        return;
+    }
+    let labels = namespace.get_mut("metadata").and_then(Value::as_object_mut);
+    let labels = labels.map(|metadata| {
+        metadata
+            .entry("labels")
+            .or_insert_with(|| Value::Object(serde_json::Map::new()))
+    });
+    if let Some(labels) = labels.and_then(Value::as_object_mut) {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+    }
+}
+
+/// A port leads to the same number unless it says otherwise.
+fn target_the_port(port: &mut Value) {
+    let missing = match get(port, "targetPort") {
+        None => true,
+        Some(target) => target == 0 || target == "",
+    };
+    if let (true, Some(number)) = (missing, get(port, "port").cloned()) {
+        set(port, "targetPort", number);
+    }
+}
+
+fn allocate_the_capacity(node: &mut Value) {
+    if get(node, "status.allocatable").is_none()
+        && let Some(capacity) = get(node, "status.capacity").cloned()
+    {
+        set(node, "status.allocatable", capacity);
+    }
+}
+
+/// Without a selector or labels of its own, a replication controller takes its template's labels.
+fn follow_the_template(controller: &mut Value) {
+    let Some(labels) = get(controller, "spec.template.metadata.labels").cloned() else {
+        return;
+    };
+    for path in ["spec.selector", "metadata.labels"] {
+        let empty = get(controller, path)
+            .and_then(Value::as_object)
+            .is_none_or(serde_json::Map::is_empty);
+        if empty {
+            set(controller, path, labels.clone());
+        }
+    }
+}
+
+/// A container's default limit is the maximum; its default request is that limit, or the minimum.
+fn limit_by_default(item: &mut Value) {
+    if text(item, "type") != "Container" {
+        return;
+    }
+    for (to, from) in [
+        ("default", "max"),
+        ("defaultRequest", "default"),
+        ("defaultRequest", "min"),
+    ] {
+        let source = get(item, from).and_then(Value::as_object).cloned();
+        for (name, quantity) in source.unwrap_or_default() {
+            let Some(members) = item.as_object_mut() else {
+                return;
+            };
+            let target = members
+                .entry(to)
+                .or_insert_with(|| Value::Object(serde_json::Map::new()));
+            if let Some(target) = target.as_object_mut() {
+                target.entry(name).or_insert(quantity);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::apply;
+    use super::*;
+
+    #[test]
+    fn a_service_is_completed() {
+        let mut service = json!({"spec": {"selector": {"app": "d"}, "ports": [{"port": 80}]}});
+        apply(SERVICE, &mut service);
+        assert_eq!(
+            service,
+            json!({
+                "spec": {
+                    "ports": [{"protocol": "TCP", "port": 80, "targetPort": 80}],
+                    "selector": {"app": "d"},
+                    "type": "ClusterIP",
+                    "sessionAffinity": "None",
+                    "internalTrafficPolicy": "Cluster",
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn a_node_allocates_its_capacity() {
+        let mut node = json!({"status": {"capacity": {"cpu": "4"},
+            "conditions": [{"type": "Ready"}]}});
+        apply(NODE, &mut node);
+        assert_eq!(node["status"]["allocatable"], json!({"cpu": "4"}));
+        assert_eq!(
+            node["status"]["conditions"],
+            json!([{"type": "Ready", "lastHeartbeatTime": null, "lastTransitionTime": null}])
+        );
+        assert_eq!(node["status"]["nodeInfo"]["bootID"], "");
+    }
+
+    #[test]
+    fn default_limits_follow_the_bounds() {
+        let mut range = json!({"spec": {"limits": [{"type": "Container",
+            "max": {"cpu": "2"}, "min": {"cpu": "1", "memory": "1Gi"}}]}});
+        apply(LIMIT_RANGE, &mut range);
+        let item = &range["spec"]["limits"][0];
+        assert_eq!(item["default"], json!({"cpu": "2"}));
+        assert_eq!(item["defaultRequest"], json!({"cpu": "2", "memory": "1Gi"}));
+    }
+}

@@ -1,0 +1,184 @@
+//! What clients may leave out: a small engine over tables of paths and values.
+//!
+//! Kubernetes' own types also decide what an object looks like when it comes back: members without
+//! a value vanish, and a few are written even without one. [`tidy`] does the first, tables do the
+//! second by giving such members their empty value.
+
+pub(super) mod admissionregistration;
+pub(super) mod apps;
+pub(super) mod autoscaling;
+pub(super) mod batch;
+pub(super) mod core;
+pub(super) mod flowcontrol;
+pub(super) mod networking;
+pub(super) mod pod;
+pub(super) mod rbac;
+pub(super) mod storage;
+pub(super) mod volume;
+
+use serde_json::{Map, Value};
+
+use super::path::{get, set, text};
+
+/// A default, or what leads to defaults.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rule {
+    /// Writes a value at a dotted path that has none, with the objects that lead there.
+    Set(&'static str, Literal),
+    /// Applies rules to what is at a path, if anything is. A step that ends with `[]` leads to
+    /// every element of a list.
+    In(&'static str, &'static [Self]),
+    /// Applies rules if the text at a path is one of these.
+    When(&'static str, &'static [&'static str], &'static [Self]),
+    /// Applies rules if there is something at a path.
+    With(&'static str, &'static [Self]),
+    /// Does what the other rules cannot say.
+    Run(fn(&mut Value)),
+}
+
+/// A value in a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Literal {
+    /// What is written although there is no value.
+    Null,
+    True,
+    False,
+    Int(i64),
+    Text(&'static str),
+    /// An object without members.
+    Empty,
+    /// A list of one text.
+    One(&'static str),
+}
+
+/// Members that hold maps, which vanish when they are empty as lists do. (An empty object of
+/// another name may mean something, as `emptyDir` does.)
+const MAPS: [&str; 12] = [
+    "allocatable",
+    "annotations",
+    "binaryData",
+    "capacity",
+    "data",
+    "labels",
+    "limits",
+    "matchLabels",
+    "nodeSelector",
+    "parameters",
+    "requests",
+    "stringData",
+];
+
+/// Applies rules in their order.
+pub(super) fn apply(rules: &[Rule], object: &mut Value) {
+    for rule in rules {
+        match *rule {
+            Rule::Set(path, literal) => {
+                if get(object, path).is_none_or(Value::is_null) {
+                    set(object, path, literal.value());
+                }
+            }
+            Rule::In(path, rules) => visit(object, path, rules),
+            Rule::When(path, texts, rules) => {
+                if texts.contains(&text(object, path)) {
+                    apply(rules, object);
+                }
+            }
+            Rule::With(path, rules) => {
+                if get(object, path).is_some_and(|value| !value.is_null()) {
+                    apply(rules, object);
+                }
+            }
+            Rule::Run(run) => run(object),
+        }
+    }
+}
+
+/// Applies rules to everything that a path with `[]` leads to.
+fn visit(object: &mut Value, path: &str, rules: &[Rule]) {
+    let (step, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(step, rest)| (step, Some(rest)));
+    let arrive = |found: &mut Value| match rest {
+        Some(rest) => visit(found, rest, rules),
+        None if found.is_object() => apply(rules, found),
+        None => {}
+    };
+    if let Some(list) = step.strip_suffix("[]") {
+        let elements = object.get_mut(list).and_then(Value::as_array_mut);
+        elements.into_iter().flatten().for_each(arrive);
+    } else if let Some(found) = object.get_mut(step) {
+        arrive(found);
+    }
+}
+
+/// Takes away members that are null or empty lists or maps, at any depth.
+pub(super) fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.retain(|name, member| {
+            tidy(member);
+            match member {
+                Value::Null => false,
+                Value::Array(elements) => !elements.is_empty(),
+                Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&name.as_str()),
+                _ => true,
+            }
+        }),
+        Value::Array(elements) => elements.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+impl Literal {
+    fn value(self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::True => Value::Bool(true),
+            Self::False => Value::Bool(false),
+            Self::Int(number) => number.into(),
+            Self::Text(text) => text.into(),
+            Self::Empty => Value::Object(Map::new()),
+            Self::One(text) => Value::Array(vec![text.into()]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Literal::*;
+    use super::Rule::*;
+    use super::*;
+
+    #[test]
+    fn rules_fill_in_what_is_missing_and_nothing_else() {
+        const RULES: &[Rule] = &[
+            Set("a.b", Int(1)),
+            Set("kept", Text("x")),
+            In("list[].inner", &[Set("c", Empty)]),
+            When("kept", &["own"], &[Set("when", True)]),
+            When("kept", &["x"], &[Set("never", True)]),
+            With("list", &[Set("with", One("y"))]),
+            With("nothing", &[Set("never", False)]),
+            Run(|object| set(object, "ran", Null.value())),
+        ];
+        let mut object = json!({"kept": "own", "list": [{"inner": {}}, {"other": 1}, 7]});
+        apply(RULES, &mut object);
+        assert_eq!(
+            object,
+            json!({"a": {"b": 1}, "kept": "own", "when": true, "with": ["y"], "ran": null,
+                "list": [{"inner": {"c": {}}}, {"other": 1}, 7]})
+        );
+    }
+
+    #[test]
+    fn what_has_no_value_vanishes() {
+        let mut object = json!({"a": null, "b": [], "c": {"labels": {}, "emptyDir": {}},
+            "d": [{"e": null}, null], "f": ""});
+        tidy(&mut object);
+        assert_eq!(
+            object,
+            json!({"c": {"emptyDir": {}}, "d": [{}, null], "f": ""})
+        );
+    }
+}

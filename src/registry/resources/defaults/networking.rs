@@ -1,0 +1,43 @@
+//! The groups `networking.k8s.io` and `discovery.k8s.io`.
+
+use serde_json::{Value, json};
+
+use super::Literal::{Empty, Null, Text};
+use super::Rule::{self, In, Run, Set};
+use crate::registry::resources::path::{get, set};
+
+pub(in crate::registry::resources) const INGRESS: &[Rule] = &[Set("spec", Empty)];
+
+pub(in crate::registry::resources) const INGRESS_CLASS: &[Rule] =
+    &[In("spec.parameters", &[Set("scope", Text("Cluster"))])];
+
+const PORT: &[Rule] = &[Set("protocol", Text("TCP"))];
+
+pub(in crate::registry::resources) const NETWORK_POLICY: &[Rule] = &[
+    Set("spec.podSelector", Empty),
+    In("spec.ingress[].ports[]", PORT),
+    In("spec.egress[].ports[]", PORT),
+    Run(name_the_directions),
+];
+
+pub(in crate::registry::resources) const ENDPOINT_SLICE: &[Rule] = &[
+    Set("endpoints", Null),
+    Set("ports", Null),
+    In("endpoints[]", &[Set("conditions", Empty)]),
+    In(
+        "ports[]",
+        &[Set("name", Text("")), Set("protocol", Text("TCP"))],
+    ),
+];
+
+/// A policy is always about what comes in, and about what goes out if it has rules for that.
+fn name_the_directions(policy: &mut Value) {
+    if get(policy, "spec.policyTypes").is_none() {
+        let types = if get(policy, "spec.egress").is_some() {
+            json!(["Ingress", "Egress"])
+        } else {
+            json!(["Ingress"])
+        };
+        set(policy, "spec.policyTypes", types);
+    }
+}

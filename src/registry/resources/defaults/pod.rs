@@ -1,0 +1,236 @@
+//! Pods and the templates of pods.
+
+use serde_json::{Value, json};
+
+use super::Literal::{Empty, Int, Text, True};
+use super::Rule::{self, In, Run, Set, With};
+use super::volume::VOLUME;
+use crate::registry::resources::path::{get, list, remove, set, text};
+
+/// A pod.
+pub(in crate::registry::resources) const POD: &[Rule] = &[
+    In("spec", POD_SPEC),
+    Set("spec.enableServiceLinks", True),
+    In("spec.containers[]", REQUESTS),
+    In("spec.initContainers[]", REQUESTS),
+    In("status.conditions[]", CONDITION),
+    Run(pair_pod_ips),
+];
+
+/// The spec of a pod, on its own or in a template.
+pub(super) const POD_SPEC: &[Rule] = &[
+    Set("restartPolicy", Text("Always")),
+    Set("terminationGracePeriodSeconds", Int(30)),
+    Set("dnsPolicy", Text("ClusterFirst")),
+    Set("securityContext", Empty),
+    Set("schedulerName", Text("default-scheduler")),
+    Run(pair_service_account),
+    In("containers[]", CONTAINER),
+    In("initContainers[]", CONTAINER),
+    In("ephemeralContainers[]", CONTAINER),
+    Run(open_host_ports),
+    In("volumes[]", VOLUME),
+];
+
+/// The conditions of a pod: times are written even when there are none.
+const CONDITION: &[Rule] = &[
+    Set("lastProbeTime", super::Literal::Null),
+    Set("lastTransitionTime", super::Literal::Null),
+];
+
+const CONTAINER: &[Rule] = &[
+    Set("resources", Empty),
+    Set("terminationMessagePath", Text("/dev/termination-log")),
+    Set("terminationMessagePolicy", Text("File")),
+    Run(pull_policy),
+    In("ports[]", &[Set("protocol", Text("TCP"))]),
+    In("env[].valueFrom.fieldRef", FIELD_REF),
+    In("livenessProbe", PROBE),
+    In("readinessProbe", PROBE),
+    In("startupProbe", PROBE),
+    In("lifecycle.postStart.httpGet", HTTP_GET),
+    In("lifecycle.preStop.httpGet", HTTP_GET),
+];
+
+pub(super) const FIELD_REF: &[Rule] = &[Set("apiVersion", Text("v1"))];
+
+const PROBE: &[Rule] = &[
+    Set("timeoutSeconds", Int(1)),
+    Set("periodSeconds", Int(10)),
+    Set("successThreshold", Int(1)),
+    Set("failureThreshold", Int(3)),
+    In("httpGet", HTTP_GET),
+    In("grpc", &[Set("service", Text(""))]),
+];
+
+const HTTP_GET: &[Rule] = &[Set("path", Text("/")), Set("scheme", Text("HTTP"))];
+
+const REQUESTS: &[Rule] = &[With("resources.limits", &[Run(request_the_limits)])];
+
+/// A container whose image is the newest is pulled every time.
+fn pull_policy(container: &mut Value) {
+    if get(container, "imagePullPolicy").is_none() {
+        let policy = if is_latest(text(container, "image")) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
+        set(container, "imagePullPolicy", policy.into());
+    }
+}
+
+/// Whether an image's tag is `latest`, said or meant. A digest is never the latest.
+fn is_latest(image: &str) -> bool {
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let last = name.rsplit('/').next().unwrap_or(name);
+    match last.split_once(':') {
+        Some((_, tag)) => tag == "latest",
+        None => digest.is_none() && !image.is_empty(),
+    }
+}
+
+/// What is limited and not requested is requested up to its limit.
+fn request_the_limits(container: &mut Value) {
+    let limits = get(container, "resources.limits").and_then(Value::as_object);
+    for (name, limit) in limits.cloned().unwrap_or_default() {
+        let Some(resources) = container
+            .get_mut("resources")
+            .and_then(Value::as_object_mut)
+        else {
+            return;
+        };
+        let requests = resources
+            .entry("requests")
+            .or_insert_with(|| Value::Object(serde_json::Map::new()));
+        if let Some(requests) = requests.as_object_mut() {
+            requests.entry(name).or_insert(limit);
+        }
+    }
+}
+
+/// A pod in the host's network opens its ports on the host.
+fn open_host_ports(spec: &mut Value) {
+    if get(spec, "hostNetwork") != Some(&Value::Bool(true)) {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten() {
+                let number = port.get("containerPort").cloned();
+                let taken = port.get("hostPort").and_then(Value::as_i64).unwrap_or(0);
+                if let (0, Some(number)) = (taken, number) {
+                    set(port, "hostPort", number);
+                }
+            }
+        }
+    }
+}
+
+/// The service account has an old and a new name; the new one counts.
+fn pair_service_account(spec: &mut Value) {
+    let name = match text(spec, "serviceAccountName") {
+        "" => text(spec, "serviceAccount"),
+        name => name,
+    };
+    if name.is_empty() {
+        remove(spec, "serviceAccountName");
+        remove(spec, "serviceAccount");
+        return;
+    }
+    let name = Value::from(name);
+    set(spec, "serviceAccount", name.clone());
+    set(spec, "serviceAccountName", name);
+}
+
+/// The first of a pod's addresses also stands alone; alone, it counts.
+fn pair_pod_ips(pod: &mut Value) {
+    let first = list(pod, "status.podIPs").first();
+    let first = first.and_then(|entry| entry.get("ip")).cloned();
+    match (get(pod, "status.podIP").cloned(), first) {
+        (None, Some(first)) => set(pod, "status.podIP", first),
+        (Some(alone), first) if first.as_ref() != Some(&alone) => {
+            set(pod, "status.podIPs", json!([{"ip": alone}]));
+        }
+        _ => {}
+    }
+}
+
+/// A template of pods inside the spec of something else.
+pub(super) const TEMPLATE: &[Rule] = &[
+    Set("metadata", Empty),
+    Set("spec", Empty),
+    In("spec", POD_SPEC),
+];
+
+/// A kind that keeps a template by itself.
+pub(in crate::registry::resources) const POD_TEMPLATE: &[Rule] = &[In("template", TEMPLATE)];
+
+/// Where a template is below `spec.template`.
+pub(super) const SPEC_TEMPLATE: Rule = In("spec.template", TEMPLATE);
+
+#[cfg(test)]
+mod tests {
+    use super::super::apply;
+    use super::*;
+
+    #[test]
+    fn a_pod_is_completed() {
+        let mut pod = json!({"spec": {"containers": [
+            {"name": "c", "image": "nginx:1.27", "ports": [{"containerPort": 80}]}]}});
+        apply(POD, &mut pod);
+        assert_eq!(
+            pod["spec"],
+            json!({
+                "containers": [{
+                    "name": "c",
+                    "image": "nginx:1.27",
+                    "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                    "resources": {},
+                    "terminationMessagePath": "/dev/termination-log",
+                    "terminationMessagePolicy": "File",
+                    "imagePullPolicy": "IfNotPresent",
+                }],
+                "restartPolicy": "Always",
+                "terminationGracePeriodSeconds": 30,
+                "dnsPolicy": "ClusterFirst",
+                "securityContext": {},
+                "schedulerName": "default-scheduler",
+                "enableServiceLinks": true,
+            })
+        );
+    }
+
+    #[test]
+    fn the_latest_image_is_always_pulled() {
+        for (image, latest) in [
+            ("nginx", true),
+            ("nginx:latest", true),
+            ("host:5000/nginx", true),
+            ("host:5000/nginx:1", false),
+            ("nginx@sha256:abc", false),
+            ("nginx:latest@sha256:abc", true),
+            ("", false),
+        ] {
+            assert_eq!(is_latest(image), latest, "{image}");
+        }
+    }
+
+    #[test]
+    fn limits_are_requested_and_host_ports_opened() {
+        let mut pod = json!({"spec": {"hostNetwork": true, "serviceAccount": "old", "containers": [
+            {"name": "c", "image": "i", "ports": [{"containerPort": 80}],
+             "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}}]}});
+        apply(POD, &mut pod);
+        let container = &pod["spec"]["containers"][0];
+        assert_eq!(
+            container["resources"]["requests"],
+            json!({"cpu": "500m", "memory": "1Gi"})
+        );
+        assert_eq!(container["ports"][0]["hostPort"], 80);
+        assert_eq!(pod["spec"]["serviceAccountName"], "old");
+    }
+}

@@ -1,0 +1,46 @@
+//! The groups `storage.k8s.io`, `scheduling.k8s.io`, `policy` and `resource.k8s.io`.
+
+use super::Literal::{Empty, False, Int, Null, One, Text, True};
+use super::Rule::{self, In, Set, When};
+
+pub(in crate::registry::resources) const STORAGE_CLASS: &[Rule] = &[
+    Set("reclaimPolicy", Text("Delete")),
+    Set("volumeBindingMode", Text("Immediate")),
+];
+
+pub(in crate::registry::resources) const CSI_DRIVER: &[Rule] = &[
+    Set("spec.attachRequired", True),
+    Set("spec.podInfoOnMount", False),
+    Set("spec.storageCapacity", False),
+    Set("spec.fsGroupPolicy", Text("ReadWriteOnceWithFSType")),
+    Set("spec.volumeLifecycleModes", One("Persistent")),
+    Set("spec.requiresRepublish", False),
+    Set("spec.seLinuxMount", False),
+];
+
+pub(in crate::registry::resources) const CSI_NODE: &[Rule] = &[Set("spec.drivers", Null)];
+
+pub(in crate::registry::resources) const PRIORITY_CLASS: &[Rule] = &[
+    Set("preemptionPolicy", Text("PreemptLowerPriority")),
+    Set("value", Int(0)),
+];
+
+pub(in crate::registry::resources) const DISRUPTION_BUDGET: &[Rule] = &[Set("spec", Empty)];
+
+const EXACT_COUNT: &[Rule] = &[
+    Set("allocationMode", Text("ExactCount")),
+    When("allocationMode", &["ExactCount"], &[Set("count", Int(1))]),
+];
+
+pub(in crate::registry::resources) const RESOURCE_CLAIM: &[Rule] = &[
+    Set("spec", Empty),
+    In("spec.devices.requests[].exactly", EXACT_COUNT),
+    In("spec.devices.requests[].firstAvailable[]", EXACT_COUNT),
+];
+
+pub(in crate::registry::resources) const RESOURCE_CLAIM_TEMPLATE: &[Rule] = &[
+    Set("spec.metadata", Empty),
+    Set("spec.spec", Empty),
+    In("spec.spec.devices.requests[].exactly", EXACT_COUNT),
+    In("spec.spec.devices.requests[].firstAvailable[]", EXACT_COUNT),
+];

@@ -1,0 +1,117 @@
+//! Volumes of pods.
+
+use serde_json::Value;
+
+use super::Literal::{Empty, False, Int, Text};
+use super::Rule::{self, In, Run, Set};
+use super::pod::FIELD_REF;
+use crate::registry::resources::path::set;
+
+/// The permissions of a file that nobody asked for others: 0644.
+const FILE_MODE: Rule = Set("defaultMode", Int(0o644));
+
+/// A volume of a pod.
+pub(super) const VOLUME: &[Rule] = &[
+    Run(begin_empty),
+    In("secret", &[FILE_MODE]),
+    In("configMap", &[FILE_MODE]),
+    In(
+        "downwardAPI",
+        &[FILE_MODE, In("items[].fieldRef", FIELD_REF)],
+    ),
+    In("projected", PROJECTED),
+    In("hostPath", &[Set("type", Text(""))]),
+    In("iscsi", &[Set("iscsiInterface", Text("default"))]),
+    In("rbd", RBD),
+    In("azureDisk", AZURE_DISK),
+    In("scaleIO", SCALE_IO),
+    In(
+        "ephemeral.volumeClaimTemplate",
+        &[Set("metadata", Empty), In("spec", CLAIM_SPEC)],
+    ),
+];
+
+const PROJECTED: &[Rule] = &[
+    FILE_MODE,
+    In(
+        "sources[].serviceAccountToken",
+        &[Set("expirationSeconds", Int(3600))],
+    ),
+    In("sources[].downwardAPI.items[].fieldRef", FIELD_REF),
+];
+
+const RBD: &[Rule] = &[
+    Set("pool", Text("rbd")),
+    Set("user", Text("admin")),
+    Set("keyring", Text("/etc/ceph/keyring")),
+];
+
+const AZURE_DISK: &[Rule] = &[
+    Set("cachingMode", Text("ReadWrite")),
+    Set("kind", Text("Shared")),
+    Set("fsType", Text("ext4")),
+    Set("readOnly", False),
+];
+
+const SCALE_IO: &[Rule] = &[
+    Set("storageMode", Text("ThinProvisioned")),
+    Set("fsType", Text("xfs")),
+];
+
+/// The spec of a claim to a volume.
+const CLAIM_SPEC: &[Rule] = &[
+    Set("volumeMode", Text("Filesystem")),
+    Set("resources", Empty),
+];
+
+/// A claim to a volume.
+pub(in crate::registry::resources) const CLAIM: &[Rule] =
+    &[Set("spec", Empty), In("spec", CLAIM_SPEC)];
+
+/// A volume of the cluster. Where it is kept has the defaults of a pod's volume.
+pub(in crate::registry::resources) const PERSISTENT_VOLUME: &[Rule] = &[
+    Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
+    Set("spec.volumeMode", Text("Filesystem")),
+    In("spec.hostPath", &[Set("type", Text(""))]),
+    In("spec.iscsi", &[Set("iscsiInterface", Text("default"))]),
+    In("spec.rbd", RBD),
+    In("spec.azureDisk", AZURE_DISK),
+    In("spec.scaleIO", SCALE_IO),
+];
+
+/// A volume that does not say where it comes from is an empty folder.
+fn begin_empty(volume: &mut Value) {
+    let named_only = volume
+        .as_object()
+        .is_some_and(|members| members.keys().all(|name| name == "name"));
+    if named_only {
+        set(volume, "emptyDir", Value::Object(serde_json::Map::new()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::apply;
+    use super::*;
+
+    #[test]
+    fn volumes_are_completed() {
+        let mut pod = json!({"volumes": [
+            {"name": "a"},
+            {"name": "b", "configMap": {"name": "x"}},
+            {"name": "c", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+        ]});
+        apply(&[In("volumes[]", VOLUME)], &mut pod);
+        assert_eq!(
+            pod["volumes"],
+            json!([
+                {"name": "a", "emptyDir": {}},
+                {"name": "b", "configMap": {"name": "x", "defaultMode": 420}},
+                {"name": "c", "projected": {"defaultMode": 420, "sources": [
+                    {"serviceAccountToken": {"path": "t", "expirationSeconds": 3600}}]}},
+            ])
+        );
+    }
+}
