@@ -313,7 +313,9 @@ impl FieldSchema {
                 let found = if path.from.is_empty() {
                     member(text, &path.name)
                 } else {
-                    path.from.iter().find_map(|from| member(text, from))
+                    path.from
+                        .iter()
+                        .find_map(|from| member(text, from).filter(|value| !value.is_empty()))
                 };
                 (
                     path.name.clone(),

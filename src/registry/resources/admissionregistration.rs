@@ -1,6 +1,12 @@
 //! The group `admissionregistration.k8s.io`: who else has a say in writes.
 
-use super::generic::{Generic, PartMetadata};
+use serde_json::Value;
+
+use super::defaults::admissionregistration as defaults;
+use super::generic::Generic;
+use super::part::PartMetadata;
+use super::path::set;
+use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 
 const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
@@ -8,32 +14,39 @@ const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
 const V1BETA1: Group = Group::new("admissionregistration.k8s.io", "v1beta1");
 
 pub(super) fn rows() -> Vec<Row> {
-    let spec = || Generic::new().generation(&["spec"]).conditional_update();
-    let webhooks = || {
+    let policy = |rules| {
         Generic::new()
+            .defaults(rules)
+            .generation(&["spec"])
+            .conditional_update()
+    };
+    let webhooks = |rules| {
+        Generic::new()
+            .defaults(rules)
             .generation(&["webhooks"])
             .conditional_update()
     };
     let rows = vec![
         V1.cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
             .stored_in(V1BETA1)
-            .strategy(spec()),
+            .strategy(policy(defaults::POLICY).peculiar(Relabelled)),
         V1.cluster(
             "mutatingadmissionpolicybindings",
             "MutatingAdmissionPolicyBinding",
         )
         .stored_in(V1BETA1)
-        .strategy(spec()),
+        .strategy(policy(defaults::POLICY_BINDING).peculiar(Relabelled)),
         V1.cluster(
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks()),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS)),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
                 Generic::with_status()
                     .status_metadata(PartMetadata::KeepsAll)
+                    .defaults(defaults::POLICY)
                     .generation(&["spec"])
                     .conditional_update(),
             ),
@@ -41,14 +54,58 @@ pub(super) fn rows() -> Vec<Row> {
             "validatingadmissionpolicybindings",
             "ValidatingAdmissionPolicyBinding",
         )
-        .strategy(spec()),
+        .strategy(policy(defaults::POLICY_BINDING)),
         V1.cluster(
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks()),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS)),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))
         .collect()
+}
+
+/// What is peculiar about kinds that are stored as v1beta1, which differs from v1 in its name
+/// alone.
+#[derive(Debug)]
+struct Relabelled;
+
+impl Peculiar for Relabelled {
+    fn to_served(&self, mut object: Value) -> Value {
+        set(
+            &mut object,
+            "apiVersion",
+            V1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn to_stored(&self, mut object: Value) -> Value {
+        set(
+            &mut object,
+            "apiVersion",
+            V1BETA1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn relabelling_goes_both_ways() {
+        let served = json!({"apiVersion": "admissionregistration.k8s.io/v1", "spec": {}});
+        let stored = Relabelled.to_stored(served.clone());
+        assert_eq!(stored["apiVersion"], "admissionregistration.k8s.io/v1beta1");
+        assert_eq!(Relabelled.to_served(stored), served);
+    }
 }

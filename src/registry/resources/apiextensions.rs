@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::generic::{Generic, PartMetadata};
+use super::generic::Generic;
+use super::part::PartMetadata;
 use super::row::{Group, Row};
 
 pub(super) fn rows() -> Vec<Row> {
@@ -21,6 +22,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .verbatim()
                     .initial_status(status)
                     .status_metadata(PartMetadata::KeepsAll)
                     .generation(&["spec"])

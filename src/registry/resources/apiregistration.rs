@@ -1,6 +1,8 @@
 //! The group `apiregistration.k8s.io`: where aggregated APIs are announced.
 
-use super::generic::{Generic, PartMetadata};
+use super::defaults::admissionregistration as defaults;
+use super::generic::Generic;
+use super::part::PartMetadata;
 use super::row::{Group, Row};
 
 pub(super) fn rows() -> Vec<Row> {
@@ -12,6 +14,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .defaults(defaults::API_SERVICE)
                     .status_metadata(PartMetadata::KeepsAll)
                     .conditional_update(),
             ),

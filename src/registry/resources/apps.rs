@@ -2,15 +2,19 @@
 
 use serde_json::json;
 
-use super::generic::{Generic, PartMetadata};
+use super::defaults::apps as defaults;
+use super::generic::Generic;
+use super::part::PartMetadata;
 use super::row::{Group, Row, field_or};
+use super::workloads::Workloads;
 use crate::registry::SelectorForm;
 
 const V1: Group = Group::new("apps", "v1");
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        V1.namespaced("controllerrevisions", "ControllerRevision"),
+        V1.namespaced("controllerrevisions", "ControllerRevision")
+            .strategy(Generic::new().verbatim()),
         V1.namespaced("daemonsets", "DaemonSet")
             .short(&["ds"])
             .category("all")
@@ -23,6 +27,8 @@ pub(super) fn rows() -> Vec<Row> {
                         "numberMisscheduled": 0,
                         "numberReady": 0,
                     }))
+                    .defaults(defaults::DAEMON_SET)
+                    .peculiar(Workloads::new())
                     .generation(&["spec"]),
             ),
         V1.namespaced("deployments", "Deployment")
@@ -33,6 +39,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .status_metadata(PartMetadata::KeepsLabels)
+                    .defaults(defaults::DEPLOYMENT)
+                    .peculiar(Workloads::new())
                     .generation(&["spec", "metadata.annotations"]),
             ),
         V1.namespaced("replicasets", "ReplicaSet")
@@ -44,6 +52,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0}))
+                    .defaults(defaults::REPLICA_SET)
+                    .peculiar(Workloads::new())
                     .generation(&["spec"]),
             ),
         V1.namespaced("statefulsets", "StatefulSet")
@@ -54,6 +64,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
+                    .defaults(defaults::STATEFUL_SET)
+                    .peculiar(Workloads::stateful())
                     .generation(&["spec"]),
             ),
     ]

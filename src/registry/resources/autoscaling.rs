@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::defaults::autoscaling as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
 
@@ -20,6 +21,7 @@ fn autoscaler(group: Group) -> Row {
         .status()
         .strategy(
             Generic::with_status()
+                .defaults(defaults::AUTOSCALER)
                 .initial_status(json!({"desiredReplicas": 0, "currentMetrics": null})),
         )
 }

@@ -1,7 +1,9 @@
 //! The group `batch`: what runs to its end.
 
+use super::defaults::batch as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row, field_or};
+use super::workloads::{CronJobs, Jobs};
 use crate::registry::GarbageCollection;
 
 const V1: Group = Group::new("batch", "v1");
@@ -14,13 +16,20 @@ pub(super) fn rows() -> Vec<Row> {
             .short(&["cj"])
             .category("all")
             .status()
-            .strategy(Generic::with_status().generation(&["spec"])),
+            .strategy(
+                Generic::with_status()
+                    .defaults(defaults::CRON_JOB)
+                    .peculiar(CronJobs)
+                    .generation(&["spec"]),
+            ),
         V1.namespaced("jobs", "Job")
             .category("all")
             .fields([successful])
             .status()
             .strategy(
                 Generic::with_status()
+                    .defaults(defaults::JOB)
+                    .peculiar(Jobs)
                     .generation(&["spec"])
                     .garbage_collection(GarbageCollection::OrphanDependents),
             ),

@@ -1,8 +1,14 @@
-//! The group `certificates.k8s.io`: requests for certificates.
+//! The group `certificates.k8s.io`: requests for certificates. Who asks is written down by the
+//! server, and never changes.
+
+use serde_json::{Value, json};
 
 use super::generic::Generic;
+use super::part::{Part, PartMetadata};
+use super::path::{get, keep, list, set};
+use super::peculiar::Peculiar;
 use super::row::{Group, Row, field};
-use crate::registry::NameRule;
+use crate::registry::{FieldError, NameRule, RequestContext};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -14,8 +20,125 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .named_part("approval", "status")
+                    .peculiar(SigningRequests)
+                    .part("approval", approval())
+                    .part("status", status())
                     .name_rule(NameRule::PathSegment),
             ),
     ]
+}
+
+/// What is peculiar about requests for certificates.
+#[derive(Debug)]
+struct SigningRequests;
+
+impl Peculiar for SigningRequests {
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
+        let user = &context.user;
+        for (path, value) in [
+            ("spec.username", json!(user.name)),
+            ("spec.uid", json!(user.uid)),
+            ("spec.groups", json!(user.groups)),
+            ("spec.extra", json!(user.extra)),
+        ] {
+            drop(super::path::remove(object, path));
+            if !is_empty(&value) {
+                set(object, path, value);
+            }
+        }
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        keep(object, old, "spec");
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        for member in ["request", "usages", "signerName"] {
+            let path = format!("spec.{member}");
+            if get(object, &path).is_none_or(is_empty) {
+                errors.push(FieldError::required(path));
+            }
+        }
+        errors
+    }
+}
+
+/// Whether somebody may have the certificate.
+fn approval() -> Part {
+    Part::new("status.conditions", PartMetadata::Free)
+}
+
+/// The certificate, and what went wrong; verdicts are not for whoever issues it.
+fn status() -> Part {
+    Part::new("status", PartMetadata::Free).finish(|object, old| {
+        let verdict = |condition: &&Value| {
+            matches!(
+                condition.get("type").and_then(Value::as_str),
+                Some("Approved" | "Denied")
+            )
+        };
+        let verdicts = list(old, "status.conditions").iter().filter(verdict);
+        let others = list(object, "status.conditions")
+            .iter()
+            .filter(|condition| !verdict(condition));
+        let conditions: Vec<Value> = verdicts.chain(others).cloned().collect();
+        if conditions.is_empty() {
+            drop(super::path::remove(object, "status.conditions"));
+        } else {
+            set(object, "status.conditions", Value::Array(conditions));
+        }
+    })
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::{Strategy, User};
+
+    #[test]
+    fn who_asks_and_who_decides_are_kept_apart() {
+        let user = User {
+            name: "kim".to_owned(),
+            groups: vec!["g".to_owned()],
+            ..User::default()
+        };
+        let context = RequestContext::new(user, String::new(), Clock::real());
+        let mut request = json!({"spec": {"username": "root", "uid": "0", "request": "eA==",
+            "usages": ["client auth"], "signerName": "s"}});
+        SigningRequests.prepare_for_create(&context, &mut request);
+        assert_eq!(
+            request["spec"],
+            json!({"username": "kim", "groups": ["g"], "request": "eA==",
+                "usages": ["client auth"], "signerName": "s"})
+        );
+        assert_eq!(SigningRequests.validate(&request), []);
+
+        let old = json!({"spec": {}, "status": {"conditions": [{"type": "Denied"}]}});
+        let mut issued = json!({"spec": {}, "status": {"certificate": "eA==",
+            "conditions": [{"type": "Approved"}, {"type": "Failed"}]}});
+        status().prepare_for_update(&context, &mut issued, &old);
+        assert_eq!(
+            issued["status"],
+            json!({"certificate": "eA==", "conditions": [{"type": "Denied"}, {"type": "Failed"}]})
+        );
+        let mut approved = json!({"status": {"certificate": "bad",
+            "conditions": [{"type": "Approved"}]}});
+        approval().prepare_for_update(&context, &mut approved, &old);
+        assert_eq!(
+            approved["status"],
+            json!({"conditions": [{"type": "Approved"}]})
+        );
+    }
 }

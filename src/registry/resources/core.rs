@@ -2,8 +2,17 @@
 
 use serde_json::json;
 
+use super::configuration::{ConfigMaps, Secrets};
+use super::defaults::{core as defaults, pod, volume};
+use super::events::Events;
 use super::generic::Generic;
+use super::namespaces::Namespaces;
+use super::nodes::Nodes;
+use super::part::{Part, PartMetadata};
+use super::pods::{self, Pods};
 use super::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
+use super::services::Services;
+use super::workloads::ReplicationControllers;
 use crate::meta::FieldPath;
 use crate::registry::{GarbageCollection, NameRule, SelectorForm, Served, Verb};
 
@@ -23,19 +32,31 @@ pub(super) fn rows() -> Vec<Row> {
 /// What is mounted, counted and remembered.
 fn configuration() -> Vec<Row> {
     vec![
-        V1.namespaced("configmaps", "ConfigMap").short(&["cm"]),
+        V1.namespaced("configmaps", "ConfigMap")
+            .short(&["cm"])
+            .strategy(Generic::new().peculiar(ConfigMaps)),
         V1.namespaced("events", "Event")
             .short(&["ev"])
             .fields(event_fields())
-            .strategy(event_strategy()),
+            .strategy(event_strategy(Events::CORE)),
         V1.namespaced("limitranges", "LimitRange")
             .short(&["limits"])
-            .strategy(Generic::new().create_on_update()),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::LIMIT_RANGE)
+                    .create_on_update(),
+            ),
         V1.namespaced("resourcequotas", "ResourceQuota")
             .short(&["quota"])
             .status()
-            .strategy(Generic::with_status().returns_deleted_object()),
-        V1.namespaced("secrets", "Secret").fields([field("type")]),
+            .strategy(
+                Generic::with_status()
+                    .defaults(defaults::RESOURCE_QUOTA)
+                    .returns_deleted_object(),
+            ),
+        V1.namespaced("secrets", "Secret")
+            .fields([field("type")])
+            .strategy(Generic::new().defaults(defaults::SECRET).peculiar(Secrets)),
         V1.namespaced("serviceaccounts", "ServiceAccount")
             .short(&["sa"])
             .subresource(
@@ -70,7 +91,10 @@ fn cluster() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .named_part("finalize", "spec")
+                    .initial_status(json!({"phase": "Active"}))
+                    .defaults(defaults::NAMESPACE)
+                    .peculiar(Namespaces)
+                    .part("finalize", Part::new("spec.finalizers", PartMetadata::Free))
                     .name_rule(NameRule::DnsLabel),
             ),
         V1.cluster("nodes", "Node")
@@ -79,15 +103,20 @@ fn cluster() -> Vec<Row> {
             .fields([field_or("spec.unschedulable", "false")])
             .subresource("proxy", None, "NodeProxyOptions", PROXY, Served::Nowhere)
             .status()
-            .strategy(Generic::with_status()),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::NODE)
+                    .peculiar(Nodes)
+                    .part("status", Part::new("status", PartMetadata::Free)),
+            ),
         V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
             .short(&["pvc"])
             .status()
-            .strategy(claimed()),
+            .strategy(claimed().defaults(volume::CLAIM)),
         V1.cluster("persistentvolumes", "PersistentVolume")
             .short(&["pv"])
             .status()
-            .strategy(claimed()),
+            .strategy(claimed().defaults(volume::PERSISTENT_VOLUME)),
     ]
 }
 
@@ -126,13 +155,17 @@ fn workload() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .named_part("ephemeralcontainers", "spec")
-                    .named_part("resize", "spec")
+                    .defaults(pod::POD)
+                    .peculiar(Pods)
+                    .part("status", pods::status())
+                    .part("ephemeralcontainers", pods::ephemeral_containers())
+                    .part("resize", pods::resize())
                     .generation(&["spec"])
                     .returns_deleted_object(),
             ),
         V1.namespaced("podtemplates", "PodTemplate").strategy(
             Generic::new()
+                .defaults(pod::POD_TEMPLATE)
                 .generation(&["template"])
                 .returns_deleted_object(),
         ),
@@ -146,6 +179,8 @@ fn workload() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0}))
+                    .defaults(defaults::REPLICATION_CONTROLLER)
+                    .peculiar(ReplicationControllers)
                     .generation(&["spec"])
                     .garbage_collection(GarbageCollection::OrphanDependents),
             ),
@@ -158,7 +193,11 @@ fn network() -> Vec<Row> {
         V1.namespaced("endpoints", "Endpoints")
             .short(&["ep"])
             .prefix("services/endpoints")
-            .strategy(Generic::new().create_on_update()),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::ENDPOINTS)
+                    .create_on_update(),
+            ),
         V1.namespaced("services", "Service")
             .short(&["svc"])
             .category("all")
@@ -168,6 +207,9 @@ fn network() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .initial_status(json!({"loadBalancer": {}}))
+                    .defaults(defaults::SERVICE)
+                    .peculiar(Services::new())
                     .create_on_update()
                     .name_rule(NameRule::Dns1035Label)
                     .returns_deleted_object(),
@@ -176,8 +218,10 @@ fn network() -> Vec<Row> {
 }
 
 /// What both words for events have in common.
-pub(super) fn event_strategy() -> Generic {
+pub(super) fn event_strategy(events: Events) -> Generic {
     Generic::new()
+        .defaults(defaults::EVENT)
+        .peculiar(events)
         .create_on_update()
         .name_rule(NameRule::PathSegment)
         .garbage_collection(GarbageCollection::Unsupported)

@@ -1,5 +1,6 @@
 //! The group `discovery.k8s.io`: which addresses are behind a service.
 
+use super::defaults::networking as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
 
@@ -7,11 +8,10 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         Group::new("discovery.k8s.io", "v1")
             .namespaced("endpointslices", "EndpointSlice")
-            .strategy(Generic::new().generation(&[
-                "addressType",
-                "endpoints",
-                "ports",
-                "metadata.labels",
-            ])),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::ENDPOINT_SLICE)
+                    .generation(&["addressType", "endpoints", "ports", "metadata.labels"]),
+            ),
     ]
 }

@@ -1,7 +1,99 @@
-//! The group `events.k8s.io`: the core's events in newer words.
+//! Events, in the core's words and in those of the group `events.k8s.io`. They are stored in the
+//! core's, and gone after an hour.
+
+use serde_json::{Value, json};
 
 use super::core;
+use super::path::{get, remove, set, text};
+use super::peculiar::Peculiar;
 use super::row::{Group, Row};
+use crate::registry::FieldError;
+
+/// How long an event is kept, in seconds.
+const TTL_SECONDS: u64 = 60 * 60;
+
+/// What the core calls what the newer group calls otherwise.
+const NAMES: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+];
+
+/// What is peculiar about events.
+#[derive(Debug)]
+pub(super) struct Events {
+    /// In which words they are served.
+    newer: bool,
+}
+
+impl Events {
+    /// Events in the core's words.
+    pub(super) const CORE: Self = Self { newer: false };
+    /// Events in newer words.
+    const NEWER: Self = Self { newer: true };
+}
+
+impl Peculiar for Events {
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let own = text(object, "metadata.namespace");
+        let involved = text(object, "involvedObject.namespace");
+        // What has no namespace is told of in the default one.
+        let right = own == involved || (involved.is_empty() && own == "default");
+        if right {
+            return Vec::new();
+        }
+        let why = "does not match event.namespace";
+        vec![FieldError::invalid(
+            "involvedObject.namespace",
+            &json!(involved),
+            why,
+        )]
+    }
+
+    fn ttl_seconds(&self, _object: &Value) -> Option<u64> {
+        Some(TTL_SECONDS)
+    }
+
+    fn to_served(&self, mut object: Value) -> Value {
+        if self.newer {
+            for (core, newer) in NAMES {
+                rename(&mut object, core, newer);
+            }
+            set(&mut object, "apiVersion", "events.k8s.io/v1".into());
+            // Empty texts, which the core writes, the newer words leave out.
+            for member in ["reportingController", "reportingInstance"] {
+                if get(&object, member) == Some(&json!("")) {
+                    drop(remove(&mut object, member));
+                }
+            }
+        }
+        object
+    }
+
+    fn to_stored(&self, mut object: Value) -> Value {
+        if self.newer {
+            for (core, newer) in NAMES {
+                rename(&mut object, newer, core);
+            }
+            set(&mut object, "apiVersion", "v1".into());
+        }
+        object
+    }
+
+    fn converts(&self) -> bool {
+        self.newer
+    }
+}
+
+fn rename(object: &mut Value, from: &str, to: &str) {
+    if let Some(value) = remove(object, from) {
+        set(object, to, value);
+    }
+}
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -25,6 +117,47 @@ pub(super) fn rows() -> Vec<Row> {
                 ("reportingController", "reportingComponent"),
                 ("type", "type"),
             ])
-            .strategy(core::event_strategy()),
+            .strategy(core::event_strategy(Events::NEWER)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_words_say_the_same() {
+        let stored = json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1"},
+            "involvedObject": {"kind": "Pod", "name": "p1"}, "message": "ok", "reason": "Scheduled",
+            "source": {"component": "s"}, "firstTimestamp": null, "lastTimestamp": null, "count": 1,
+            "type": "Normal", "eventTime": null, "reportingComponent": "c", "reportingInstance": "i",
+        });
+        let served = Events::NEWER.to_served(stored.clone());
+        assert_eq!(
+            served,
+            json!({
+                "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e1"},
+                "regarding": {"kind": "Pod", "name": "p1"}, "note": "ok", "reason": "Scheduled",
+                "deprecatedSource": {"component": "s"}, "deprecatedFirstTimestamp": null,
+                "deprecatedLastTimestamp": null, "deprecatedCount": 1, "type": "Normal",
+                "eventTime": null, "reportingController": "c", "reportingInstance": "i",
+            })
+        );
+        assert_eq!(Events::NEWER.to_stored(served), stored);
+        assert_eq!(Events::CORE.to_served(stored.clone()), stored);
+    }
+
+    #[test]
+    fn an_event_stands_beside_what_it_is_about() {
+        let event = |own: &str, involved: &str| {
+            let object = json!({"metadata": {"namespace": own},
+                "involvedObject": {"namespace": involved}});
+            Events::CORE.validate(&object).len()
+        };
+        assert_eq!(event("a", "a"), 0);
+        assert_eq!(event("default", ""), 0);
+        assert_eq!(event("a", "b"), 1);
+        assert_eq!(Events::CORE.ttl_seconds(&json!({})), Some(3600));
+    }
 }

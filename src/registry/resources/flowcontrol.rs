@@ -1,22 +1,25 @@
 //! The group `flowcontrol.apiserver.k8s.io`: whose requests wait for whose.
 
-use super::generic::{Generic, PartMetadata};
+use super::defaults::flowcontrol as defaults;
+use super::generic::Generic;
+use super::part::PartMetadata;
 use super::row::{Group, Row};
 
 const V1: Group = Group::new("flowcontrol.apiserver.k8s.io", "v1");
 
 pub(super) fn rows() -> Vec<Row> {
-    let strategy = || {
+    let strategy = |rules| {
         Generic::with_status()
+            .defaults(rules)
             .status_metadata(PartMetadata::KeepsAll)
             .generation(&["spec"])
     };
     vec![
         V1.cluster("flowschemas", "FlowSchema")
             .status()
-            .strategy(strategy()),
+            .strategy(strategy(defaults::FLOW_SCHEMA)),
         V1.cluster("prioritylevelconfigurations", "PriorityLevelConfiguration")
             .status()
-            .strategy(strategy()),
+            .strategy(strategy(defaults::PRIORITY_LEVEL)),
     ]
 }

@@ -2,16 +2,26 @@
 //!
 //! On the object itself the status is the server's: reset on creation, kept on update. On a
 //! subresource such as `status` everything but one member is kept. The generation counts changes
-//! of what a kind declares as its desired state.
+//! of what a kind declares as its desired state. What else a kind does is its [`Peculiar`].
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::defaults::{self, Rule};
+use super::part::{Part, PartMetadata};
 use super::path::{get, keep, set};
-use crate::registry::{GarbageCollection, NameRule, RequestContext, Strategy};
+use super::peculiar::Peculiar;
+use crate::registry::{
+    DeleteOptions, FieldError, GarbageCollection, Graceful, NameRule, RequestContext, Strategy,
+};
 
 /// A strategy of switches. With none on, the object is stored as it comes.
 #[derive(Clone, Debug)]
 pub(super) struct Generic {
+    defaults: &'static [Rule],
+    /// Whether null and empty members mean something and stay.
+    verbatim: bool,
     /// What a new object's status is; `None` if the kind has none of its own.
     status: Option<Value>,
     /// The members whose changes count as generations; empty if the kind does not count.
@@ -21,30 +31,15 @@ pub(super) struct Generic {
     name_rule: NameRule,
     garbage_collection: GarbageCollection,
     returns_deleted_object: bool,
-    parts: Vec<(&'static str, Part)>,
-}
-
-/// What a write to a subresource may change in the metadata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartMetadata {
-    /// Labels, annotations and the rest.
-    Free,
-    /// Everything but the labels.
-    KeepsLabels,
-    /// Nothing.
-    KeepsAll,
-}
-
-/// The strategy of a subresource that owns one member of the object.
-#[derive(Clone, Debug)]
-struct Part {
-    member: &'static str,
-    metadata: PartMetadata,
+    peculiar: Arc<dyn Peculiar>,
+    parts: Vec<(&'static str, Arc<dyn Strategy>)>,
 }
 
 impl Generic {
     pub(super) fn new() -> Self {
         Self {
+            defaults: &[],
+            verbatim: false,
             status: None,
             generation: &[],
             create_on_update: false,
@@ -52,6 +47,7 @@ impl Generic {
             name_rule: NameRule::DnsSubdomain,
             garbage_collection: GarbageCollection::DeleteDependents,
             returns_deleted_object: false,
+            peculiar: Arc::new(()),
             parts: Vec::new(),
         }
     }
@@ -60,7 +56,7 @@ impl Generic {
     pub(super) fn with_status() -> Self {
         let mut this = Self::new();
         this.status = Some(json!({}));
-        this.part("status", PartMetadata::Free)
+        this.status_metadata(PartMetadata::Free)
     }
 
     /// Says what a new object's status is.
@@ -71,19 +67,25 @@ impl Generic {
 
     /// Says what the status subresource may change in the metadata.
     pub(super) fn status_metadata(self, metadata: PartMetadata) -> Self {
-        self.part("status", metadata)
+        self.part("status", Part::new("status", metadata))
     }
 
-    fn part(mut self, member: &'static str, metadata: PartMetadata) -> Self {
-        self.parts.retain(|(name, _)| *name != member);
-        self.parts.push((member, Part { member, metadata }));
+    /// A subresource through which the object is written.
+    pub(super) fn part(mut self, name: &'static str, strategy: impl Strategy + 'static) -> Self {
+        self.parts.retain(|(other, _)| *other != name);
+        self.parts.push((name, Arc::new(strategy)));
         self
     }
 
-    /// A subresource that owns a member of another name.
-    pub(super) fn named_part(mut self, name: &'static str, member: &'static str) -> Self {
-        let metadata = PartMetadata::Free;
-        self.parts.push((name, Part { member, metadata }));
+    /// What clients may leave out.
+    pub(super) fn defaults(mut self, rules: &'static [Rule]) -> Self {
+        self.defaults = rules;
+        self
+    }
+
+    /// Null and empty members stay as they come: what the kind holds is not the server's words.
+    pub(super) fn verbatim(mut self) -> Self {
+        self.verbatim = true;
         self
     }
 
@@ -119,28 +121,39 @@ impl Generic {
         self.returns_deleted_object = true;
         self
     }
+
+    /// What the switches cannot say.
+    pub(super) fn peculiar(mut self, peculiar: impl Peculiar + 'static) -> Self {
+        self.peculiar = Arc::new(peculiar);
+        self
+    }
 }
 
 impl Strategy for Generic {
-    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+    fn default(&self, object: &mut Value) {
+        if !self.verbatim {
+            defaults::tidy(object);
+        }
+        self.peculiar.default(object);
+        defaults::apply(self.defaults, object);
+    }
+
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         if let Some(status) = &self.status {
             set(object, "status", status.clone());
         }
         if !self.generation.is_empty() {
             set(object, "metadata.generation", json!(1));
         }
+        self.peculiar.prepare_for_create(context, object);
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        self.peculiar.validate(object)
     }
 
     fn name_rule(&self) -> NameRule {
         self.name_rule
-    }
-
-    fn default_garbage_collection(&self) -> GarbageCollection {
-        self.garbage_collection
-    }
-
-    fn returns_deleted_object(&self) -> bool {
-        self.returns_deleted_object
     }
 
     fn allow_create_on_update(&self) -> bool {
@@ -151,25 +164,74 @@ impl Strategy for Generic {
         self.unconditional_update
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
         if self.status.is_some() {
             keep(object, old, "status");
         }
+        self.peculiar.prepare_for_update(context, object, old);
         count_generation(object, old, self.generation);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = self.peculiar.validate(object);
+        errors.extend(self.peculiar.validate_update(object, old));
+        errors
+    }
+
+    fn check_graceful_delete(
+        &self,
+        _context: &RequestContext,
+        object: &Value,
+        options: &mut DeleteOptions,
+    ) -> Graceful {
+        self.peculiar.check_graceful_delete(object, options)
+    }
+
+    fn default_garbage_collection(&self) -> GarbageCollection {
+        self.garbage_collection
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        self.returns_deleted_object
+    }
+
+    fn holds_deletion(&self, object: &Value) -> bool {
+        self.peculiar.holds_deletion(object)
+    }
+
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        self.peculiar.prepare_for_deletion(object);
+    }
+
+    fn hold(&self, object: &Value) {
+        self.peculiar.hold(object);
+    }
+
+    fn release(&self, object: &Value) {
+        self.peculiar.release(object);
+    }
+
+    fn ttl_seconds(&self, object: &Value) -> Option<u64> {
+        self.peculiar.ttl_seconds(object)
+    }
+
+    fn to_served(&self, object: Value) -> Value {
+        self.peculiar.to_served(object)
+    }
+
+    fn to_stored(&self, object: Value) -> Value {
+        self.peculiar.to_stored(object)
+    }
+
+    fn converts(&self) -> bool {
+        self.peculiar.converts()
     }
 
     fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
         self.parts
             .iter()
             .find(|(part, _)| *part == name)
-            .map(|(_, part)| part as &dyn Strategy)
-    }
-}
-
-impl Strategy for Part {
-    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
-        keep_all_but(object, old, self.member);
-        keep_metadata(object, old, self.metadata);
+            .map(|(_, part)| &**part)
     }
 }
 
@@ -189,34 +251,47 @@ pub(super) fn count_generation(object: &mut Value, old: &Value, members: &[&str]
     }
 }
 
-/// Keeps every member of the object but the named one, its metadata and its type.
-pub(super) fn keep_all_but(object: &mut Value, old: &Value, member: &str) {
-    let free = |name: &str| matches!(name, "metadata" | "kind" | "apiVersion") || name == member;
-    if let (Some(members), Some(old)) = (object.as_object_mut(), old.as_object()) {
-        members.retain(|name, _| free(name));
-        for (name, value) in old {
-            if !free(name) {
-                members.insert(name.clone(), value.clone());
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::User;
 
-/// Keeps the metadata that a subresource may not change. Versions and managed fields are others'
-/// concern.
-fn keep_metadata(object: &mut Value, old: &Value, metadata: PartMetadata) {
-    let kept: &[&str] = match metadata {
-        PartMetadata::Free => &["metadata.generation"],
-        PartMetadata::KeepsLabels => &["metadata.generation", "metadata.labels"],
-        PartMetadata::KeepsAll => &[
-            "metadata.generation",
-            "metadata.labels",
-            "metadata.annotations",
-            "metadata.finalizers",
-            "metadata.ownerReferences",
-        ],
-    };
-    for path in kept {
-        keep(object, old, path);
+    fn context() -> RequestContext {
+        RequestContext::new(User::default(), String::new(), Clock::real())
+    }
+
+    #[test]
+    fn the_status_is_the_servers_and_the_generation_counts() {
+        let strategy = Generic::with_status()
+            .initial_status(json!({"replicas": 0}))
+            .generation(&["spec", "metadata.annotations"]);
+        let mut object = json!({"metadata": {"name": "a"}, "spec": {"x": 1}, "status": {"y": 2}});
+        strategy.prepare_for_create(&context(), &mut object);
+        assert_eq!(object["status"], json!({"replicas": 0}));
+        assert_eq!(object["metadata"]["generation"], 1);
+
+        let old = object.clone();
+        let mut labelled = old.clone();
+        set(&mut labelled, "metadata.labels", json!({"a": "b"}));
+        set(&mut labelled, "metadata.generation", json!(9));
+        set(&mut labelled, "status", json!({"replicas": 9}));
+        strategy.prepare_for_update(&context(), &mut labelled, &old);
+        assert_eq!(labelled["metadata"]["generation"], 1);
+        assert_eq!(labelled["status"], json!({"replicas": 0}));
+
+        let mut changed = old.clone();
+        set(&mut changed, "spec.x", json!(2));
+        strategy.prepare_for_update(&context(), &mut changed, &old);
+        assert_eq!(changed["metadata"]["generation"], 2);
+    }
+
+    #[test]
+    fn verbatim_kinds_keep_what_is_empty() {
+        let mut object = json!({"data": {"a": null}});
+        Generic::new().verbatim().default(&mut object);
+        assert_eq!(object, json!({"data": {"a": null}}));
+        Generic::new().default(&mut object);
+        assert_eq!(object, json!({}));
     }
 }

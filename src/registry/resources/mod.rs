@@ -1,7 +1,8 @@
 //! The built-in resources: a row each, and a strategy where there is something peculiar.
 //!
-//! A file per group holds its rows ([`row`] builds them); what a kind does when it is written is
-//! a [`generic::Generic`] with a few switches, or a strategy in a file of its own.
+//! A file per group holds its rows (`row` builds them). What a kind does when it is written is a
+//! `generic::Generic` with a few switches, a table of `defaults`, and for what is left a
+//! `peculiar::Peculiar` in a file of its own.
 
 mod admissionregistration;
 mod apiextensions;
@@ -12,26 +13,37 @@ mod authorization;
 mod autoscaling;
 mod batch;
 mod certificates;
+mod configuration;
 mod coordination;
 mod core;
+mod defaults;
 mod discovery;
 mod events;
 mod flowcontrol;
 mod generic;
 #[cfg(test)]
 mod golden;
+mod namespaces;
 mod networking;
 mod node;
+mod nodes;
+mod part;
 mod path;
+mod peculiar;
+mod pods;
 mod policy;
+mod quantity;
 mod rbac;
 mod resource;
 mod row;
 mod scheduling;
+mod services;
 mod storage;
+mod workloads;
 
 use std::sync::Arc;
 
+pub use self::pods::bind as bind_pod;
 use super::Resource;
 
 /// All built-in resources, in the order of discovery: the core, then the groups by their priority,

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::defaults::networking as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
 use crate::registry::NameRule;
@@ -10,8 +11,11 @@ const V1: Group = Group::new("networking.k8s.io", "v1");
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        V1.cluster("ingressclasses", "IngressClass")
-            .strategy(Generic::new().generation(&["spec"])),
+        V1.cluster("ingressclasses", "IngressClass").strategy(
+            Generic::new()
+                .defaults(defaults::INGRESS_CLASS)
+                .generation(&["spec"]),
+        ),
         V1.namespaced("ingresses", "Ingress")
             .short(&["ing"])
             .prefix("ingress")
@@ -19,6 +23,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"loadBalancer": {}}))
+                    .defaults(defaults::INGRESS)
                     .generation(&["spec"]),
             ),
         V1.cluster("ipaddresses", "IPAddress")
@@ -26,7 +31,11 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(Generic::new().name_rule(NameRule::PathSegment)),
         V1.namespaced("networkpolicies", "NetworkPolicy")
             .short(&["netpol"])
-            .strategy(Generic::new().generation(&["spec"])),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::NETWORK_POLICY)
+                    .generation(&["spec"]),
+            ),
         V1.cluster("servicecidrs", "ServiceCIDR")
             .status()
             .strategy(Generic::with_status()),

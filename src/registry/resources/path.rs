@@ -7,6 +7,20 @@ pub(super) fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |at, name| at.get(name))
 }
 
+/// The text at a path; empty if there is none.
+pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    get(object, path)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// The list at a path; empty if there is none.
+pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
+    get(object, path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
 /// What is at a path, to be changed.
 pub(super) fn get_mut<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     path.split('.')

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
 
@@ -20,6 +21,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(status)
+                    .defaults(defaults::DISRUPTION_BUDGET)
                     .generation(&["spec"])
                     .conditional_update(),
             ),

@@ -1,5 +1,6 @@
 //! The group `resource.k8s.io`: devices, and who wants them.
 
+use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row, field};
 
@@ -11,8 +12,9 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(Generic::new().generation(&["spec"])),
         V1.namespaced("resourceclaims", "ResourceClaim")
             .status()
-            .strategy(Generic::with_status()),
-        V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate"),
+            .strategy(Generic::with_status().defaults(defaults::RESOURCE_CLAIM)),
+        V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")
+            .strategy(Generic::new().defaults(defaults::RESOURCE_CLAIM_TEMPLATE)),
         V1.cluster("resourceslices", "ResourceSlice")
             .fields([field("spec.nodeName"), field("spec.driver")])
             .strategy(Generic::new().generation(&["spec"])),

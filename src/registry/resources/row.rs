@@ -62,6 +62,10 @@ impl Group {
         Self { name, version }
     }
 
+    pub(super) fn group_version(self) -> GroupVersion {
+        GroupVersion::new(self.name, self.version)
+    }
+
     /// A kind whose objects live in namespaces.
     pub(super) fn namespaced(self, plural: &str, kind: &str) -> Row {
         self.row(plural, kind, true)
@@ -73,7 +77,7 @@ impl Group {
     }
 
     fn row(self, plural: &str, kind: &str, namespaced: bool) -> Row {
-        let group_version = GroupVersion::new(self.name, self.version);
+        let group_version = self.group_version();
         Row(Resource {
             storage_version: group_version.clone(),
             group_version,
@@ -137,7 +141,7 @@ impl Row {
 
     /// Objects are stored in another group and version than they are served in.
     pub(super) fn stored_in(mut self, group: Group) -> Self {
-        self.0.storage_version = GroupVersion::new(group.name, group.version);
+        self.0.storage_version = group.group_version();
         self
     }
 
@@ -192,7 +196,7 @@ impl Row {
     ) -> Self {
         self.0.subresources.push(Subresource {
             name: name.to_owned(),
-            group_version: group.map(|group| GroupVersion::new(group.name, group.version)),
+            group_version: group.map(Group::group_version),
             kind: kind.to_owned(),
             verbs: verbs.to_vec(),
             served,

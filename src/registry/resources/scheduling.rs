@@ -1,5 +1,6 @@
 //! The group `scheduling.k8s.io`: which pods come first.
 
+use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
 
@@ -8,11 +9,10 @@ pub(super) fn rows() -> Vec<Row> {
         Group::new("scheduling.k8s.io", "v1")
             .cluster("priorityclasses", "PriorityClass")
             .short(&["pc"])
-            .strategy(Generic::new().generation(&[
-                "value",
-                "globalDefault",
-                "description",
-                "preemptionPolicy",
-            ])),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::PRIORITY_CLASS)
+                    .generation(&["value", "globalDefault", "description", "preemptionPolicy"]),
+            ),
     ]
 }

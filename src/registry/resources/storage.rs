@@ -2,20 +2,31 @@
 
 use serde_json::json;
 
-use super::generic::{Generic, PartMetadata};
+use super::defaults::storage as defaults;
+use super::generic::Generic;
+use super::part::PartMetadata;
 use super::row::{Group, Row};
 
 const V1: Group = Group::new("storage.k8s.io", "v1");
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        V1.cluster("csidrivers", "CSIDriver")
-            .strategy(Generic::new().generation(&["spec"]).conditional_update()),
-        V1.cluster("csinodes", "CSINode")
-            .strategy(Generic::new().conditional_update()),
+        V1.cluster("csidrivers", "CSIDriver").strategy(
+            Generic::new()
+                .defaults(defaults::CSI_DRIVER)
+                .generation(&["spec"])
+                .conditional_update(),
+        ),
+        V1.cluster("csinodes", "CSINode").strategy(
+            Generic::new()
+                .defaults(defaults::CSI_NODE)
+                .conditional_update(),
+        ),
         V1.namespaced("csistoragecapacities", "CSIStorageCapacity")
             .strategy(Generic::new().conditional_update()),
-        V1.cluster("storageclasses", "StorageClass").short(&["sc"]),
+        V1.cluster("storageclasses", "StorageClass")
+            .short(&["sc"])
+            .strategy(Generic::new().defaults(defaults::STORAGE_CLASS)),
         V1.cluster("volumeattachments", "VolumeAttachment")
             .status()
             .strategy(

@@ -1,0 +1,85 @@
+//! Namespaces: who stands in `spec.finalizers` must agree before one goes, so that what is in it
+//! goes first.
+
+use serde_json::{Value, json};
+
+use super::path::{keep, list, set};
+use super::peculiar::Peculiar;
+use crate::registry::RequestContext;
+
+/// Whoever deletes what is in a namespace.
+const FINALIZER: &str = "kubernetes";
+
+/// What is peculiar about namespaces.
+#[derive(Debug)]
+pub(super) struct Namespaces;
+
+impl Peculiar for Namespaces {
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        let mut finalizers = list(object, "spec.finalizers").to_vec();
+        if !finalizers.iter().any(|it| it == FINALIZER) {
+            finalizers.push(FINALIZER.into());
+        }
+        set(object, "spec.finalizers", json!(finalizers));
+    }
+
+    /// Finalizers go by way of the subresource alone.
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        keep(object, old, "spec.finalizers");
+    }
+
+    fn holds_deletion(&self, object: &Value) -> bool {
+        !list(object, "spec.finalizers").is_empty()
+    }
+
+    /// There is no grace period: waiting is for the finalizers.
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        set(object, "status.phase", "Terminating".into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::{Strategy, User};
+
+    fn strategy() -> std::sync::Arc<dyn Strategy> {
+        let rows = super::super::built_in();
+        let row = rows.iter().find(|row| row.plural == "namespaces");
+        std::sync::Arc::clone(&row.expect("namespaces").strategy)
+    }
+
+    #[test]
+    fn a_namespace_lives_and_dies() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let strategy = strategy();
+        let mut object = json!({"metadata": {"name": "golden"}});
+        strategy.default(&mut object);
+        strategy.prepare_for_create(&context, &mut object);
+        assert_eq!(
+            object,
+            json!({
+                "metadata": {"name": "golden", "labels": {"kubernetes.io/metadata.name": "golden"}},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            })
+        );
+
+        let mut update = json!({"metadata": {"name": "golden"}, "spec": {}});
+        strategy.prepare_for_update(&context, &mut update, &object);
+        assert!(strategy.holds_deletion(&update), "{update}");
+        assert_eq!(update["status"]["phase"], "Active");
+
+        strategy.prepare_for_deletion(&mut object);
+        assert_eq!(object["status"]["phase"], "Terminating");
+
+        let mut last = json!({"metadata": {"name": "golden"}, "spec": {"finalizers": []}});
+        strategy.default(&mut last);
+        let finalize = strategy.subresource("finalize").expect("finalize");
+        finalize.prepare_for_update(&context, &mut last, &object);
+        assert_eq!(last["spec"], json!({}));
+        assert_eq!(last["status"]["phase"], "Terminating");
+        assert!(!strategy.holds_deletion(&last));
+    }
+}

@@ -1,0 +1,136 @@
+//! Subresources that own a part of the object: a write to one changes that part alone.
+
+use serde_json::Value;
+
+use super::path::{get, keep, set};
+use crate::registry::{FieldError, RequestContext, Strategy};
+
+/// What a write to a subresource may change in the metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartMetadata {
+    /// Labels, annotations and the rest.
+    Free,
+    /// Everything but the labels.
+    KeepsLabels,
+    /// Everything but the owners.
+    KeepsOwners,
+    /// Nothing.
+    KeepsAll,
+}
+
+/// The strategy of a subresource that owns what is at one dotted path.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    path: &'static str,
+    metadata: PartMetadata,
+    /// Keeps or sets more, after all else is kept: the new object and the old one.
+    finish: fn(&mut Value, &Value),
+    validate_update: fn(&Value, &Value) -> Vec<FieldError>,
+}
+
+impl Part {
+    pub(super) fn new(path: &'static str, metadata: PartMetadata) -> Self {
+        Self {
+            path,
+            metadata,
+            finish: |_, _| {},
+            validate_update: |_, _| Vec::new(),
+        }
+    }
+
+    pub(super) fn finish(mut self, finish: fn(&mut Value, &Value)) -> Self {
+        self.finish = finish;
+        self
+    }
+
+    pub(super) fn validate_update(
+        mut self,
+        validate: fn(&Value, &Value) -> Vec<FieldError>,
+    ) -> Self {
+        self.validate_update = validate;
+        self
+    }
+}
+
+impl Strategy for Part {
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        keep_all_but(object, old, self.path);
+        for path in self.metadata.kept() {
+            keep(object, old, path);
+        }
+        (self.finish)(object, old);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        (self.validate_update)(object, old)
+    }
+}
+
+impl PartMetadata {
+    /// What is kept. Versions, times and managed fields are others' concern.
+    fn kept(self) -> &'static [&'static str] {
+        match self {
+            Self::Free => &["metadata.generation"],
+            Self::KeepsLabels => &["metadata.generation", "metadata.labels"],
+            Self::KeepsOwners => &["metadata.generation", "metadata.ownerReferences"],
+            Self::KeepsAll => &[
+                "metadata.generation",
+                "metadata.labels",
+                "metadata.annotations",
+                "metadata.finalizers",
+                "metadata.ownerReferences",
+            ],
+        }
+    }
+}
+
+/// Keeps the object but what is at a path, its metadata and its type.
+fn keep_all_but(object: &mut Value, old: &Value, path: &str) {
+    let part = get(object, path).cloned();
+    let free = |name: &str| matches!(name, "metadata" | "kind" | "apiVersion");
+    if let (Some(members), Some(old)) = (object.as_object_mut(), old.as_object()) {
+        members.retain(|name, _| free(name));
+        for (name, value) in old {
+            if !free(name) {
+                members.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    match part {
+        Some(part) => set(object, path, part),
+        None => drop(super::path::remove(object, path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::User;
+
+    #[test]
+    fn a_part_changes_itself_and_what_it_may_of_the_metadata() {
+        let old = json!({"kind": "K", "metadata": {"labels": {"a": "1"}, "generation": 3},
+            "spec": {"x": 1, "list": [1]}, "status": {"y": 1}});
+        let new = json!({"kind": "K", "metadata": {"annotations": {"n": "1"}, "generation": 7},
+            "spec": {"x": 2}, "status": {"y": 2}, "more": 1});
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let mut object = new.clone();
+        Part::new("status", PartMetadata::KeepsLabels).prepare_for_update(
+            &context,
+            &mut object,
+            &old,
+        );
+        assert_eq!(
+            object,
+            json!({"kind": "K", "metadata": {"annotations": {"n": "1"}, "labels": {"a": "1"},
+                "generation": 3}, "spec": {"x": 1, "list": [1]}, "status": {"y": 2}})
+        );
+        let mut object = new;
+        Part::new("spec.list", PartMetadata::Free).prepare_for_update(&context, &mut object, &old);
+        assert_eq!(object["spec"], json!({"x": 1}));
+        assert_eq!(object["status"], json!({"y": 1}));
+    }
+}

@@ -1,0 +1,112 @@
+//! Binding a pod to a node: what a scheduler posts.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::registry::Error;
+use crate::registry::resources::path::{get, list, set, text};
+
+/// What messages call the subresource.
+const RESOURCE: &str = "pods/binding";
+
+/// Binds a pod to the node that is the target of a `Binding`. Labels and annotations of the
+/// binding go over to the pod; its generation stays.
+///
+/// # Errors
+/// [`Error::Conflict`] when the pod is bound, being deleted, or not to be scheduled yet;
+/// [`Error::Invalid`] when the binding has no target.
+pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Error> {
+    let name = text(pod, "metadata.name").to_owned();
+    let node = text(binding, "target.name");
+    if node.is_empty() {
+        return Err(Error::Invalid {
+            kind: "Binding".to_owned(),
+            name,
+            errors: vec![crate::registry::FieldError::required("target.name")],
+        });
+    }
+    let conflict = |message: String| Error::Conflict {
+        resource: RESOURCE.to_owned(),
+        name: name.clone(),
+        message,
+    };
+    if get(pod, "metadata.deletionTimestamp").is_some() {
+        return Err(conflict(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        )));
+    }
+    let bound = text(pod, "spec.nodeName");
+    if !bound.is_empty() {
+        return Err(conflict(format!(
+            "pod {name} is already assigned to node {bound:?}"
+        )));
+    }
+    if !list(pod, "spec.schedulingGates").is_empty() {
+        return Err(conflict(format!(
+            "pod {name} has non-empty .spec.schedulingGates"
+        )));
+    }
+    set(pod, "spec.nodeName", node.into());
+    for member in ["annotations", "labels"] {
+        merge_metadata(pod, binding, member);
+    }
+    scheduled(pod, now);
+    Ok(())
+}
+
+fn merge_metadata(pod: &mut Value, binding: &Value, member: &str) {
+    let path = format!("metadata.{member}");
+    let Some(Value::Object(more)) = get(binding, &path) else {
+        return;
+    };
+    let mut all = get(pod, &path)
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    all.extend(more.clone());
+    if !all.is_empty() {
+        set(pod, &path, Value::Object(all));
+    }
+}
+
+/// Says in the status that the pod has a node.
+fn scheduled(pod: &mut Value, now: Timestamp) {
+    let mut conditions = list(pod, "status.conditions").to_vec();
+    conditions.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
+    conditions.push(json!({
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": null,
+        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    }));
+    set(pod, "status.conditions", Value::Array(conditions));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_bound_once() {
+        let now: Timestamp = "2026-01-02T03:04:05.6Z".parse().expect("a time");
+        let binding = json!({"metadata": {"name": "p1", "annotations": {"a": "1"}},
+            "target": {"kind": "Node", "name": "n1"}});
+        let mut pod = json!({"metadata": {"name": "p1", "generation": 1}, "spec": {},
+            "status": {"conditions": [{"type": "Ready"}]}});
+        bind(&mut pod, &binding, now).expect("bound");
+        assert_eq!(pod["spec"]["nodeName"], "n1");
+        assert_eq!(pod["metadata"]["annotations"], json!({"a": "1"}));
+        assert_eq!(
+            pod["status"]["conditions"][1],
+            json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
+                "lastTransitionTime": "2026-01-02T03:04:05Z"})
+        );
+        let again = bind(&mut pod, &binding, now).expect_err("bound already");
+        assert_eq!(
+            again.to_string(),
+            "Operation cannot be fulfilled on pods/binding \"p1\": pod p1 is already assigned to node \"n1\""
+        );
+        let aimless = bind(&mut json!({}), &json!({}), now);
+        assert!(matches!(aimless, Err(Error::Invalid { .. })));
+    }
+}

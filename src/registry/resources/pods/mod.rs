@@ -1,0 +1,237 @@
+//! Pods: what the server sets, how they are bound to nodes, and how gracefully they go.
+
+mod binding;
+mod quality;
+mod update;
+pub(super) mod validation;
+
+use serde_json::{Value, json};
+
+pub use self::binding::bind;
+use super::part::{Part, PartMetadata};
+use super::path::{get, keep, list, set, text};
+use super::peculiar::Peculiar;
+use crate::registry::{DeleteOptions, FieldError, Graceful, RequestContext};
+
+/// How long a pod stays on a node that is not ready or cannot be reached, in seconds.
+const TOLERATION_SECONDS: i64 = 300;
+/// The taints of such nodes.
+const NODE_TROUBLES: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+/// The priorities of the classes that every cluster has.
+const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
+
+/// What is peculiar about pods.
+#[derive(Debug)]
+pub(super) struct Pods;
+
+impl Peculiar for Pods {
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        let class = quality::class(object);
+        set(
+            object,
+            "status",
+            json!({"phase": "Pending", "qosClass": class}),
+        );
+        tolerate_node_troubles(object);
+        prioritize(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        // What the server set stands, though a client that never read it leaves it out.
+        for path in ["spec.priority", "spec.preemptionPolicy", "spec.nodeName"] {
+            if get(object, path).is_none() {
+                keep(object, old, path);
+            }
+        }
+        tolerate_node_troubles(object);
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        validation::pod_spec(object.get("spec"), "spec")
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        update::forbidden_changes(object, old)
+    }
+
+    /// A pod that runs on a node gets the time it asked for; its node ends the wait.
+    fn check_graceful_delete(&self, object: &Value, options: &mut DeleteOptions) -> Graceful {
+        let own = get(object, "spec.terminationGracePeriodSeconds").and_then(Value::as_i64);
+        let mut seconds = options.grace_period_seconds.or(own).unwrap_or(0);
+        let over = matches!(text(object, "status.phase"), "Failed" | "Succeeded");
+        if over || text(object, "spec.nodeName").is_empty() {
+            seconds = 0;
+        }
+        if seconds < 0 {
+            seconds = 1;
+        }
+        options.grace_period_seconds = Some(seconds);
+        Graceful::Yes
+    }
+}
+
+/// What nodes say about their pods.
+pub(super) fn status() -> Part {
+    Part::new("status", PartMetadata::KeepsOwners).finish(|object, old| {
+        keep(object, old, "status.qosClass");
+    })
+}
+
+/// Containers that are added to a running pod to look into it.
+pub(super) fn ephemeral_containers() -> Part {
+    Part::new("spec.ephemeralContainers", PartMetadata::KeepsAll)
+        .finish(|object, old| super::generic::count_generation(object, old, &["spec"]))
+        .validate_update(update::forbidden_ephemeral_changes)
+}
+
+/// What the containers of a running pod may use.
+pub(super) fn resize() -> Part {
+    Part::new("spec.containers", PartMetadata::KeepsAll)
+        .finish(|object, old| {
+            update::keep_all_but_resources(object, old);
+            super::generic::count_generation(object, old, &["spec"]);
+        })
+        .validate_update(|object, _| validation::pod_spec(object.get("spec"), "spec"))
+}
+
+fn tolerate_node_troubles(pod: &mut Value) {
+    let mut tolerations = list(pod, "spec.tolerations").to_vec();
+    let before = tolerations.len();
+    for key in NODE_TROUBLES {
+        let tolerated = tolerations.iter().any(|toleration| {
+            matches!(text(toleration, "effect"), "" | "NoExecute")
+                && (text(toleration, "key") == key || text(toleration, "key").is_empty())
+        });
+        if !tolerated {
+            tolerations.push(json!({
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": TOLERATION_SECONDS,
+            }));
+        }
+    }
+    if tolerations.len() != before {
+        set(pod, "spec.tolerations", Value::Array(tolerations));
+    }
+}
+
+/// Priority classes of a cluster's own are not looked up: pods of those have the priority that
+/// they say.
+fn prioritize(pod: &mut Value) {
+    let class = text(pod, "spec.priorityClassName");
+    let known = SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class);
+    let priority = known.map(|(_, priority)| *priority);
+    if get(pod, "spec.priority").is_none() || priority.is_some() {
+        set(pod, "spec.priority", json!(priority.unwrap_or(0)));
+    }
+    if get(pod, "spec.preemptionPolicy").is_none() {
+        set(pod, "spec.preemptionPolicy", "PreemptLowerPriority".into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::User;
+
+    fn context() -> RequestContext {
+        RequestContext::new(User::default(), String::new(), Clock::real())
+    }
+
+    #[test]
+    fn the_server_has_its_say_in_a_new_pod() {
+        let mut pod = json!({"spec": {"containers": [{"name": "c", "resources": {}}]},
+            "status": {"phase": "Running"}});
+        Pods.prepare_for_create(&context(), &mut pod);
+        assert_eq!(
+            pod["status"],
+            json!({"phase": "Pending", "qosClass": "BestEffort"})
+        );
+        assert_eq!(pod["spec"]["priority"], 0);
+        assert_eq!(pod["spec"]["preemptionPolicy"], "PreemptLowerPriority");
+        let tolerations = pod["spec"]["tolerations"].as_array().expect("tolerations");
+        assert_eq!(tolerations.len(), 2);
+        assert_eq!(
+            tolerations[0],
+            json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists",
+                "effect": "NoExecute", "tolerationSeconds": 300})
+        );
+        let mut stubborn = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
+        tolerate_node_troubles(&mut stubborn);
+        assert_eq!(
+            stubborn["spec"]["tolerations"],
+            json!([{"operator": "Exists"}])
+        );
+    }
+
+    #[test]
+    fn only_a_running_pod_takes_its_time() {
+        let seconds = |pod: Value, asked: Option<i64>| {
+            let mut options = DeleteOptions {
+                grace_period_seconds: asked,
+                ..DeleteOptions::default()
+            };
+            assert_eq!(
+                Pods.check_graceful_delete(&pod, &mut options),
+                Graceful::Yes
+            );
+            options.grace_period_seconds
+        };
+        let spec = json!({"nodeName": "n1", "terminationGracePeriodSeconds": 30});
+        let bound = json!({"spec": spec, "status": {"phase": "Running"}});
+        assert_eq!(seconds(bound.clone(), None), Some(30));
+        assert_eq!(seconds(bound.clone(), Some(5)), Some(5));
+        assert_eq!(seconds(bound.clone(), Some(-1)), Some(1));
+        assert_eq!(seconds(bound, Some(0)), Some(0));
+        let over = json!({"spec": spec, "status": {"phase": "Failed"}});
+        assert_eq!(seconds(over, None), Some(0));
+        let waiting = json!({"spec": {"terminationGracePeriodSeconds": 30}});
+        assert_eq!(seconds(waiting, Some(5)), Some(0));
+    }
+
+    #[test]
+    fn parts_of_a_pod_change_alone() {
+        use crate::registry::Strategy;
+        let old = json!({"metadata": {"name": "p", "generation": 1}, "spec": {"containers": [
+            {"name": "c", "image": "i", "resources": {}}]}, "status": {"qosClass": "BestEffort"}});
+        let mut debugged = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n",
+            "ephemeralContainers": [{"name": "dbg"}]}, "status": {}});
+        ephemeral_containers().prepare_for_update(&context(), &mut debugged, &old);
+        assert_eq!(
+            debugged["spec"]["ephemeralContainers"],
+            json!([{"name": "dbg"}])
+        );
+        assert_eq!(debugged["spec"].get("nodeName"), None);
+        assert_eq!(debugged["metadata"]["generation"], 2);
+
+        let mut resized = old.clone();
+        set(
+            &mut resized,
+            "spec.containers",
+            json!([
+            {"name": "c", "image": "other", "resources": {"limits": {"cpu": "1"}}}]),
+        );
+        resize().prepare_for_update(&context(), &mut resized, &old);
+        assert_eq!(
+            resized["spec"]["containers"],
+            json!([{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}])
+        );
+        assert_eq!(resized["metadata"]["generation"], 2);
+
+        let mut reported = json!({"metadata": {"name": "p"}, "status": {"phase": "Running"}});
+        status().prepare_for_update(&context(), &mut reported, &old);
+        assert_eq!(
+            reported["status"],
+            json!({"phase": "Running", "qosClass": "BestEffort"})
+        );
+        assert_eq!(reported["metadata"]["generation"], 1);
+    }
+}

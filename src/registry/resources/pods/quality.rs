@@ -1,0 +1,65 @@
+//! The quality of service that a pod is promised.
+
+use serde_json::Value;
+
+use crate::registry::resources::path::{get, list, text};
+use crate::registry::resources::quantity::Quantity;
+
+/// The resources that count.
+const COUNTED: [&str; 2] = ["cpu", "memory"];
+
+/// `Guaranteed` if every container may use exactly what it requests of everything that counts,
+/// `BestEffort` if none requests anything, else `Burstable`.
+pub(super) fn class(pod: &Value) -> &'static str {
+    let containers = list(pod, "spec.containers")
+        .iter()
+        .chain(list(pod, "spec.initContainers"));
+    let mut asked = false;
+    let mut guaranteed = true;
+    for container in containers {
+        for resource in COUNTED {
+            let of = |which: &str| -> Option<Quantity> {
+                let path = format!("resources.{which}.{resource}");
+                let value = get(container, &path)?;
+                let number = value.as_number().map(ToString::to_string);
+                let text = number.unwrap_or_else(|| text(container, &path).to_owned());
+                text.parse().ok().filter(|it: &Quantity| it.is_positive())
+            };
+            let (request, limit) = (of("requests"), of("limits"));
+            asked |= request.is_some() || limit.is_some();
+            guaranteed &= limit.is_some() && request == limit;
+        }
+    }
+    match (asked, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_class_follows_requests_and_limits() {
+        let pod = |resources: Value| json!({"spec": {"containers": [{"resources": resources}]}});
+        assert_eq!(class(&pod(json!({}))), "BestEffort");
+        assert_eq!(
+            class(&pod(json!({"requests": {"nvidia.com/gpu": "1"}}))),
+            "BestEffort"
+        );
+        assert_eq!(
+            class(&pod(json!({"requests": {"cpu": "100m"}}))),
+            "Burstable"
+        );
+        let exact = json!({"requests": {"cpu": "1", "memory": "1Gi"},
+            "limits": {"cpu": "1000m", "memory": "1024Mi"}});
+        assert_eq!(class(&pod(exact)), "Guaranteed");
+        let more = json!({"requests": {"cpu": "1", "memory": "1Gi"},
+            "limits": {"cpu": "2", "memory": "1Gi"}});
+        assert_eq!(class(&pod(more)), "Burstable");
+    }
+}

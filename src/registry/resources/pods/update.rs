@@ -1,0 +1,196 @@
+//! What may change in a pod once it is there: next to nothing.
+
+use serde_json::{Value, json};
+
+use crate::registry::FieldError;
+use crate::registry::resources::path::{get, get_mut, keep, list, remove, set, text};
+
+const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// What an update of the pod itself may not change.
+pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for containers in ["containers", "initContainers"] {
+        let path = format!("spec.{containers}");
+        if list(object, &path).len() != list(old, &path).len() {
+            let why = "pod updates may not add or remove containers";
+            return vec![FieldError::forbidden(path, why)];
+        }
+    }
+    errors.extend(deadline_change(object, old));
+    errors.extend(toleration_changes(object, old));
+    if !errors.is_empty() {
+        return errors;
+    }
+    let mut rest = object.clone();
+    for containers in ["spec.containers", "spec.initContainers"] {
+        keep_images(&mut rest, old, containers);
+    }
+    keep(&mut rest, old, "spec.activeDeadlineSeconds");
+    keep(&mut rest, old, "spec.tolerations");
+    keep_gates(&mut rest, old);
+    let grace = "spec.terminationGracePeriodSeconds";
+    let was_negative = get(old, grace).and_then(Value::as_i64) < Some(0);
+    if was_negative && get(object, grace) == Some(&json!(1)) {
+        keep(&mut rest, old, grace);
+    }
+    if get(&rest, "spec") != get(old, "spec") {
+        errors.push(FieldError::forbidden("spec", FORBIDDEN));
+    }
+    errors
+}
+
+/// What a write of ephemeral containers may not change.
+pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<FieldError> {
+    const PATH: &str = "spec.ephemeralContainers";
+    let named = |pod: &Value, name: &str| {
+        list(pod, PATH)
+            .iter()
+            .find(|it| text(it, "name") == name)
+            .cloned()
+    };
+    let mut errors = super::validation::ephemeral_containers(object);
+    for before in list(old, PATH) {
+        let name = text(before, "name");
+        let why = match named(object, name) {
+            None => format!("existing ephemeral containers {name:?} may not be removed\n"),
+            Some(after) if after != *before => {
+                format!("existing ephemeral containers {name:?} may not be changed\n")
+            }
+            Some(_) => continue,
+        };
+        errors.push(FieldError::forbidden(PATH, why));
+    }
+    errors
+}
+
+/// Keeps everything in the containers but their resources.
+pub(super) fn keep_all_but_resources(object: &mut Value, old: &Value) {
+    let asked = list(object, "spec.containers").to_vec();
+    let mut containers = list(old, "spec.containers").to_vec();
+    for container in &mut containers {
+        let name = text(container, "name").to_owned();
+        let resized = asked.iter().find(|it| text(it, "name") == name);
+        if let Some(resources) = resized.and_then(|it| it.get("resources")) {
+            set(container, "resources", resources.clone());
+        }
+    }
+    set(object, "spec.containers", Value::Array(containers));
+}
+
+fn deadline_change(object: &Value, old: &Value) -> Option<FieldError> {
+    const PATH: &str = "spec.activeDeadlineSeconds";
+    let before = get(old, PATH).and_then(Value::as_i64)?;
+    match get(object, PATH) {
+        None => {
+            let why = "must not update from a positive integer to nil value";
+            Some(FieldError::invalid(PATH, &Value::Null, why))
+        }
+        Some(after) if after.as_i64().is_none_or(|after| after > before) => {
+            let why = format!("must be less than or equal to previous value {before}");
+            Some(FieldError::invalid(PATH, after, why))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Every toleration stays, though perhaps for another time.
+fn toleration_changes(object: &Value, old: &Value) -> Option<FieldError> {
+    const PATH: &str = "spec.tolerations";
+    let timeless = |pod: &Value| -> Vec<Value> {
+        let mut tolerations = list(pod, PATH).to_vec();
+        for toleration in &mut tolerations {
+            drop(remove(toleration, "tolerationSeconds"));
+        }
+        tolerations
+    };
+    let now = timeless(object);
+    let kept = timeless(old).iter().all(|before| now.contains(before));
+    (!kept).then(|| {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        FieldError::forbidden(PATH, why)
+    })
+}
+
+fn keep_images(object: &mut Value, old: &Value, containers: &str) {
+    let before = list(old, containers).to_vec();
+    let after = get_mut(object, containers).and_then(Value::as_array_mut);
+    for (after, before) in after.into_iter().flatten().zip(&before) {
+        keep(after, before, "image");
+    }
+}
+
+/// Gates may be taken away, none added.
+fn keep_gates(object: &mut Value, old: &Value) {
+    const PATH: &str = "spec.schedulingGates";
+    let before = list(old, PATH);
+    if list(object, PATH).iter().all(|gate| before.contains(gate)) {
+        keep(object, old, PATH);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod() -> Value {
+        json!({"spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 3}],
+            "activeDeadlineSeconds": 10,
+            "schedulingGates": [{"name": "g"}],
+        }})
+    }
+
+    fn change(path: &str, value: Value) -> Vec<String> {
+        let mut object = pod();
+        set(&mut object, path, value);
+        forbidden_changes(&object, &pod())
+            .into_iter()
+            .map(|error| error.field)
+            .collect()
+    }
+
+    #[test]
+    fn only_a_few_fields_may_change() {
+        let none: [&str; 0] = [];
+        assert_eq!(change("metadata.labels", json!({"a": "b"})), none);
+        assert_eq!(
+            change("spec.containers", json!([{"name": "c", "image": "new"}])),
+            none
+        );
+        assert_eq!(change("spec.activeDeadlineSeconds", json!(5)), none);
+        assert_eq!(change("spec.schedulingGates", json!([])), none);
+        let more = json!([{"key": "k", "operator": "Exists"}, {"key": "l"}]);
+        assert_eq!(change("spec.tolerations", more), none);
+
+        assert_eq!(change("spec.nodeName", json!("n9")), ["spec"]);
+        assert_eq!(
+            change("spec.schedulingGates", json!([{"name": "h"}])),
+            ["spec"]
+        );
+        assert_eq!(change("spec.containers", json!([])), ["spec.containers"]);
+        assert_eq!(
+            change("spec.activeDeadlineSeconds", json!(11)),
+            ["spec.activeDeadlineSeconds"]
+        );
+        assert_eq!(change("spec.tolerations", json!([])), ["spec.tolerations"]);
+    }
+
+    #[test]
+    fn ephemeral_containers_stay_as_they_are() {
+        let container = json!({"name": "d", "image": "i", "terminationMessagePolicy": "File",
+            "imagePullPolicy": "Always"});
+        let old = json!({"spec": {"ephemeralContainers": [container]}});
+        assert_eq!(forbidden_ephemeral_changes(&old, &old), []);
+        let gone = forbidden_ephemeral_changes(&json!({"spec": {}}), &old);
+        assert_eq!(gone.len(), 1);
+        let mut changed = old.clone();
+        set(
+            &mut changed,
+            "spec.ephemeralContainers",
+            json!([{"name": "d", "image": "other"}]),
+        );
+        assert!(!forbidden_ephemeral_changes(&changed, &old).is_empty());
+    }
+}
