@@ -2,7 +2,8 @@
 //!
 //! Each file is one protocol: its drawing, its invariants and the partner of each ordering stand at
 //! its head. `loom-tests` has a file of models of the same name, and a list of weakened versions
-//! that the models must refuse. Nothing here knows what an object or a watch is; nothing here
+//! that the models must refuse. The files have no tests of their own, because they would be compiled
+//! over loom's primitives too. Nothing here knows what an object or a watch is; nothing here
 //! imports more than [`crate::sync`].
 //!
 //! - [`waiters`]: a number that rises, and those who wait for it.

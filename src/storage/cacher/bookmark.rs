@@ -17,6 +17,9 @@ pub(super) const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 /// How long before the deadline the last bookmark comes.
 pub(super) const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
+/// How fine the schedule is.
+pub(super) const BOOKMARK_TICK: Duration = Duration::from_secs(1);
+
 /// Which watchers are due when.
 #[derive(Debug)]
 pub(super) struct BookmarkSchedule {
@@ -78,7 +81,8 @@ impl Bookmarks {
             return Some(periodic);
         };
         let last = deadline.checked_sub(BOOKMARK_BEFORE_DEADLINE)?;
-        (last > now).then(|| last.min(periodic))
+        // A second's bucket may be due a little early: what is nearer than that has been.
+        (last >= now + BOOKMARK_TICK).then(|| last.min(periodic))
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::bookmark::BOOKMARK_TICK;
 use super::config::TypeConfig;
 use super::freshness::Freshness;
 use super::handle::Cacher;
@@ -23,8 +24,8 @@ use crate::storage::{ChangeSource, StorageError};
 /// How long after one request for progress the next one goes out, while somebody waits.
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
 
-/// How fine the schedule of bookmarks is.
-const BOOKMARK_TICK: Duration = Duration::from_secs(1);
+/// How soon one request for progress may follow another.
+const PROGRESS_REQUEST_SPACING: Duration = Duration::from_millis(5);
 
 /// Where types are added to the stream of changes.
 #[derive(Clone, Debug)]
@@ -134,16 +135,22 @@ impl FeedShared {
         self.probe.serve(&*self.source, &self.clock).await;
     }
 
-    /// Asks for progress for as long as somebody waits for a revision. Never completes.
+    /// Asks for progress at once when somebody begins to wait for a revision, and again for as long
+    /// as somebody waits. Never completes.
     pub(super) async fn ask_for_progress(&self) {
         loop {
-            self.fresh.wanted().await;
-            while self.fresh.is_awaited() && self.progress_is_trusted() {
-                if let Err(error) = self.source.request_progress().await {
-                    tracing::debug!(%error, "the store takes no request for progress");
-                }
-                self.clock.sleep(PROGRESS_REQUEST_PERIOD).await;
+            let again = self.fresh.is_awaited();
+            tokio::select! {
+                () = self.fresh.wanted() => {}
+                () = self.clock.sleep(PROGRESS_REQUEST_PERIOD), if again => {}
             }
+            if !self.fresh.is_awaited() || !self.progress_is_trusted() {
+                continue;
+            }
+            if let Err(error) = self.source.request_progress().await {
+                tracing::debug!(%error, "the store takes no request for progress");
+            }
+            self.clock.sleep(PROGRESS_REQUEST_SPACING).await;
         }
     }
 

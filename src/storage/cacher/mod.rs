@@ -64,3 +64,6 @@ pub use metrics::CacheMetrics;
 pub use readiness::Readiness;
 pub use reflector::Reflector;
 pub use window::WindowLimits;
+
+#[cfg(test)]
+mod tests;

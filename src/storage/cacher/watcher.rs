@@ -110,6 +110,7 @@ impl CacheWatcher {
             let item = watcher.next().await?;
             Some((item, watcher))
         })
+        .fuse()
         .boxed()
     }
 

@@ -81,9 +81,10 @@ pub(super) enum Slot<'a> {
 }
 
 impl Window {
-    /// Begins anew with a list; the events go.
+    /// Begins anew with a list; the events go. One number is left out, so that whoever waited for
+    /// the next event finds it gone.
     pub(super) fn reset(&mut self, revision: u64, state: SnapshotMap) {
-        self.first = self.end();
+        self.first = self.end() + 1;
         self.events = Vector::new();
         self.base_revision = revision;
         self.base_state = state;

@@ -1,0 +1,145 @@
+//! The feed: how it begins, breaks, resumes, starts over, grows and ends.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_break_resumes_without_listing_again() {
+    let world = World::new(WindowLimits::default()).await;
+    let mut watch = world.watch(since(1)).await;
+    for number in 0..20 {
+        world.script.put(&format!("/pods/d/p{number}"), "x");
+        world.script.break_streams();
+        world.script.put(&format!("/pods/d/q{number}"), "x");
+        let (p, q) = (2 * number + 2, 2 * number + 3);
+        let expected = format!("+p{number}@{p} +q{number}@{q}");
+        assert_eq!(heard_all(&mut watch, 2).await, expected);
+    }
+    let state = world.script.state();
+    assert_eq!(state.pages, 1);
+    assert_eq!(state.follows, 21);
+}
+
+/// A store that comes and goes is not asked without pause.
+#[tokio::test(start_paused = true)]
+async fn k87292_a_store_that_is_away_is_found_again() {
+    let world = World::new(WindowLimits::default()).await;
+    let mut watch = world.watch(bookmarked(Some(1))).await;
+    world.script.state().reachable = false;
+    world.script.break_streams();
+    world.script.put("/pods/d/a", "x");
+    world.clock.sleep(Duration::from_secs(100)).await;
+    let follows = world.script.state().follows;
+    assert!((10..40).contains(&follows), "{follows} attempts in 100 s");
+    assert_eq!(heard(&mut watch).await, "=1");
+    world.script.state().reachable = true;
+    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(world.script.state().pages, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_history_ends_the_watches_and_lists_again() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    let mut watch = world.watch(since(1)).await;
+    assert_eq!(heard(&mut watch).await, "+a@2");
+    world.script.hold();
+    world.script.put("/pods/d/b", "x");
+    world.script.delete("/pods/d/b");
+    world.script.lose_history();
+    world.script.release();
+    assert_eq!(heard(&mut watch).await, "end");
+    world.pods.ready().await.expect("listed");
+    let mut again = world.watch(since(2)).await;
+    let ended = "too old resource version: 2 (5) end";
+    assert_eq!(heard_all(&mut again, 2).await, ended);
+    let list = world.list(since(0)).await.expect("from memory");
+    assert_eq!(listed(&list), "5: a");
+    let mut watch = world.watch(since(list.revision)).await;
+    world.script.put("/pods/d/c", "x");
+    assert_eq!(heard(&mut watch).await, "+c@6");
+}
+
+#[tokio::test(start_paused = true)]
+async fn types_are_told_apart_by_their_longest_prefix() {
+    let world = World::new(WindowLimits::default()).await;
+    let add = |resource, prefix| {
+        world
+            .feed
+            .add_type(of_type(resource, prefix, WindowLimits::default()))
+    };
+    let outer = add("outer", "/services/");
+    let specs = add("services", "/services/specs/");
+    outer.ready().await.expect("listed");
+    specs.ready().await.expect("listed");
+    let mut outer = outer.watch("/services/", since(1)).await.expect("ready");
+    let mut specs = specs
+        .watch("/services/specs/", since(1))
+        .await
+        .expect("ready");
+    world.script.put("/services/specs/d/a", "x");
+    world.script.put("/services/other/d/b", "x");
+    world.script.put("/unknown/d/c", "x");
+    world.script.put("/pods", "x");
+    assert_eq!(heard(&mut specs).await, "+a@2");
+    assert_eq!(heard_now(&mut specs).await, None);
+    assert_eq!(heard(&mut outer).await, "+b@3");
+    assert_eq!(heard_now(&mut outer).await, None);
+}
+
+/// A type that is added while changes come must not miss one, nor see one twice.
+#[tokio::test(start_paused = true)]
+async fn a_type_is_added_while_the_feed_runs() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/widgets/d/a", "x");
+    world.script.hold();
+    world.script.put("/widgets/d/b", "x");
+    world.script.delete("/widgets/d/a");
+    let widgets = of_type("widgets", "/widgets/", WindowLimits::default());
+    let widgets = world.feed.add_type(widgets);
+    widgets.ready().await.expect("listed");
+    let mut watch = widgets
+        .watch("/widgets/", streamed(Some(0)))
+        .await
+        .expect("ready");
+    world.script.put("/widgets/d/c", "x");
+    world.script.release();
+    assert_eq!(heard_all(&mut watch, 3).await, "+b@3 =4! +c@5");
+    assert_eq!(world.script.state().follows, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_added_type_that_cannot_be_listed_is_tried_again() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().reachable = false;
+    let widgets = of_type("widgets", "/widgets/", WindowLimits::default());
+    let widgets = world.feed.add_type(widgets);
+    world.clock.sleep(Duration::from_secs(10)).await;
+    assert!(widgets.check_ready().is_err());
+    assert!(world.pods.check_ready().is_ok(), "others go on");
+    world.script.state().reachable = true;
+    widgets.ready().await.expect("listed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn types_are_listed_in_pages() {
+    let script = Arc::new(Script::default());
+    for number in 0..20_001 {
+        script.put(&format!("/pods/d/{number}"), "x");
+    }
+    let world = World::of(script, WindowLimits::default());
+    world.pods.ready().await.expect("listed");
+    assert_eq!(world.script.state().pages, 3);
+    let list = world.list(since(0)).await.expect("from memory");
+    assert_eq!((list.revision, list.items.len()), (20_002, 20_001));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_stops_ends_its_watches() {
+    let mut world = World::new(WindowLimits::default()).await;
+    let mut watch = world.watch(since(1)).await;
+    drop(world.shutdown.take());
+    assert!(world.running.join_next().await.is_some());
+    assert_eq!(heard(&mut watch).await, "end");
+    assert!(world.pods.check_ready().is_err());
+    assert!(world.pods.ready().await.is_err());
+}

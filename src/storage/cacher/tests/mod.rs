@@ -1,0 +1,187 @@
+//! The cache against a source that does what each test says. Time is tokio's, paused.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::{CacheDelegator, CacheMetrics, Cacher, Feed, TypeConfig, WindowLimits};
+use crate::clock::Clock;
+use crate::meta::{LabelSelector, ResourceVersion, WatchEvent};
+use crate::storage::{
+    Interface, List, ListOptions, SelectionPredicate, StorageError, Versioner, WatchStream,
+};
+use scripted::{CountingStore, Script};
+
+mod feeding;
+mod model;
+mod reading;
+mod scripted;
+mod watching;
+
+/// A feed of pods over a scripted source.
+struct World {
+    script: Arc<Script>,
+    feed: Feed,
+    pods: Arc<Cacher>,
+    store: Arc<CountingStore>,
+    delegator: CacheDelegator,
+    clock: Clock,
+    /// Stops the feed.
+    shutdown: Option<oneshot::Sender<()>>,
+    /// The running feed; dropped with the world.
+    running: JoinSet<()>,
+}
+
+impl World {
+    /// A feed that runs and has listed its pods.
+    async fn new(limits: WindowLimits) -> Self {
+        let world = Self::of(Arc::new(Script::default()), limits);
+        world.pods.ready().await.expect("listed");
+        world.settle().await;
+        world
+    }
+
+    /// A feed that runs.
+    fn of(script: Arc<Script>, limits: WindowLimits) -> Self {
+        let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
+        let source = Arc::clone(&script);
+        let (feed, reflector) = Feed::new(source, clock.clone(), CacheMetrics::default());
+        let pods = feed.add_type(of_type("pods", "/pods/", limits));
+        let store = Arc::new(CountingStore::default());
+        let (sender, receiver) = oneshot::channel::<()>();
+        let mut running = JoinSet::new();
+        running.spawn(reflector.run(async move {
+            // A world that is dropped shuts down as well.
+            let _ = receiver.await;
+        }));
+        Self {
+            delegator: CacheDelegator::new(Arc::clone(&pods), Arc::clone(&store) as _),
+            script,
+            feed,
+            pods,
+            store,
+            clock,
+            shutdown: Some(sender),
+            running,
+        }
+    }
+
+    /// Lets everything happen that can happen now.
+    async fn settle(&self) {
+        self.clock.sleep(Duration::from_millis(1)).await;
+    }
+
+    async fn watch(&self, options: ListOptions) -> WatchStream {
+        self.pods.watch("/pods/", options).await.expect("ready")
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<List, StorageError> {
+        self.delegator.get_list("/pods/", options).await
+    }
+}
+
+fn of_type(resource: &str, prefix: &str, window: WindowLimits) -> TypeConfig {
+    TypeConfig {
+        group: String::new(),
+        resource: resource.to_owned(),
+        prefix: prefix.to_owned(),
+        versioner: Versioner::default(),
+        window,
+    }
+}
+
+/// Everything from a revision on.
+fn since(revision: u64) -> ListOptions {
+    ListOptions {
+        resource_version: Some(ResourceVersion(revision)),
+        recursive: true,
+        ..ListOptions::default()
+    }
+}
+
+/// A watch list: the state, and bookmarks.
+fn streamed(revision: Option<u64>) -> ListOptions {
+    let mut options = bookmarked(revision);
+    options.send_initial_events = Some(true);
+    options
+}
+
+/// With bookmarks.
+fn bookmarked(revision: Option<u64>) -> ListOptions {
+    ListOptions {
+        resource_version: revision.map(ResourceVersion),
+        predicate: SelectionPredicate {
+            allow_watch_bookmarks: true,
+            ..SelectionPredicate::default()
+        },
+        ..since(0)
+    }
+}
+
+/// Only those with a label `app`.
+fn labelled(app: &str, mut options: ListOptions) -> ListOptions {
+    let selector = LabelSelector::parse(&format!("app={app}"));
+    options.predicate.label = selector.expect("a selector");
+    options
+}
+
+/// The next item of a watch, in short: `+a@2`, `~a@3`, `-a@4`, `=5`, `=5!`, or how it ended.
+async fn heard(watch: &mut WatchStream) -> String {
+    let limit = Duration::from_secs(3600);
+    match tokio::time::timeout(limit, watch.next()).await {
+        Ok(item) => short(item),
+        Err(_) => "nothing for an hour".to_owned(),
+    }
+}
+
+/// The next `count` items of a watch.
+async fn heard_all(watch: &mut WatchStream, count: usize) -> String {
+    let mut text = String::new();
+    for _ in 0..count {
+        write!(text, "{} ", heard(watch).await).expect("a string takes all");
+    }
+    text.trim_end().to_owned()
+}
+
+/// What a watch says without time passing, if anything.
+async fn heard_now(watch: &mut WatchStream) -> Option<String> {
+    let moment = Duration::from_millis(1);
+    tokio::time::timeout(moment, watch.next())
+        .await
+        .ok()
+        .map(short)
+}
+
+fn short(item: Option<Result<WatchEvent, StorageError>>) -> String {
+    let (sign, object) = match item {
+        None => return "end".to_owned(),
+        Some(Err(error)) => return error.to_string(),
+        Some(Ok(WatchEvent::Bookmark {
+            revision,
+            initial_events_end,
+        })) => {
+            let mark = if initial_events_end { "!" } else { "" };
+            return format!("={revision}{mark}");
+        }
+        Some(Ok(WatchEvent::Added(object))) => ('+', object),
+        Some(Ok(WatchEvent::Modified(object))) => ('~', object),
+        Some(Ok(WatchEvent::Deleted(object))) => ('-', object),
+    };
+    format!("{sign}{}@{}", object.name(), object.revision())
+}
+
+/// A list, in short: its revision, the names, and whether there is more.
+fn listed(list: &List) -> String {
+    let names: Vec<_> = list.items.iter().map(|it| it.name()).collect();
+    let more = if list.continue_token.is_some() {
+        " ..."
+    } else {
+        ""
+    };
+    format!("{}: {}{more}", list.revision, names.join(" "))
+}

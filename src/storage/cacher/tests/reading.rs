@@ -1,0 +1,320 @@
+//! Gets and lists: who answers, and how fresh the answer is.
+
+use super::scripted::STORE_REVISION;
+use super::*;
+use crate::meta::VersionMatch;
+use crate::storage::{DeleteOptions, GetOptions, NoCheck};
+
+/// The newest state.
+fn newest() -> ListOptions {
+    ListOptions {
+        resource_version: None,
+        ..since(0)
+    }
+}
+
+fn limited(limit: u64, mut options: ListOptions) -> ListOptions {
+    options.predicate.limit = limit;
+    options
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_without_version_waits_for_the_newest_write() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.hold();
+    world.script.put("/pods/d/a", "x");
+    let any = world.list(since(0)).await.expect("as it is");
+    assert_eq!(listed(&any), "1: ");
+    let release = async {
+        world.settle().await;
+        world.script.release();
+    };
+    let (list, ()) = tokio::join!(world.list(newest()), release);
+    assert_eq!(listed(&list.expect("fresh")), "2: a");
+    assert_eq!(*world.store.lists.lock().expect("sound"), 0);
+}
+
+/// Writes of other types and progress notices take a quiet type along.
+#[tokio::test(start_paused = true)]
+async fn k91073_a_quiet_type_is_fresh() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    world.script.put("/services/d/b", "x");
+    let list = world.list(since(3)).await.expect("no wait");
+    assert_eq!(listed(&list), "3: a");
+    // A revision that no event brings.
+    world.script.state().revision = 9;
+    let begun = world.clock.now();
+    let list = world.list(newest()).await.expect("a progress notice");
+    assert_eq!(listed(&list), "9: a");
+    let waited = world.clock.now() - begun;
+    assert!(
+        waited < Duration::from_millis(10),
+        "{waited:?}: not at once"
+    );
+    let requests = world.script.state().progress_requests;
+    assert!((1..=2).contains(&requests), "{requests} requests");
+}
+
+#[tokio::test(start_paused = true)]
+async fn consistent_reads_share_a_probe() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    let lists = (0..50).map(|_| world.list(newest()));
+    for list in futures::future::join_all(lists).await {
+        assert_eq!(listed(&list.expect("fresh")), "2: a");
+    }
+    let probes = world.script.state().probes;
+    assert!((1..=2).contains(&probes), "{probes} probes for 50 lists");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consistent_read_falls_back_to_the_store() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().trusted = false;
+    let list = world.list(newest()).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION);
+    world.script.state().trusted = true;
+    world.script.hold();
+    world.script.put("/pods/d/a", "x");
+    let begun = world.clock.now();
+    let list = world.list(newest()).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION);
+    assert_eq!((world.clock.now() - begun).as_secs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_not_reached_is_refused_after_three_seconds() {
+    let world = World::new(WindowLimits::default()).await;
+    let begun = world.clock.now();
+    let exact = ListOptions {
+        version_match: Some(VersionMatch::Exact),
+        ..since(99)
+    };
+    for options in [since(99), exact] {
+        let error = world.list(options).await.expect_err("too new");
+        let StorageError::TooLargeResourceVersion {
+            requested: 99,
+            current: 1,
+            retry_after_seconds: 1,
+        } = error
+        else {
+            panic!("{error}");
+        };
+    }
+    let options = GetOptions {
+        resource_version: Some(ResourceVersion(99)),
+    };
+    let error = world.delegator.get("/pods/d/a", options).await;
+    assert!(error.is_err());
+    assert_eq!((world.clock.now() - begun).as_secs(), 9);
+    assert!(world.script.state().progress_requests > 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_get_is_the_stores_unless_it_names_a_version() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    let get = |version: Option<u64>, key: &'static str| {
+        let options = GetOptions {
+            resource_version: version.map(ResourceVersion),
+        };
+        world.delegator.get(key, options)
+    };
+    let object = get(Some(2), "/pods/d/a").await.expect("cached");
+    assert_eq!((object.name(), object.revision()), ("a", 2));
+    let object = get(Some(0), "/pods/d/a").await.expect("cached");
+    assert_eq!(object.revision(), 2);
+    let error = get(Some(0), "/pods/d/b").await.expect_err("missing");
+    assert!(matches!(
+        error,
+        StorageError::KeyNotFound { revision: 2, .. }
+    ));
+    let error = get(None, "/pods/d/a").await.expect_err("the store's");
+    assert!(matches!(error, StorageError::Corrupt { .. }));
+}
+
+/// Pages are of one revision, however much is written between them.
+#[tokio::test(start_paused = true)]
+async fn k123676_pages_are_one_snapshot() {
+    let world = World::new(WindowLimits::default()).await;
+    for name in ["a", "b", "c", "d", "e"] {
+        world.script.put(&format!("/pods/n/{name}"), "x");
+    }
+    let first = world.list(limited(2, newest())).await.expect("fresh");
+    assert_eq!(listed(&first), "6: a b ...");
+    assert_eq!(first.remaining_item_count, Some(3));
+    world.script.delete("/pods/n/c");
+    world.script.put("/pods/n/bb", "x");
+    world.settle().await;
+    let mut options = limited(2, newest());
+    options.predicate.continue_token = first.continue_token.expect("more");
+    let second = world.list(options.clone()).await.expect("from memory");
+    assert_eq!(listed(&second), "6: c d ...");
+    options.predicate.continue_token = second.continue_token.expect("more");
+    let last = world.list(options).await.expect("from memory");
+    assert_eq!(listed(&last), "6: e");
+    let list = world.list(newest()).await.expect("fresh");
+    assert_eq!(listed(&list), "8: a b bb d e");
+    let selected = labelled("y", limited(2, newest()));
+    let list = world.list(selected).await.expect("fresh");
+    assert_eq!(
+        (listed(&list), list.remaining_item_count),
+        ("8: ".to_owned(), None)
+    );
+    assert_eq!(*world.store.lists.lock().expect("sound"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn exact_lists_come_from_the_window_and_older_ones_from_the_store() {
+    let limits = WindowLimits {
+        events_max: 100,
+        ..WindowLimits::default()
+    };
+    let world = World::new(limits).await;
+    for number in 0..200 {
+        world.script.put(&format!("/pods/d/{number:03}"), "x");
+    }
+    world.settle().await;
+    let exact = |revision| ListOptions {
+        version_match: Some(VersionMatch::Exact),
+        ..since(revision)
+    };
+    for (revision, count) in [(201, 200), (150, 149), (101, 100)] {
+        let list = world.list(exact(revision)).await.expect("from memory");
+        assert_eq!((list.revision, list.items.len()), (revision, count));
+    }
+    let list = world.list(exact(100)).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION);
+    let list = world.list(limited(2, since(150))).await.expect("legacy");
+    assert_eq!(listed(&list), "150: 000 001 ...");
+    let list = world.list(limited(2, since(0))).await.expect("as it is");
+    assert_eq!(list.items.len(), 200, "the limit is ignored");
+    let list = world.list(limited(
+        150,
+        ListOptions {
+            version_match: Some(VersionMatch::NotOlderThan),
+            ..since(150)
+        },
+    ));
+    assert_eq!(list.await.expect("newer").items.len(), 150);
+}
+
+/// What was kept of a quiet type does not go with the time.
+#[tokio::test(start_paused = true)]
+async fn the_newest_snapshot_of_a_quiet_type_stays() {
+    let world = World::new(WindowLimits::default()).await;
+    for number in 0..300 {
+        world.script.put(&format!("/pods/d/{number}"), "x");
+    }
+    world.clock.sleep(Duration::from_secs(3600)).await;
+    let exact = |revision| ListOptions {
+        version_match: Some(VersionMatch::Exact),
+        ..since(revision)
+    };
+    let list = world.list(exact(301)).await.expect("from memory");
+    assert_eq!(list.items.len(), 300);
+    let list = world.list(exact(150)).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION);
+    let mut watch = world.watch(since(250)).await;
+    assert_eq!(heard(&mut watch).await, "+249@251");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_key_is_listed_alone() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    world.script.put("/pods/d/ab", "x");
+    let single = |options: ListOptions| ListOptions {
+        recursive: false,
+        ..options
+    };
+    let list = |options| world.delegator.get_list("/pods/d/a", options);
+    let found = list(single(newest())).await.expect("fresh");
+    assert_eq!(listed(&found), "3: a");
+    let found = list(single(labelled("y", newest()))).await.expect("fresh");
+    assert_eq!(listed(&found), "3: ");
+    let found = list(single(limited(1, since(2))))
+        .await
+        .expect("the store's");
+    assert_eq!(found.revision, STORE_REVISION);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_ready_says_so() {
+    let script = Arc::new(Script::default());
+    script.state().reachable = false;
+    let world = World::of(Arc::clone(&script), WindowLimits::default());
+    world.clock.sleep(Duration::from_secs(20)).await;
+    let error = world.list(since(0)).await.expect_err("pending");
+    let StorageError::NotReady {
+        reason: Some(reason),
+        retry_after_seconds: 3,
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!(reason, "as told");
+    assert!(world.delegator.readiness_check().is_err());
+    assert!(world.pods.watch("/pods/", since(0)).await.is_err());
+    let page = world.list(limited(5, newest())).await.expect("the store's");
+    assert_eq!(page.revision, STORE_REVISION);
+    let selected = labelled("x", limited(5, newest()));
+    assert!(world.list(selected).await.is_err());
+    let get = GetOptions {
+        resource_version: Some(ResourceVersion(0)),
+    };
+    let error = world.delegator.get("/pods/d/a", get).await;
+    assert!(matches!(error, Err(StorageError::Corrupt { .. })));
+    script.state().reachable = true;
+    world.pods.ready().await.expect("listed");
+    assert!(world.list(since(0)).await.is_ok());
+}
+
+/// A value that cannot be read is the store's to explain; watches of its type go on.
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_object_stops_neither_its_type_nor_its_watches() {
+    let script = Arc::new(Script::default());
+    script.put_raw("/pods/d/bad", "garbage".into());
+    let world = World::of(script, WindowLimits::default());
+    world.pods.ready().await.expect("listed all the same");
+    let mut watch = world.watch(since(2)).await;
+    world.script.put("/pods/d/a", "x");
+    world.script.put_raw("/pods/d/a", "garbage".into());
+    world.settle().await;
+    let list = world.list(since(0)).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION);
+    for key in ["/pods/d/a", "/pods/d/bad"] {
+        let get = GetOptions {
+            resource_version: Some(ResourceVersion(0)),
+        };
+        let error = world.delegator.get(key, get).await;
+        assert!(matches!(error, Err(StorageError::Corrupt { .. })));
+    }
+    world.script.put("/pods/d/a", "x");
+    world.script.put("/pods/d/bad", "x");
+    world.script.delete("/pods/d/bad");
+    assert_eq!(heard_all(&mut watch, 4).await, "+a@3 ~a@5 +bad@6 -bad@7");
+    let list = world.list(since(0)).await.expect("from memory");
+    assert_eq!(listed(&list), "7: a");
+    let exact = ListOptions {
+        version_match: Some(VersionMatch::Exact),
+        ..since(4)
+    };
+    let list = world.list(exact).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION, "unreadable at that revision");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_are_tried_with_the_cached_content() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    let written = world
+        .delegator
+        .delete("/pods/d/a", DeleteOptions::default(), &mut NoCheck)
+        .await;
+    assert!(written.is_err());
+    let suggested = world.store.suggested.lock().expect("sound").take();
+    assert_eq!(suggested.map(|it| it.revision()), Some(2));
+}

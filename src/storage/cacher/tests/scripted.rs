@@ -1,0 +1,353 @@
+//! A source of changes that does what a test says, and a store that only counts.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::meta::{Object, ResourceVersion};
+use crate::storage::{
+    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, DeleteOptions,
+    DeletionCheck, GetOptions, Interface, List, ListOptions, RawObject, Stats, StorageError,
+    TryUpdate, UpdateOptions, Versioner, WatchStream,
+};
+
+type Batch = Result<ChangeBatch, StorageError>;
+
+/// The source.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    /// Every change, one a revision.
+    log: Vec<Change>,
+    /// The newest revision.
+    pub(super) revision: u64,
+    /// Following or listing before this fails.
+    compacted: u64,
+    /// The open streams.
+    followers: Vec<mpsc::UnboundedSender<Batch>>,
+    /// Whether changes are kept back from the streams, and from where on.
+    held: Option<u64>,
+    /// Whether streams can be opened.
+    pub(super) reachable: bool,
+    /// Whether the source vouches for its progress notices.
+    pub(super) trusted: bool,
+    /// Whether requests for progress are answered.
+    pub(super) answers_progress: bool,
+    pub(super) pages: usize,
+    pub(super) follows: usize,
+    pub(super) probes: usize,
+    pub(super) progress_requests: usize,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            log: Vec::new(),
+            revision: 1,
+            compacted: 0,
+            followers: Vec::new(),
+            held: None,
+            reachable: true,
+            trusted: true,
+            answers_progress: true,
+            pages: 0,
+            follows: 0,
+            probes: 0,
+            progress_requests: 0,
+        }
+    }
+}
+
+impl Script {
+    pub(super) fn state(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no test panics under the lock")
+    }
+
+    /// Writes an object with an `app` label and returns the revision.
+    pub(super) fn put(&self, key: &str, app: &str) -> u64 {
+        let value = serde_json::to_vec(&pod(key, app)).expect("json");
+        self.put_raw(key, value.into())
+    }
+
+    /// Writes bytes.
+    pub(super) fn put_raw(&self, key: &str, value: Bytes) -> u64 {
+        // The cache knows for itself what is new.
+        let created = false;
+        self.change(key, ChangeKind::Put { value, created })
+    }
+
+    pub(super) fn delete(&self, key: &str) -> u64 {
+        self.change(key, ChangeKind::Delete)
+    }
+
+    fn change(&self, key: &str, kind: ChangeKind) -> u64 {
+        let mut inner = self.state();
+        inner.revision += 1;
+        let change = Change {
+            key: key.to_owned(),
+            revision: inner.revision,
+            kind,
+        };
+        inner.log.push(change.clone());
+        if inner.held.is_none() {
+            inner.send(&batch(change));
+        }
+        inner.revision
+    }
+
+    /// Keeps changes and progress notices back from the streams.
+    pub(super) fn hold(&self) {
+        let mut inner = self.state();
+        inner.held = Some(inner.revision);
+    }
+
+    /// Lets go of what was held.
+    pub(super) fn release(&self) {
+        let mut inner = self.state();
+        let from = inner.held.take().unwrap_or(u64::MAX);
+        let held: Vec<_> = inner.log.iter().filter(|it| it.revision > from).collect();
+        let held: Vec<_> = held.into_iter().cloned().map(batch).collect();
+        for batch in held {
+            inner.send(&batch);
+        }
+    }
+
+    /// Breaks all streams.
+    pub(super) fn break_streams(&self) {
+        for follower in self.state().followers.drain(..) {
+            let broken = StorageError::Unreachable {
+                message: "the stream broke".to_owned(),
+            };
+            let _ = follower.send(Err(broken));
+        }
+    }
+
+    /// Forgets all history and tells the followers that they are behind it.
+    pub(super) fn lose_history(&self) {
+        let mut inner = self.state();
+        inner.revision += 1;
+        inner.compacted = inner.revision;
+        for follower in inner.followers.drain(..) {
+            let _ = follower.send(Err(StorageError::WatchExpired));
+        }
+    }
+}
+
+impl Inner {
+    fn send(&mut self, batch: &ChangeBatch) {
+        self.followers
+            .retain(|follower| follower.send(Ok(batch.clone())).is_ok());
+    }
+
+    /// What is stored at a revision.
+    fn content(&self, revision: u64) -> BTreeMap<&str, RawObject> {
+        let mut content = BTreeMap::new();
+        for change in self.log.iter().filter(|it| it.revision <= revision) {
+            match &change.kind {
+                ChangeKind::Delete => content.remove(&*change.key),
+                ChangeKind::Put { value, .. } => content.insert(
+                    &*change.key,
+                    RawObject {
+                        key: change.key.clone(),
+                        value: value.clone(),
+                        revision: change.revision,
+                    },
+                ),
+            };
+        }
+        content
+    }
+}
+
+#[async_trait]
+impl ChangeSource for Script {
+    async fn page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        revision: u64,
+        limit: u32,
+    ) -> Result<ChangePage, StorageError> {
+        let mut inner = self.state();
+        inner.pages += 1;
+        let revision = if revision == 0 {
+            inner.revision
+        } else {
+            revision
+        };
+        if revision < inner.compacted {
+            return Err(StorageError::Expired);
+        }
+        if !inner.reachable {
+            return Err(unreachable());
+        }
+        let content = inner.content(revision);
+        let mut items = content
+            .into_values()
+            .filter(|it| it.key.starts_with(prefix) && after.is_none_or(|after| &*it.key > after));
+        let page = items.by_ref().take(limit as usize).collect();
+        Ok(ChangePage {
+            revision,
+            items: page,
+            more: items.next().is_some(),
+        })
+    }
+
+    async fn follow(&self, revision: u64) -> Result<ChangeStream, StorageError> {
+        let mut inner = self.state();
+        inner.follows += 1;
+        if !inner.reachable {
+            return Err(unreachable());
+        }
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        if revision < inner.compacted {
+            let _ = sender.send(Err(StorageError::WatchExpired));
+        }
+        for change in inner.log.iter().filter(|it| it.revision > revision) {
+            let _ = sender.send(Ok(batch(change.clone())));
+        }
+        inner.followers.push(sender);
+        Ok(futures::stream::poll_fn(move |context| receiver.poll_recv(context)).boxed())
+    }
+
+    async fn request_progress(&self) -> Result<(), StorageError> {
+        let mut inner = self.state();
+        inner.progress_requests += 1;
+        if inner.held.is_none() && inner.answers_progress {
+            let notice = ChangeBatch {
+                changes: Vec::new(),
+                revision: inner.revision,
+            };
+            inner.send(&notice);
+        }
+        Ok(())
+    }
+
+    async fn current_revision(&self) -> Result<u64, StorageError> {
+        tokio::task::yield_now().await;
+        let mut inner = self.state();
+        inner.probes += 1;
+        Ok(inner.revision)
+    }
+
+    fn progress_is_trusted(&self) -> bool {
+        self.state().trusted
+    }
+}
+
+/// A store whose every list is of revision 4242 and whose every object is corrupt.
+#[derive(Debug, Default)]
+pub(super) struct CountingStore {
+    versioner: Versioner,
+    pub(super) lists: Mutex<usize>,
+    /// The suggestion that came with the last write.
+    pub(super) suggested: Mutex<Option<Arc<Object>>>,
+}
+
+/// The revision of the store's lists.
+pub(super) const STORE_REVISION: u64 = 4242;
+
+#[async_trait]
+impl Interface for CountingStore {
+    fn versioner(&self) -> &Versioner {
+        &self.versioner
+    }
+
+    async fn create(
+        &self,
+        _key: &str,
+        _object: &Value,
+        _ttl: Option<u64>,
+    ) -> Result<Arc<Object>, StorageError> {
+        Err(unreachable())
+    }
+
+    async fn delete(
+        &self,
+        _key: &str,
+        options: DeleteOptions,
+        _check: &mut dyn DeletionCheck,
+    ) -> Result<Arc<Object>, StorageError> {
+        *self.suggested.lock().expect("sound") = options.cached_existing;
+        Err(unreachable())
+    }
+
+    async fn watch(&self, _key: &str, _options: ListOptions) -> Result<WatchStream, StorageError> {
+        Err(unreachable())
+    }
+
+    async fn get(&self, key: &str, _options: GetOptions) -> Result<Arc<Object>, StorageError> {
+        Err(StorageError::Corrupt {
+            keys: vec![(key.to_owned(), "as told".to_owned())],
+        })
+    }
+
+    async fn get_list(&self, _key: &str, _options: ListOptions) -> Result<List, StorageError> {
+        *self.lists.lock().expect("sound") += 1;
+        Ok(List {
+            revision: STORE_REVISION,
+            ..List::default()
+        })
+    }
+
+    async fn guaranteed_update(
+        &self,
+        _key: &str,
+        options: UpdateOptions,
+        _update: &mut dyn TryUpdate,
+    ) -> Result<Arc<Object>, StorageError> {
+        *self.suggested.lock().expect("sound") = options.cached_existing;
+        Err(unreachable())
+    }
+
+    async fn stats(&self) -> Result<Stats, StorageError> {
+        Ok(Stats::default())
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    async fn request_watch_progress(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
+        Ok(ResourceVersion(STORE_REVISION))
+    }
+
+    fn compact_revision(&self) -> u64 {
+        0
+    }
+}
+
+/// A pod under `/pods/<namespace>/<name>`.
+pub(super) fn pod(key: &str, app: &str) -> Value {
+    let mut parts = key.rsplit('/');
+    let name = parts.next().unwrap_or_default();
+    let namespace = parts.next().unwrap_or_default();
+    json!({"kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
+}
+
+fn batch(change: Change) -> ChangeBatch {
+    ChangeBatch {
+        revision: change.revision,
+        changes: vec![change],
+    }
+}
+
+fn unreachable() -> StorageError {
+    StorageError::Unreachable {
+        message: "as told".to_owned(),
+    }
+}
