@@ -1,2 +1,74 @@
-//! x
-fn main() {}
+//! The command line: `ringwatch serve`.
+//!
+//! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
+//! failure, 0 a regular end.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use ringwatch::server::flags::ServeFlags;
+use ringwatch::server::serve;
+
+/// The exit code of a wrong command line.
+const WRONG_COMMAND_LINE: u8 = 2;
+
+/// A Kubernetes-compatible API server core built around its watch cache.
+#[derive(Parser, Debug)]
+#[command(name = "ringwatch", version, subcommand_required = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Serve(Box<ServeFlags>),
+}
+
+fn main() -> ExitCode {
+    let command = match CommandLine::try_parse() {
+        Ok(line) => line.command,
+        Err(error) => return wrong_command_line(&error),
+    };
+    let Command::Serve(flags) = command;
+    if let Err(message) = flags.check() {
+        say(&format!("{message}; see ringwatch serve --help"));
+        return ExitCode::from(WRONG_COMMAND_LINE);
+    }
+    match serve::run(&flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Help and version are printed as they are; an error becomes one line.
+fn wrong_command_line(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        _ => {
+            let text = error.to_string();
+            let about = text.split("\n\nUsage:").next().unwrap_or_default();
+            let about = about.strip_prefix("error: ").unwrap_or(about);
+            let about = about
+                .split("\n\nFor more information")
+                .next()
+                .unwrap_or(about);
+            let words: Vec<&str> = about.split_whitespace().collect();
+            say(&format!("{}; see ringwatch serve --help", words.join(" ")));
+            ExitCode::from(WRONG_COMMAND_LINE)
+        }
+    }
+}
+
+/// A line on standard error. Nobody is left to tell if that fails.
+fn say(message: &str) {
+    let _ = writeln!(std::io::stderr(), "ringwatch: {message}");
+}

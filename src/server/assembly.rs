@@ -157,7 +157,7 @@ impl Assembly<'_> {
 
     fn health(&self, cachers: &[Arc<Cacher>], bootstrapped: &Done) -> Health {
         let mut health = Health::new(self.steps.shutting_down.clone());
-        health.add("etcd", Scope::Everywhere, self.store_check());
+        health.add("etcd", Scope::Liveness, self.store_check());
         health.add("etcd-readiness", Scope::Readiness, self.store_check());
         let cachers = cachers.to_vec();
         let filled = check(move || {

@@ -34,6 +34,8 @@ struct Named {
 pub enum Scope {
     /// All three.
     Everywhere,
+    /// `/healthz` and `/livez`: readiness has a check of its own for the same thing.
+    Liveness,
     /// `/readyz` alone: the process is well, but should not be sent requests.
     Readiness,
 }
@@ -137,7 +139,11 @@ impl Health {
     fn of(&self, root: &str) -> impl Iterator<Item = &Named> {
         let ready = root == "readyz";
         let checks = self.checks.iter();
-        checks.filter(move |check| ready || check.scope == Scope::Everywhere)
+        checks.filter(move |check| match check.scope {
+            Scope::Everywhere => true,
+            Scope::Liveness => !ready,
+            Scope::Readiness => ready,
+        })
     }
 
     async fn all(&self, root: &str, query: &str) -> Response<ResponseBody> {
@@ -249,7 +255,7 @@ mod tests {
     async fn checks_can_be_excluded() {
         let mut health = Health::new(CancellationToken::new());
         let done = Done::default();
-        health.add("etcd", Scope::Everywhere, done.check());
+        health.add("etcd", Scope::Liveness, done.check());
         assert_eq!(ask(&health, "/livez", "").await.map(|it| it.0), Some(500));
         let lines = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n\
                      warn: some health checks cannot be excluded: no matches for \"x\"\n\

@@ -2,6 +2,7 @@
 
 pub mod assembly;
 pub mod authentication;
+pub mod backend_factory;
 pub mod certificates;
 pub mod connection;
 pub mod duration;
@@ -18,6 +19,7 @@ pub mod own_paths;
 pub mod private_file;
 pub mod process;
 pub mod security;
+pub mod serve;
 pub mod shutdown;
 pub mod storage_factory;
 pub mod tls;
