@@ -1,5 +1,6 @@
-//! What Go's `encoding/json` says about malformed JSON, for the cases that people meet.
+//! What Go's `encoding/json` says about malformed or misplaced JSON, for the cases that people meet.
 
+use serde_json::Value;
 use serde_json::error::Category;
 
 /// The words for an error of serde_json at its place in the content.
@@ -38,6 +39,19 @@ pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
     }
 }
 
+/// The words for a value of the wrong type in a field of a kind.
+pub(super) fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
+}
+
 /// The letter at which the error was noticed.
 fn letter(error: &serde_json::Error, content: &[u8]) -> Option<char> {
     let line = content
@@ -67,7 +81,7 @@ mod tests {
                 "invalid character '<' looking for beginning of value",
             ),
         ] {
-            let error = serde_json::from_str::<serde_json::Value>(content).expect_err(content);
+            let error = serde_json::from_str::<Value>(content).expect_err(content);
             assert_eq!(message(&error, content.as_bytes()), expected);
         }
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::go_json;
+
 /// The members that are text.
 const TEXTS: &[&str] = &[
     "name",
@@ -72,20 +74,12 @@ pub(super) fn check(object: &mut Map<String, Value>) -> Result<(), String> {
 }
 
 fn wrong(value: &Value, kind: &str, name: &str, expected: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     let field = if name.is_empty() {
-        format!("{kind}.metadata")
+        "metadata".to_owned()
     } else {
-        format!("{kind}.metadata.{name}")
+        format!("metadata.{name}")
     };
-    format!("json: cannot unmarshal {found} into Go struct field {field} of type {expected}")
+    go_json::wrong(value, kind, &field, expected)
 }
 
 #[cfg(test)]

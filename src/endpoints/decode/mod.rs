@@ -145,6 +145,7 @@ pub(super) fn object(
         Mismatch::Kind(message) => cannot(&message),
     })?;
     metadata::check(members).map_err(|error| cannot(&error))?;
+    top_level::check_maps(members, expected).map_err(|error| cannot(&error))?;
     top_level::drop_unknown(members, expected, &mut complaints);
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => Err(cannot(&format!(

@@ -135,14 +135,7 @@ impl Document {
         }
         match (self.wanted(headers, pretty)?, &self.aggregated) {
             (Wanted::Aggregated, Some(aggregated)) => Ok(aggregated.answer(headers)),
-            (Wanted::Plain(format), _) => {
-                let mut response = response::document(StatusCode::OK, format, &self.json)?;
-                if self.aggregated.is_some() {
-                    let accept = HeaderValue::from_static("Accept");
-                    response.headers_mut().insert(VARY, accept);
-                }
-                Ok(response)
-            }
+            (Wanted::Plain(format), _) => response::document(StatusCode::OK, format, &self.json),
             (Wanted::Aggregated, None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
         }
     }
