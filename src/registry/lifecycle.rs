@@ -127,3 +127,212 @@ impl NamespaceLifecycle for Lifecycle {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::registry::testing::{MemoryStorage, config_map, context, patch};
+    use crate::registry::{DeleteOptions, RequestContext, Store, resources};
+
+    /// Namespaces and ConfigMaps in one storage, as they are served.
+    struct Cluster {
+        storage: Arc<MemoryStorage>,
+        namespaces: Store,
+        config_maps: Store,
+        context: RequestContext,
+    }
+
+    impl Cluster {
+        fn new() -> Self {
+            let storage = MemoryStorage::new("/namespaces");
+            let context = context();
+            let lifecycle = Lifecycle::new(Arc::clone(&storage) as _, context.clock.clone());
+            let lifecycle: Arc<dyn NamespaceLifecycle> = Arc::new(lifecycle);
+            let store = |plural: &str| {
+                let resources = resources::built_in();
+                let resource = resources.into_iter().find(|it| it.plural == plural);
+                let resource = resource.expect("it is built in");
+                Store::new(
+                    resource,
+                    Arc::clone(&storage) as _,
+                    Some(Arc::clone(&lifecycle)),
+                )
+            };
+            Self {
+                namespaces: store("namespaces"),
+                config_maps: store("configmaps"),
+                storage: Arc::clone(&storage),
+                context,
+            }
+        }
+
+        async fn create_namespace(&self, name: &str) {
+            let object =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let options = Default::default();
+            let store = &self.namespaces;
+            let created = store.create(&self.context, "", object, &options).await;
+            created.expect("created");
+        }
+
+        async fn create(&self, namespace: &str, metadata: Value) -> Result<Arc<Object>, Error> {
+            let (store, options) = (&self.config_maps, Default::default());
+            store
+                .create(&self.context, namespace, config_map(metadata), &options)
+                .await
+        }
+
+        async fn delete_namespace(&self, name: &str) -> Result<Value, Error> {
+            let options = DeleteOptions::default();
+            let deleted = self
+                .namespaces
+                .delete(&self.context, "", name, options)
+                .await?;
+            assert!(!deleted.finished && deleted.returns_object);
+            Ok(deleted.object.to_value().expect("an object"))
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_created_in_a_namespace_that_does_not_exist() {
+        let cluster = Cluster::new();
+        let error = cluster
+            .create("nope", json!({"name": "Bad_Name"}))
+            .await
+            .expect_err("refused");
+        assert_eq!(error.to_string(), "namespaces \"nope\" not found");
+        cluster.create_namespace("nope").await;
+        cluster
+            .create("nope", json!({"name": "a"}))
+            .await
+            .expect("created");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_created_in_a_namespace_that_ends() {
+        let cluster = Cluster::new();
+        cluster.create_namespace("golden2").await;
+        let namespace = cluster
+            .delete_namespace("golden2")
+            .await
+            .expect("it begins");
+        assert_eq!(namespace["status"], json!({"phase": "Terminating"}));
+        assert_eq!(namespace["spec"], json!({"finalizers": ["kubernetes"]}));
+        assert!(namespace["metadata"]["deletionGracePeriodSeconds"].is_null());
+        for (metadata, name) in [
+            (json!({"name": "y"}), "y"),
+            (json!({"generateName": "y-"}), "y-"),
+            (json!({}), "Unknown"),
+        ] {
+            let error = cluster
+                .create("golden2", metadata)
+                .await
+                .expect_err("refused");
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "configmaps \"{name}\" is forbidden: unable to create new content in namespace golden2 because it is being terminated"
+                )
+            );
+            let Error::Forbidden { cause, .. } = error else {
+                panic!("{error}");
+            };
+            assert_eq!(
+                cause,
+                Some(("NamespaceTerminating", "metadata.namespace".to_owned()))
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_finalized_namespace_goes() {
+        let mut cluster = Cluster::new();
+        cluster.create_namespace("golden2").await;
+        cluster
+            .delete_namespace("golden2")
+            .await
+            .expect("it begins");
+        cluster.context.subresource = "finalize".to_owned();
+        let mut finalize = patch(|namespace| namespace["spec"] = json!({"finalizers": []}));
+        let (store, options) = (&cluster.namespaces, Default::default());
+        let result = store
+            .update(&cluster.context, "", "golden2", &mut finalize, &options)
+            .await;
+        let (last, _) = result.expect("finalized");
+        assert_eq!(last.revision(), 3, "the version before the deletion");
+        let found = store.get("", "golden2", GetOptions::default()).await;
+        assert!(matches!(found, Err(Error::NotFound { .. })));
+    }
+
+    #[tokio::test]
+    async fn some_namespaces_may_not_be_deleted() {
+        let cluster = Cluster::new();
+        cluster.create_namespace("default").await;
+        let error = cluster
+            .delete_namespace("default")
+            .await
+            .expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "namespaces \"default\" is forbidden: this namespace may not be deleted"
+        );
+        cluster
+            .create("default", json!({"name": "default"}))
+            .await
+            .expect("created");
+        let options = DeleteOptions::default();
+        let deleted = cluster
+            .config_maps
+            .delete(&cluster.context, "default", "default", options);
+        assert!(
+            deleted.await.expect("deleted").finished,
+            "only the namespace is protected"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lately_deleted_namespace_is_not_looked_up_in_a_cache() {
+        let cluster = Cluster::new();
+        cluster.create_namespace("a").await;
+        let lifecycle = Lifecycle::new(
+            Arc::clone(&cluster.storage) as _,
+            cluster.context.clock.clone(),
+        );
+        let namespaces = cluster.namespaces.resource();
+        let (cached, live) = (Some(ResourceVersion(0)), None);
+        for (step, expected) in [("before", cached), ("deleted", live), ("later", cached)] {
+            match step {
+                "deleted" => lifecycle.admit_delete(namespaces, "a").expect("it may be"),
+                "later" => tokio::time::advance(LIVE_LOOKUP).await,
+                _ => {}
+            }
+            cluster.storage.take_read();
+            lifecycle
+                .admit_create("a", namespaces, "x")
+                .await
+                .expect("it is there");
+            assert_eq!(cluster.storage.take_read(), [expected], "{step}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bounded_number_of_deletions_is_remembered() {
+        let cluster = Cluster::new();
+        let lifecycle = Lifecycle::new(
+            Arc::clone(&cluster.storage) as _,
+            cluster.context.clock.clone(),
+        );
+        for index in 0..=DELETED_NAMESPACES_MAX {
+            lifecycle.remember_deletion(&format!("n{index}"));
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert!(!lifecycle.is_lately_deleted("n0"), "the oldest");
+        assert!(lifecycle.is_lately_deleted("n1"));
+        assert_eq!(
+            lifecycle.deleted.lock().expect("sound").len(),
+            DELETED_NAMESPACES_MAX
+        );
+    }
+}

@@ -16,6 +16,8 @@ mod resource;
 pub mod resources;
 mod store;
 mod strategy;
+#[cfg(test)]
+mod testing;
 pub mod validation;
 
 pub use bootstrap::ensure_system_namespaces;

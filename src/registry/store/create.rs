@@ -153,3 +153,278 @@ pub(super) fn is_certain(error: &Error) -> bool {
             | Error::Storage(StorageError::Timeout { .. } | StorageError::Internal { .. })
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::testing::{Fixture, NOW, TestStrategy, config_map};
+
+    async fn refused(fixture: &Fixture, namespace: &str, object: Value) -> Error {
+        let options = CreateOptions::default();
+        let result = fixture
+            .store
+            .create(&fixture.context, namespace, object, &options);
+        result.await.expect_err("it is refused")
+    }
+
+    #[tokio::test]
+    async fn a_new_object_gets_its_system_fields() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let created = fixture
+            .create(json!({
+                "name": "a", "uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z",
+                "deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3, "selfLink": "/x",
+            }))
+            .await;
+        let metadata = &created["metadata"];
+        let time: Timestamp = metadata["creationTimestamp"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(time >= NOW.parse().unwrap(), "{time}");
+        assert_eq!(
+            metadata["creationTimestamp"].as_str().unwrap().len(),
+            NOW.len()
+        );
+        let uid: uuid::Uuid = metadata["uid"].as_str().unwrap().parse().expect("a uid");
+        assert_eq!(uid.get_version_num(), 4);
+        assert_eq!(metadata["namespace"], "ns");
+        assert_eq!(metadata["resourceVersion"], "2");
+        for member in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
+            assert!(metadata[member].is_null(), "{member}");
+        }
+        assert_eq!(fixture.stored("a").await, Some(created));
+    }
+
+    #[tokio::test]
+    async fn the_strategy_is_called_in_kubernetes_order() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let mut object = config_map(json!({"name": "a"}));
+        object["status"] = json!({"set": "by a client"});
+        let options = CreateOptions::default();
+        let store = &fixture.store;
+        let created = store.create(&fixture.context, "ns", object, &options).await;
+        assert_eq!(
+            fixture.strategy.take_calls(),
+            [
+                "default",
+                "prepare_for_create",
+                "validate",
+                "warnings_on_create",
+                "canonicalize"
+            ]
+        );
+        let created = created.expect("created").to_value().expect("an object");
+        assert_eq!(
+            (&created["defaulted"], &created["canonical"]),
+            (&json!(true), &json!(true))
+        );
+        assert!(created["status"].is_null());
+        assert_eq!(fixture.context.warnings(), ["created with a warning"]);
+    }
+
+    #[tokio::test]
+    async fn what_is_invalid_is_named_all_at_once() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let mut object = config_map(json!({"name": "Bad_Name"}));
+        object["data"]["bad"] = json!("x");
+        let error = refused(&fixture, "ns", object).await.to_string();
+        assert!(
+            error.starts_with("ConfigMap \"Bad_Name\" is invalid: [metadata.name: Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must")
+                && error.ends_with(", data.bad: Forbidden: not here]"),
+            "{error}"
+        );
+        assert_eq!(fixture.storage.revision().await, 1, "nothing is written");
+        assert!(
+            fixture
+                .strategy
+                .take_calls()
+                .ends_with(&["validate", "release"])
+        );
+    }
+
+    #[tokio::test]
+    async fn wrong_metadata_is_a_bad_request() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let error = refused(
+            &fixture,
+            "ns",
+            config_map(json!({"name": "a", "labels": 5})),
+        )
+        .await;
+        assert_eq!(
+            error.to_string(),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type map[string]string"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_namespace_must_match() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let object = config_map(json!({"name": "a", "namespace": "other"}));
+        let error = refused(&fixture, "ns", object).await;
+        assert!(matches!(&error, Error::BadRequest(_)));
+        assert_eq!(
+            error.to_string(),
+            "the namespace of the provided object does not match the namespace sent on the request"
+        );
+    }
+
+    #[tokio::test]
+    async fn names_are_generated() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let created = fixture.create(json!({"generateName": "web-"})).await;
+        let name = created["metadata"]["name"].as_str().expect("a name");
+        assert!(
+            name.starts_with("web-") && name.len() == "web-".len() + 5,
+            "{name}"
+        );
+        assert!(fixture.stored(name).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn an_existing_name_is_refused_and_says_if_it_is_leaving() {
+        let fixture = Fixture::new(TestStrategy::default());
+        fixture
+            .create(json!({"name": "a", "finalizers": ["x/y"]}))
+            .await;
+        let error = refused(&fixture, "ns", config_map(json!({"name": "a"}))).await;
+        assert_eq!(error.to_string(), "configmaps \"a\" already exists");
+        assert!(fixture.strategy.take_calls().contains(&"release"));
+
+        let deleted = fixture
+            .store
+            .delete(&fixture.context, "ns", "a", Default::default());
+        assert!(!deleted.await.expect("it begins").finished);
+        let error = refused(
+            &fixture,
+            "ns",
+            config_map(json!({"name": "a", "generateName": "a"})),
+        )
+        .await;
+        assert_eq!(
+            error.to_string(),
+            "object is being deleted: configmaps \"a\" already exists, the server was not able to generate a unique name for the object"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_resource_version_is_refused_by_the_storage() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let object = config_map(json!({"name": "a", "resourceVersion": "1"}));
+        let error = refused(&fixture, "ns", object).await;
+        assert!(
+            matches!(error, Error::Storage(StorageError::VersionOnCreate)),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_does_everything_but_store() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let options = CreateOptions { dry_run: true };
+        let object = config_map(json!({"name": "a"}));
+        let store = &fixture.store;
+        let created = store
+            .create(&fixture.context, "ns", object.clone(), &options)
+            .await;
+        let created = created
+            .expect("it could be created")
+            .to_value()
+            .expect("an object");
+        assert!(created["metadata"]["resourceVersion"].is_null());
+        assert!(created["metadata"]["uid"].is_string());
+        assert_eq!(created["canonical"], true);
+        assert_eq!(
+            (fixture.stored("a").await, fixture.storage.revision().await),
+            (None, 1)
+        );
+        assert_eq!(fixture.strategy.take_calls().last(), Some(&"release"));
+
+        fixture.create(json!({"name": "a"})).await;
+        let error = store.create(&fixture.context, "ns", object, &options).await;
+        assert!(matches!(error, Err(Error::AlreadyExists { .. })));
+    }
+
+    #[tokio::test]
+    async fn the_time_to_live_is_the_strategys() {
+        let fixture = Fixture::new(TestStrategy {
+            ttl: Some(3600),
+            ..TestStrategy::default()
+        });
+        fixture.create(json!({"name": "a"})).await;
+        assert_eq!(fixture.storage.take_ttls(), [Some(3600)]);
+    }
+
+    #[tokio::test]
+    async fn repeated_owners_are_dropped_with_a_warning() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"});
+        let created = fixture
+            .create(json!({"name": "a", "ownerReferences": [owner, owner]}))
+            .await;
+        assert_eq!(created["metadata"]["ownerReferences"], json!([owner]));
+        assert!(fixture.context.warnings()[0].ends_with("duplicate UID(s) observed: [u]"));
+    }
+
+    #[tokio::test]
+    async fn what_is_served_differently_is_stored_in_the_storage_version() {
+        let fixture = Fixture::new(TestStrategy {
+            converts: true,
+            ..TestStrategy::default()
+        });
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "content": {"k": "v"}});
+        let options = CreateOptions::default();
+        let created = fixture
+            .store
+            .create(&fixture.context, "ns", object, &options)
+            .await;
+        let created = created.expect("created");
+        assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "v");
+        let served = fixture.store.to_served(created).expect("convertible");
+        assert_eq!(served.to_value().expect("an object")["content"]["k"], "v");
+        assert_eq!(served.revision(), 2);
+    }
+
+    #[tokio::test]
+    async fn the_fields_of_a_new_object_are_its_creators() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let created = fixture
+            .create(json!({"name": "a", "labels": {"app": "x"}}))
+            .await;
+        let mut managed = created["metadata"]["managedFields"][0].clone();
+        let time = managed["time"].take();
+        assert_eq!(time, created["metadata"]["creationTimestamp"]);
+        assert_eq!(managed["manager"], "tester");
+        assert_eq!(managed["operation"], "Update");
+        assert_eq!(managed["apiVersion"], "v1");
+        assert_eq!(managed["fieldsV1"]["f:data"], json!({".": {}, "f:k": {}}));
+        let labels = json!({"f:labels": {".": {}, "f:app": {}}});
+        assert_eq!(managed["fieldsV1"]["f:metadata"], labels);
+        assert_eq!(
+            managed["fieldsV1"]["f:defaulted"],
+            json!({}),
+            "defaults are fields"
+        );
+        assert!(
+            managed["fieldsV1"]["f:canonical"].is_null(),
+            "what follows is the server's"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_object_that_is_too_large_does_without_managed_fields() {
+        let fixture = Fixture::new(TestStrategy::default());
+        fixture.storage.refuse_managed_fields();
+        let created = fixture.create(json!({"name": "a"})).await;
+        assert!(created["metadata"]["managedFields"].is_null());
+    }
+}

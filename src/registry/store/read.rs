@@ -99,3 +99,154 @@ pub(super) fn value_of(object: &Object) -> Result<serde_json::Value, Error> {
         .to_value()
         .map_err(|error| Error::Internal(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::meta::FieldSelector;
+    use crate::registry::testing::{Fixture, TestStrategy, resource};
+
+    fn by_fields(selector: &str) -> ListOptions {
+        let mut options = ListOptions::default();
+        options.predicate.field = FieldSelector::parse(selector).expect("a selector");
+        options
+    }
+
+    #[tokio::test]
+    async fn an_object_is_read_by_its_name() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let created = fixture.create(json!({"name": "a"})).await;
+        let found = fixture
+            .store
+            .get("ns", "a", GetOptions::default())
+            .await
+            .expect("found");
+        assert_eq!(found.to_value().expect("an object"), created);
+        let error = fixture
+            .store
+            .get("ns", "b", GetOptions::default())
+            .await
+            .expect_err("missing");
+        assert_eq!(error.to_string(), "configmaps \"b\" not found");
+    }
+
+    #[tokio::test]
+    async fn names_that_are_no_segments_are_refused() {
+        let fixture = Fixture::new(TestStrategy::default());
+        for (namespace, name, words) in [
+            ("ns", "", "Name parameter required."),
+            ("", "a", "Namespace parameter required."),
+            (
+                "ns",
+                "a/b",
+                "Name parameter invalid: \"a/b\": may not contain '/'",
+            ),
+            (
+                "ns",
+                "..",
+                "Name parameter invalid: \"..\": may not be '..'",
+            ),
+        ] {
+            let error = fixture
+                .store
+                .get(namespace, name, GetOptions::default())
+                .await;
+            assert_eq!(error.expect_err("refused").to_string(), words);
+        }
+    }
+
+    #[tokio::test]
+    async fn selectors_narrow_what_is_read() {
+        let fixture = Fixture::new(TestStrategy::default());
+        fixture.create(json!({"name": "a"})).await;
+        fixture.create(json!({"name": "b"})).await;
+        let mut first = ListOptions::default();
+        first.predicate.limit = 1;
+        let page = fixture.store.list("ns", first).await.expect("a list");
+        let mut continued = by_fields("metadata.name=a");
+        continued.predicate.continue_token = page.continue_token.expect("there are more");
+        fixture.storage.take_asked();
+        for (namespace, options, key, recursive) in [
+            ("", ListOptions::default(), "/configmaps/", true),
+            ("ns", ListOptions::default(), "/configmaps/ns/", true),
+            (
+                "",
+                by_fields("metadata.namespace=ns"),
+                "/configmaps/ns/",
+                true,
+            ),
+            (
+                "",
+                by_fields("metadata.namespace=Not_One"),
+                "/configmaps/",
+                true,
+            ),
+            (
+                "other",
+                by_fields("metadata.namespace=ns"),
+                "/configmaps/other/",
+                true,
+            ),
+            (
+                "ns",
+                by_fields("metadata.name=a"),
+                "/configmaps/ns/a",
+                false,
+            ),
+            ("", by_fields("metadata.name=a"), "/configmaps/", true),
+            (
+                "",
+                by_fields("metadata.name=a,metadata.namespace=ns"),
+                "/configmaps/ns/a",
+                false,
+            ),
+            ("ns", by_fields("metadata.name=.."), "/configmaps/ns/", true),
+            ("ns", by_fields("metadata.name!=a"), "/configmaps/ns/", true),
+            ("ns", continued, "/configmaps/ns/", true),
+        ] {
+            fixture
+                .store
+                .list(namespace, options.clone())
+                .await
+                .expect("a list");
+            drop(
+                fixture
+                    .store
+                    .watch(namespace, options)
+                    .await
+                    .expect("a watch"),
+            );
+            let expected = (key.to_owned(), recursive);
+            let asked = fixture.storage.take_asked();
+            assert_eq!(asked, [expected.clone(), expected]);
+        }
+    }
+
+    #[tokio::test]
+    async fn cluster_scoped_objects_lie_below_the_prefix() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let strategy = Arc::clone(&fixture.strategy);
+        let nodes = resource("nodes", "Node", false, strategy);
+        let store = Store::new(nodes, Arc::clone(fixture.store.storage()), None);
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "namespace": "dropped"}});
+        let created = store
+            .create(&fixture.context, "", node, &Default::default())
+            .await;
+        assert_eq!(created.expect("created").namespace(), "");
+        store
+            .storage()
+            .get("/nodes/n", GetOptions::default())
+            .await
+            .expect("there");
+        store
+            .list("", by_fields("metadata.name=n"))
+            .await
+            .expect("a list");
+        assert_eq!(
+            fixture.storage.take_asked(),
+            [("/nodes/n".to_owned(), false)]
+        );
+    }
+}
