@@ -6,7 +6,7 @@
 //! over loom's primitives too. Nothing here knows what an object or a watch is; nothing here
 //! imports more than [`crate::sync`].
 //!
-//! - [`waiters`]: a number that rises, and those who wait for it.
+//! - `waiters`: a number that rises, and those who wait for it.
 
 #![allow(
     clippy::disallowed_types,

@@ -29,9 +29,9 @@
 //!
 //! # Reading order
 //!
-//! [`decide`] is the table of who answers what. [`reflector`] fills the caches through
-//! [`watch_cache`], out of [`event`], [`snapshot`], [`window`] and [`view`]. [`watcher`] follows
-//! them, told by [`watchers`] through its [`mailbox`].
+//! `decide` is the table of who answers what. `reflector` fills the caches through
+//! `watch_cache`, out of `event`, `snapshot`, `window` and `view`. `watcher` follows
+//! them, told by `watchers` through its `mailbox`.
 
 mod bookmark;
 mod config;
