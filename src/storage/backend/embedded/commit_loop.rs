@@ -53,3 +53,49 @@ impl Drop for CommitLoop {
         self.writer.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::super::lease_book::LeaseBook;
+    use super::super::log::WitnessLog;
+    use super::super::mvcc::State;
+    use super::*;
+    use crate::storage::backend::{Compare, Op, Txn};
+
+    #[test]
+    fn what_waits_together_is_one_commit() {
+        let log = WitnessLog::default();
+        let (sender, requests) = mpsc::channel(10);
+        let mut outcomes = Vec::new();
+        for n in 0..5 {
+            let (reply, outcome) = oneshot::channel();
+            let txn = Txn {
+                compare: Compare::ModRevision("/a".to_owned(), n % 2),
+                then: Op::Put {
+                    key: format!("/{n}"),
+                    value: bytes::Bytes::new(),
+                    lease: None,
+                },
+                otherwise: None,
+            };
+            sender.try_send(Request::Txn(txn, reply)).unwrap();
+            outcomes.push(outcome);
+        }
+        drop(sender);
+        let state = State::new();
+        let book = LeaseBook::default();
+        let writer = Writer::new(state, book, Box::new(log.clone()), Vec::new());
+        let published = writer.published();
+        CommitLoop::new(writer, requests).run();
+        assert_eq!(log.0.lock().unwrap().batches, [[2, 3, 4]]);
+        assert!(published.borrow().closed);
+        let revisions = outcomes.into_iter().map(|mut outcome| {
+            let response = outcome.try_recv().unwrap().unwrap();
+            (response.succeeded, response.revision)
+        });
+        let expected = [(true, 2), (false, 2), (true, 3), (false, 3), (true, 4)];
+        assert!(revisions.eq(expected));
+    }
+}

@@ -313,3 +313,106 @@ impl Debug for Writer {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::log::WitnessLog;
+    use super::*;
+
+    /// A request that writes a key, and where its outcome comes.
+    fn put() -> (
+        Request,
+        oneshot::Receiver<Result<TxnResponse, BackendError>>,
+    ) {
+        let (reply, outcome) = oneshot::channel();
+        let txn = Txn {
+            compare: Compare::Version("/never".to_owned(), 0),
+            then: Op::Put {
+                key: "/a".to_owned(),
+                value: Bytes::new(),
+                lease: None,
+            },
+            otherwise: None,
+        };
+        (Request::Txn(txn, reply), outcome)
+    }
+
+    fn writer(log: &WitnessLog) -> Writer {
+        let log = Box::new(log.clone());
+        Writer::new(State::new(), LeaseBook::default(), log, Vec::new())
+    }
+
+    #[test]
+    fn nothing_is_shown_or_answered_before_it_is_durable() {
+        let log = WitnessLog::default();
+        let mut writer = writer(&log);
+        let published = writer.published();
+        let (request, mut outcome) = put();
+        let (told, tell) = std::sync::mpsc::channel();
+        let seen = Arc::clone(&published);
+        log.0.lock().unwrap().during_commit = Some(Box::new(move || {
+            told.send(seen.borrow().state.revision()).unwrap();
+        }));
+        assert!(outcome.try_recv().is_err());
+        writer.commit(vec![request]);
+        assert_eq!(tell.try_iter().collect::<Vec<_>>(), [1]);
+        assert_eq!(published.borrow().state.revision(), 2);
+        assert_eq!(outcome.try_recv().unwrap().unwrap().revision, 2);
+    }
+
+    #[test]
+    fn a_log_that_fails_ends_all_writes_and_shows_nothing() {
+        let log = WitnessLog::default();
+        log.0.lock().unwrap().broken = true;
+        let mut writer = writer(&log);
+        let refused = BackendError::ReadOnly("the disk is full".to_owned());
+        let ((first, mut one), (second, mut two)) = (put(), put());
+        writer.commit(vec![first, second]);
+        log.0.lock().unwrap().broken = false;
+        let (third, mut three) = put();
+        writer.commit(vec![third]);
+        for outcome in [&mut one, &mut two, &mut three] {
+            assert_eq!(outcome.try_recv().unwrap().unwrap_err(), refused);
+        }
+        assert_eq!(log.0.lock().unwrap().batches, [vec![2, 3]]);
+        assert_eq!(writer.published().borrow().state.revision(), 1);
+    }
+
+    #[test]
+    fn what_writes_nothing_costs_no_commit() {
+        let log = WitnessLog::default();
+        let mut writer = writer(&log);
+        let (reply, mut outcome) = oneshot::channel();
+        let delete = Op::Delete {
+            key: "/a".to_owned(),
+        };
+        let txn = Txn {
+            compare: Compare::ModRevision("/a".to_owned(), 0),
+            then: delete,
+            otherwise: None,
+        };
+        writer.commit(vec![Request::Txn(txn, reply)]);
+        assert_eq!(outcome.try_recv().unwrap().unwrap().revision, 1);
+        assert!(log.0.lock().unwrap().batches.is_empty());
+    }
+
+    #[test]
+    fn a_compaction_is_removed_from_the_log_in_parts() {
+        let log = WitnessLog::default();
+        let mut writer = writer(&log);
+        for _ in 0..REMOVALS_PER_BATCH_MAX + 2 {
+            writer.commit(vec![put().0]);
+        }
+        let (reply, mut outcome) = oneshot::channel();
+        let revision = writer.state.revision();
+        writer.commit(vec![Request::Compact { revision, reply }]);
+        assert_eq!(outcome.try_recv().unwrap(), Ok(()));
+        assert_eq!(writer.obsolete.len(), REMOVALS_PER_BATCH_MAX + 1);
+        writer.commit(Vec::new());
+        assert_eq!(writer.obsolete.len(), 1);
+        writer.commit(Vec::new());
+        assert!(!writer.has_removals());
+    }
+}

@@ -3,12 +3,16 @@
 mod memory;
 mod redb_log;
 mod tentative_file;
+#[cfg(test)]
+mod witness;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 pub(super) use memory::MemoryLog;
 pub(super) use redb_log::{Loaded, RedbLog};
+#[cfg(test)]
+pub(super) use witness::WitnessLog;
 
 use super::mvcc::Record;
 use crate::storage::backend::{BackendError, LeaseId};

@@ -1,4 +1,4 @@
-//! A file whose changes are held back until it has proved to be ours.
+//! A file whose changes are held back until it has proved to be ours, and again when it is closed.
 //!
 //! Until [`TentativeFile::accept`], writes go into a list and reads see them; the file does not
 //! change. Accepting does the same writes and syncs in the same order, so that a crash meanwhile
@@ -55,11 +55,7 @@ impl TentativeFile {
     pub(crate) fn new(file: File) -> io::Result<(Arc<Self>, TentativeBackend)> {
         let file = FileBackend::new(file).map_err(io::Error::other)?;
         let len = file.len()?;
-        let mut held = Held {
-            changes: Vec::new(),
-            unchanged_bytes: len,
-            len,
-        };
+        let mut held = Held::new(len);
         if creation_was_interrupted(&file, len)? {
             held.set_len(0);
         }
@@ -87,6 +83,13 @@ impl TentativeFile {
         Ok(())
     }
 
+    /// Holds back what is changed from now on, for good.
+    pub(crate) fn hold_back(&self) {
+        // Nothing that is read afterwards matters.
+        let len = self.file.len().unwrap_or(0);
+        self.held().get_or_insert_with(|| Held::new(len));
+    }
+
     /// How long the file is, in bytes.
     ///
     /// # Errors
@@ -101,6 +104,14 @@ impl TentativeFile {
 }
 
 impl Held {
+    fn new(len: u64) -> Self {
+        Self {
+            changes: Vec::new(),
+            unchanged_bytes: len,
+            len,
+        }
+    }
+
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.len = self.len.max(offset + data.len() as u64);
         self.changes.push(Change::Write(offset, data.to_vec()));

@@ -1,0 +1,46 @@
+//! A log for tests that tells what was asked of it, and fails on demand.
+
+use std::sync::{Arc, Mutex};
+
+use super::{LogBatch, LogStore};
+use crate::storage::backend::BackendError;
+
+/// What a [`WitnessLog`] saw and does.
+#[derive(Default)]
+pub(crate) struct Witness {
+    /// The revisions of each batch.
+    pub(crate) batches: Vec<Vec<u64>>,
+    /// Whether commits fail.
+    pub(crate) broken: bool,
+    /// Called while a batch is being committed.
+    pub(crate) during_commit: Option<Box<dyn FnMut() + Send>>,
+}
+
+/// A log that writes nothing.
+#[derive(Clone, Default)]
+pub(crate) struct WitnessLog(pub(crate) Arc<Mutex<Witness>>);
+
+impl LogStore for WitnessLog {
+    fn commit(&mut self, batch: &LogBatch) -> Result<(), BackendError> {
+        let mut witness = self.0.lock().unwrap();
+        let revisions = batch.records.iter().map(|record| record.revision);
+        witness.batches.push(revisions.collect());
+        if let Some(during_commit) = &mut witness.during_commit {
+            during_commit();
+        }
+        match witness.broken {
+            true => Err(BackendError::ReadOnly("the disk is full".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn size_bytes(&self) -> Result<u64, BackendError> {
+        Ok(0)
+    }
+}
+
+impl std::fmt::Debug for WitnessLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WitnessLog")
+    }
+}
