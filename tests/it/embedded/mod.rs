@@ -1,0 +1,8 @@
+//! The embedded backend through its interface: durable and in memory.
+
+mod files;
+mod leases;
+mod model;
+pub(crate) mod opened;
+mod requests;
+mod watches;
