@@ -308,11 +308,8 @@ impl Pair<'_> {
         match if succeeded { Some(then) } else { otherwise } {
             None => {}
             Some(Do::Get(n)) => expected = self.model.get(&key(n), newest),
-            Some(Do::Delete(n)) => {
-                if self.model.get(&key(n), newest).is_some() {
-                    self.model.changes.push((key(n), None));
-                }
-            }
+            Some(Do::Delete(n)) if self.model.get(&key(n), newest).is_none() => {}
+            Some(Do::Delete(n)) => self.model.changes.push((key(n), None)),
             Some(Do::Put(n, value)) => {
                 let value = Bytes::copy_from_slice(&[value]);
                 self.model.changes.push((key(n), Some(value)));
@@ -466,7 +463,7 @@ fn check(cases: u32, run: impl Fn(Vec<Step>, &tokio::runtime::Runtime)) {
 
 #[test]
 fn the_store_in_memory_does_what_the_model_does() {
-    check(256, |steps, runtime| runtime.block_on(compare(steps, None)));
+    check(1_024, |steps, runtime| runtime.block_on(compare(steps, None)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reading what happened from a revision on.
 
 use super::range::contains;
-use super::state::State;
+use super::state::{REVISION_EMPTY, State};
 use crate::storage::backend::{Event, KeyRange};
 
 /// After how many events a page ends; a revision is never split, so that the last one may bring
@@ -24,7 +24,8 @@ impl State {
     pub(crate) fn events(&self, from: u64, range: &KeyRange, previous: bool) -> Page {
         let mut page = Page {
             events: Vec::new(),
-            next: from,
+            // Nothing happened at the revision of the empty store.
+            next: from.max(REVISION_EMPTY + 1),
         };
         for (revision, record) in self.history.range(from..).take(PAGE_REVISIONS_MAX) {
             for key in record.keys().iter().filter(|key| contains(range, key)) {
@@ -74,6 +75,13 @@ mod tests {
                 (EventKind::Delete, 5, Some(Bytes::from_static(b"2"))),
             ]
         );
+    }
+
+    #[test]
+    fn the_empty_store_has_been_looked_at() {
+        let page = State::new().events(1, &KeyRange::prefix("/"), false);
+        assert!(page.events.is_empty());
+        assert_eq!(page.next, 2);
     }
 
     #[test]

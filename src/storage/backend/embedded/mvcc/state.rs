@@ -15,7 +15,7 @@ use super::record::{Change, Record, Version};
 use crate::storage::backend::LeaseId;
 
 /// The revision of a store to which nothing has been written, as in etcd.
-const REVISION_EMPTY: u64 = 1;
+pub(super) const REVISION_EMPTY: u64 = 1;
 
 /// Everything that can be read, at one moment.
 #[derive(Clone)]
