@@ -258,6 +258,29 @@ async fn a_restart_ends_watches_and_calls_go_on() {
     assert_eq!(next(&mut watch).await.expect("events").events.len(), 1);
 }
 
+/// The windows of HTTP/2 are shared by all streams of a connection: with those of usual size, a few
+/// watches that nobody reads would starve all others.
+#[tokio::test]
+async fn unread_watches_hold_up_neither_calls_nor_watches() {
+    let Some(etcd) = Etcd::start("unread_watches_hold_up_neither_calls_nor_watches") else {
+        return;
+    };
+    let backend = connect(&etcd).await;
+    let mut unread = Vec::new();
+    for _ in 0..40 {
+        unread.push(backend.watch(watch_from(1)).await.expect("a watch"));
+    }
+    for number in 0..3 {
+        put(&backend, &format!("/t/{number}"), vec![b'x'; MEBIBYTE]).await;
+    }
+    let mut read = backend.watch(watch_from(1)).await.expect("a watch");
+    let mut events = 0;
+    while events < 3 {
+        events += next(&mut read).await.expect("events").events.len();
+    }
+    drop(unread);
+}
+
 #[tokio::test]
 async fn an_unreachable_etcd_is_one_clear_line() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");

@@ -9,5 +9,6 @@ mod embedded;
 mod endpoints;
 mod etcd_backend;
 mod serve_errors;
+mod store;
 mod support;
 mod tidy;

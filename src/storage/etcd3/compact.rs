@@ -162,3 +162,89 @@ impl Compactor {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::backend::embedded::Embedded;
+
+    fn server(backend: &Arc<Embedded>) -> Compactor {
+        let backend = Arc::clone(backend);
+        Compactor::new(backend, Some(Duration::from_secs(300)), Clock::real())
+    }
+
+    async fn write(backend: &Embedded, key: &str) -> u64 {
+        let txn = Txn {
+            compare: Compare::Version(key.to_owned(), 0),
+            then: Op::Put {
+                key: key.to_owned(),
+                value: Bytes::new(),
+                lease: None,
+            },
+            otherwise: None,
+        };
+        backend.txn(txn).await.expect("a write").revision
+    }
+
+    async fn is_compacted(backend: &Embedded, revision: u64) -> bool {
+        let read = RangeRequest {
+            revision,
+            ..RangeRequest::key("a")
+        };
+        matches!(
+            backend.range(read).await,
+            Err(BackendError::Compacted { .. })
+        )
+    }
+
+    #[tokio::test]
+    async fn the_winner_compacts_to_what_it_saw_an_interval_ago() {
+        let backend = Arc::new(Embedded::in_memory(Clock::real()));
+        let (one, two) = (server(&backend), server(&backend));
+        let first = write(&backend, "a").await;
+        let mut ones = one.round(Round::default()).await.expect("a round");
+        let mut twos = two.round(Round::default()).await.expect("a round");
+        let seen = ones.revision;
+        assert_eq!((ones.version, twos.version), (1, 1));
+        write(&backend, "b").await;
+        assert!(
+            !is_compacted(&backend, first).await,
+            "the first round compacts nothing"
+        );
+
+        ones = one.round(ones).await.expect("a round");
+        twos = two.round(twos).await.expect("a round");
+        assert_eq!(
+            (ones.version, twos.version),
+            (2, 2),
+            "the second takes note"
+        );
+        assert!(is_compacted(&backend, seen - 1).await);
+        assert!(
+            !is_compacted(&backend, seen).await,
+            "that revision can still be read"
+        );
+        assert_eq!(*two.compact_revision().borrow(), seen, "the loser knows");
+
+        // Now the other one is first.
+        let seen = twos.revision;
+        two.round(twos).await.expect("a round");
+        let ones = one.round(ones).await.expect("a round");
+        assert_eq!(ones.version, 3);
+        assert!(is_compacted(&backend, seen - 1).await);
+    }
+
+    #[tokio::test]
+    async fn a_new_server_finds_its_place() {
+        let backend = Arc::new(Embedded::in_memory(Clock::real()));
+        let old = server(&backend);
+        let mut round = Round::default();
+        for _ in 0..3 {
+            round = old.round(round).await.expect("a round");
+        }
+        let new = server(&backend);
+        let found = new.round(Round::default()).await.expect("a round");
+        assert_eq!(found.version, 3);
+        assert!(*new.compact_revision().borrow() > 0);
+    }
+}

@@ -77,3 +77,95 @@ impl Health {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::storage::backend::{
+        LeaseId, RangeResponse, Txn, TxnResponse, WatchRequest, WatchResponses,
+    };
+
+    /// A backend that counts reads and answers them, or not.
+    #[derive(Debug)]
+    struct Reads {
+        answers: bool,
+        count: Mutex<u32>,
+    }
+
+    #[async_trait]
+    impl Backend for Reads {
+        async fn range(&self, request: RangeRequest) -> Result<RangeResponse, BackendError> {
+            assert_eq!(request.revision, 0, "a probe is linearizable");
+            *self.count.lock().expect("no panic") += 1;
+            if !self.answers {
+                std::future::pending::<()>().await;
+            }
+            Ok(RangeResponse {
+                revision: 1,
+                kvs: Vec::new(),
+                more: false,
+                count: 0,
+            })
+        }
+        async fn txn(&self, _: Txn) -> Result<TxnResponse, BackendError> {
+            Err(unasked())
+        }
+        async fn watch(&self, _: WatchRequest) -> Result<WatchResponses, BackendError> {
+            Err(unasked())
+        }
+        async fn request_progress(&self) -> Result<(), BackendError> {
+            Err(unasked())
+        }
+        fn progress_is_trusted(&self) -> bool {
+            false
+        }
+        async fn grant_lease(&self, _: i64) -> Result<LeaseId, BackendError> {
+            Err(unasked())
+        }
+        async fn compact(&self, _: u64) -> Result<(), BackendError> {
+            Err(unasked())
+        }
+        async fn size_bytes(&self) -> Result<u64, BackendError> {
+            Err(unasked())
+        }
+    }
+
+    fn unasked() -> BackendError {
+        BackendError::Other("a probe only reads".to_owned())
+    }
+
+    fn health(answers: bool) -> (Arc<Reads>, Health) {
+        let count = Mutex::new(0);
+        let reads = Arc::new(Reads { answers, count });
+        let backend: Arc<dyn Backend> = Arc::clone(&reads) as Arc<dyn Backend>;
+        (reads, Health::new(backend, "/registry", Clock::real()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_backend_is_asked_once_a_second() {
+        let (reads, health) = health(true);
+        let count = || *reads.count.lock().expect("no panic");
+        assert_eq!(health.check().await, Ok(()));
+        assert_eq!(health.check().await, Ok(()));
+        assert_eq!(count(), 1);
+        tokio::time::advance(PROBE_INTERVAL).await;
+        assert_eq!(health.check().await, Ok(()));
+        assert_eq!(count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_an_error_that_stays_until_the_next_probe() {
+        let (reads, health) = health(false);
+        let began = Clock::real().now();
+        let (probed, meanwhile) = tokio::join!(health.check(), health.check());
+        assert!(matches!(probed, Err(BackendError::Timeout(_))));
+        assert!(
+            matches!(meanwhile, Err(BackendError::Unavailable(_))),
+            "none has ended yet"
+        );
+        assert_eq!(Clock::real().now() - began, PROBE_TIMEOUT);
+        assert_eq!(*reads.count.lock().expect("no panic"), 1);
+    }
+}

@@ -57,7 +57,7 @@ impl LeaseManager {
             lease.objects = lease.objects.saturating_add(1);
             let left = lease.expires.saturating_duration_since(now);
             let long_enough = left > Duration::from_secs(ttl_seconds);
-            let not_too_long = left < Duration::from_secs(granted_seconds);
+            let not_too_long = left <= Duration::from_secs(granted_seconds);
             if long_enough && not_too_long && lease.objects <= LEASE_OBJECTS_MAX {
                 return Ok(lease.id);
             }
@@ -77,5 +77,63 @@ impl LeaseManager {
     /// Does not hand out the last lease again.
     pub(super) async fn forget(&self) {
         *self.last.lock().await = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::backend::embedded::Embedded;
+
+    fn leases() -> LeaseManager {
+        let clock = Clock::real();
+        let backend = Arc::new(Embedded::in_memory(clock.clone()));
+        LeaseManager::new(backend, clock)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_shared_while_it_fits() {
+        let leases = leases();
+        // One in twenty of 100 s is 5 s: the lease lives for 105 s.
+        let first = leases.lease(100).await.expect("a lease");
+        assert_eq!(leases.lease(100).await.expect("a lease"), first);
+        tokio::time::advance(Duration::from_secs(4)).await;
+        assert_eq!(leases.lease(100).await.expect("a lease"), first);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let second = leases.lease(100).await.expect("a lease");
+        assert_ne!(second, first, "100 s from now it would be gone");
+        let short = leases.lease(90).await.expect("a lease");
+        assert_ne!(
+            short, second,
+            "an object must not outlive its time by so much"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_hour_gets_a_minute_more() {
+        let leases = leases();
+        let first = leases.lease(3_600).await.expect("a lease");
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(leases.lease(3_600).await.expect("a lease"), first);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_ne!(leases.lease(3_600).await.expect("a lease"), first);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_carries_a_thousand_objects() {
+        let leases = leases();
+        let first = leases.lease(3_600).await.expect("a lease");
+        for _ in 1..LEASE_OBJECTS_MAX {
+            assert_eq!(leases.lease(3_600).await.expect("a lease"), first);
+        }
+        assert_ne!(leases.lease(3_600).await.expect("a lease"), first);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_forgotten_lease_is_not_handed_out() {
+        let leases = leases();
+        let first = leases.lease(100).await.expect("a lease");
+        leases.forget().await;
+        assert_ne!(leases.lease(100).await.expect("a lease"), first);
     }
 }
