@@ -15,6 +15,7 @@ pub mod listener;
 pub mod logging;
 pub mod metrics;
 pub mod object_counts;
+pub mod open_files;
 pub mod own_paths;
 pub mod private_file;
 pub mod process;

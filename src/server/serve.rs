@@ -20,7 +20,7 @@ use super::flags::{ServeFlags, StorageBackend};
 use super::listener::Listener;
 use super::security::Security;
 use super::shutdown::{Signals, Steps};
-use super::{kubeconfig, logging, private_file};
+use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
 use crate::registry::ensure_system_namespaces;
 use crate::storage::cacher::{Cacher, Feed};
@@ -38,6 +38,7 @@ const RUNTIME_END_SECONDS_MAX: u64 = 1;
 /// What keeps it from starting, or that it was told twice to end.
 pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
     logging::start(flags.verbosity);
+    open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
