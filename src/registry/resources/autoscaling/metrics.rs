@@ -1,0 +1,159 @@
+//! How metrics look in both versions: a table of paths.
+
+use serde_json::{Value, json};
+
+use super::super::path::{get, set, text};
+
+/// Pairs of paths, of v1 and of v2.
+type Paths = &'static [(&'static str, &'static str)];
+
+/// The shapes of metrics: as they are wanted, or as they are.
+pub(super) struct Shapes {
+    /// Where v2 has the utilization of a resource.
+    pub(super) utilization: &'static str,
+    /// Whether v2 says what kind of target it is.
+    typed: bool,
+    /// The types of metrics, and the members of each.
+    types: &'static [(&'static str, Paths)],
+}
+
+/// Metrics as they are wanted.
+pub(super) const TARGET: Shapes = Shapes {
+    utilization: "resource.target.averageUtilization",
+    typed: true,
+    types: &[
+        ("resource", RESOURCE_TARGET),
+        ("containerResource", RESOURCE_TARGET),
+        (
+            "pods",
+            &[
+                ("metricName", "metric.name"),
+                ("selector", "metric.selector"),
+                ("targetAverageValue", "target.averageValue"),
+            ],
+        ),
+        (
+            "object",
+            &[
+                ("target", "describedObject"),
+                ("metricName", "metric.name"),
+                ("selector", "metric.selector"),
+                ("targetValue", "target.value"),
+                ("averageValue", "target.averageValue"),
+            ],
+        ),
+        (
+            "external",
+            &[
+                ("metricName", "metric.name"),
+                ("metricSelector", "metric.selector"),
+                ("targetValue", "target.value"),
+                ("targetAverageValue", "target.averageValue"),
+            ],
+        ),
+    ],
+};
+
+/// Metrics as they are.
+pub(super) const STATUS: Shapes = Shapes {
+    utilization: "resource.current.averageUtilization",
+    typed: false,
+    types: &[
+        ("resource", RESOURCE_STATUS),
+        ("containerResource", RESOURCE_STATUS),
+        (
+            "pods",
+            &[
+                ("metricName", "metric.name"),
+                ("selector", "metric.selector"),
+                ("currentAverageValue", "current.averageValue"),
+            ],
+        ),
+        (
+            "object",
+            &[
+                ("target", "describedObject"),
+                ("metricName", "metric.name"),
+                ("selector", "metric.selector"),
+                ("currentValue", "current.value"),
+                ("averageValue", "current.averageValue"),
+            ],
+        ),
+        (
+            "external",
+            &[
+                ("metricName", "metric.name"),
+                ("metricSelector", "metric.selector"),
+                ("currentValue", "current.value"),
+                ("currentAverageValue", "current.averageValue"),
+            ],
+        ),
+    ],
+};
+
+const RESOURCE_TARGET: Paths = &[
+    ("name", "name"),
+    ("container", "container"),
+    ("targetAverageUtilization", "target.averageUtilization"),
+    ("targetAverageValue", "target.averageValue"),
+];
+
+const RESOURCE_STATUS: Paths = &[
+    ("name", "name"),
+    ("container", "container"),
+    ("currentAverageUtilization", "current.averageUtilization"),
+    ("currentAverageValue", "current.averageValue"),
+];
+
+impl Shapes {
+    /// A metric in v1's shape.
+    pub(super) fn to_v1(&self, metric: &Value) -> Value {
+        self.reshape(metric, |(v1, v2)| (v2, v1))
+    }
+
+    /// A metric in v2's shape.
+    pub(super) fn to_v2(&self, metric: &Value) -> Value {
+        let mut reshaped = self.reshape(metric, |pair| pair);
+        self.name_target(&mut reshaped);
+        reshaped
+    }
+
+    fn reshape(
+        &self,
+        metric: &Value,
+        direct: fn((&'static str, &'static str)) -> (&'static str, &'static str),
+    ) -> Value {
+        let mut reshaped = json!({"type": text(metric, "type")});
+        for (kind, paths) in self.types {
+            let Some(source) = metric.get(*kind) else {
+                continue;
+            };
+            for (from, to) in paths.iter().copied().map(direct) {
+                if let Some(value) = get(source, from) {
+                    set(&mut reshaped, &format!("{kind}.{to}"), value.clone());
+                }
+            }
+        }
+        reshaped
+    }
+
+    /// Says what kind of target each is that has one.
+    pub(super) fn name_target(&self, metric: &mut Value) {
+        if !self.typed {
+            return;
+        }
+        for (kind, _) in self.types {
+            let Some(target) = get(metric, &format!("{kind}.target")) else {
+                continue;
+            };
+            let name = if target.get("averageUtilization").is_some() {
+                "Utilization"
+            } else if target.get("value").is_some() {
+                "Value"
+            } else {
+                "AverageValue"
+            };
+            set(metric, &format!("{kind}.target.type"), name.into());
+        }
+    }
+}
