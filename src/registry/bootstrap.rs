@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;
+use crate::storage::ListOptions;
 
 /// The namespaces of every cluster.
 const SYSTEM_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -28,6 +29,23 @@ pub async fn ensure_system_namespaces(namespaces: &Store, clock: &Clock) -> Resu
     Ok(())
 }
 
+/// Shows the strategy of a store what is stored there, so that it knows what objects hold that
+/// were stored before this process began: the addresses of services. Until then addresses may be
+/// given twice, so do this before serving writes.
+///
+/// # Errors
+/// When the store cannot be listed.
+pub async fn hold_what_is_stored(store: &Store) -> Result<(), Error> {
+    let list = store.list("", ListOptions::default()).await?;
+    for object in &list.items {
+        let value = object
+            .to_value()
+            .map_err(|error| Error::Internal(error.to_string()))?;
+        store.resource().strategy.hold(&value);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -35,7 +53,6 @@ mod tests {
     use super::*;
     use crate::registry::resources;
     use crate::registry::testing::{MemoryStorage, context};
-    use crate::storage::ListOptions;
 
     #[tokio::test]
     async fn the_systems_namespaces_are_there_and_stay_as_they_are() {
@@ -71,5 +88,37 @@ mod tests {
         let value = list.items[0].to_value().expect("an object");
         assert_eq!(value["status"]["phase"], "Active");
         assert_eq!(value["spec"]["finalizers"], json!(["kubernetes"]));
+    }
+
+    #[tokio::test]
+    async fn what_services_have_is_not_given_again() {
+        let storage = MemoryStorage::new("/services/specs");
+        let service = |name: &str| {
+            json!({"apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": name, "namespace": "a"},
+                "spec": {"clusterIP": "10.0.0.7", "ports": [{"port": 80}]}})
+        };
+        let options = CreateOptions::default();
+        // Every process begins with resources of its own.
+        let store = || {
+            let services = resources::built_in()
+                .into_iter()
+                .find(|it| it.plural == "services");
+            Store::new(services.expect("built in"), Arc::clone(&storage) as _, None)
+        };
+        store()
+            .create(&context(), "a", service("one"), &options)
+            .await
+            .expect("created");
+        let later = store();
+        hold_what_is_stored(&later).await.expect("held");
+        let refused = later
+            .create(&context(), "a", service("two"), &options)
+            .await;
+        let message = refused.expect_err("taken").to_string();
+        assert!(
+            message.contains("provided IP is already allocated"),
+            "{message}"
+        );
     }
 }

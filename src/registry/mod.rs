@@ -20,7 +20,7 @@ mod strategy;
 mod testing;
 pub mod validation;
 
-pub use bootstrap::ensure_system_namespaces;
+pub use bootstrap::{ensure_system_namespaces, hold_what_is_stored};
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use lifecycle::Lifecycle;

@@ -49,6 +49,8 @@ pub struct Assembled {
     pub connections: Connections,
     /// The store of namespaces.
     pub namespaces: Option<Arc<Store>>,
+    /// The store of services.
+    pub services: Option<Arc<Store>>,
     /// To be told when the first namespaces are there.
     pub bootstrapped: Done,
     /// The watch caches.
@@ -84,6 +86,7 @@ impl Assembly<'_> {
         let storages = self.storages(&mut registry, background);
         let bootstrapped = Done::default();
         let namespaces = storages.core("namespaces").cloned();
+        let services = storages.core("services").cloned();
         let version = VersionInfo::kubernetes_1_36();
         let own = HealthAndMetrics {
             health: self.health(&storages.cachers, &bootstrapped),
@@ -122,6 +125,7 @@ impl Assembly<'_> {
         Assembled {
             connections,
             namespaces,
+            services,
             bootstrapped,
             cachers: storages.cachers,
             feed: storages.feed,

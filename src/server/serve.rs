@@ -22,7 +22,7 @@ use super::security::Security;
 use super::shutdown::{Signals, Steps};
 use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
-use crate::registry::ensure_system_namespaces;
+use crate::registry::{ensure_system_namespaces, hold_what_is_stored};
 use crate::storage::cacher::{Cacher, Feed};
 
 /// The start is announced when all caches are filled, but at the latest after this time.
@@ -169,7 +169,7 @@ fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     Ok(path)
 }
 
-/// Creates what every cluster has from the start.
+/// Creates what every cluster has from the start, and learns which addresses are given.
 async fn bootstrap(assembled: &Assembled, clock: &Clock) -> Result<(), StartError> {
     if let Some(namespaces) = &assembled.namespaces {
         ensure_system_namespaces(namespaces, clock)
@@ -178,6 +178,12 @@ async fn bootstrap(assembled: &Assembled, clock: &Clock) -> Result<(), StartErro
                 let advice = "check that the store can be written, then start again";
                 StartError::new("create the first namespaces", error, advice)
             })?;
+    }
+    if let Some(services) = &assembled.services {
+        hold_what_is_stored(services).await.map_err(|error| {
+            let advice = "check that the store can be read, then start again";
+            StartError::new("read the services that have addresses", error, advice)
+        })?;
     }
     assembled.bootstrapped.set();
     Ok(())

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::body::{RequestBody, ResponseBody};
 use super::super::call::Call;
@@ -12,6 +12,7 @@ use super::super::params::{WriteKind, WriteParams};
 use super::super::response;
 use super::update::update_options;
 use crate::meta::Status;
+use crate::registry::resources::bind_pod;
 use crate::registry::{Error, FieldError, RequestContext, UpdatedObject};
 
 /// Assigns the pod to the node that the Binding in the body names.
@@ -27,10 +28,10 @@ pub(in super::super) async fn bind(
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
     let binding = call.decode(&content, &resource.group_version, "Binding", &params)?;
+    check_target(&binding, call.name()).map_err(|error| call.fail(error))?;
     let mut bound = Bound {
-        node: node_of(&binding, call.name()).map_err(|error| call.fail(error))?,
-        uid: binding.pointer("/metadata/uid").cloned(),
         name: call.name().to_owned(),
+        binding,
     };
     call.store
         .update(
@@ -48,8 +49,8 @@ pub(in super::super) async fn bind(
     response::serialized(StatusCode::CREATED, output.format, &status)
 }
 
-/// The node that a Binding names.
-fn node_of(binding: &Value, name: &str) -> Result<String, Error> {
+/// Whether a Binding names a node.
+fn check_target(binding: &Value, name: &str) -> Result<(), Error> {
     let text = |path: &str| {
         let value = binding.pointer(path).and_then(Value::as_str);
         value.unwrap_or_default().to_owned()
@@ -63,12 +64,11 @@ fn node_of(binding: &Value, name: &str) -> Result<String, Error> {
             format!("{kind:?}: supported values: \"Node\", \"\""),
         ));
     }
-    let node = text("/target/name");
-    if node.is_empty() {
+    if text("/target/name").is_empty() {
         errors.push(FieldError::required("target.name"));
     }
     if errors.is_empty() {
-        return Ok(node);
+        return Ok(());
     }
     Err(Error::Invalid {
         kind: "Binding".to_owned(),
@@ -79,9 +79,8 @@ fn node_of(binding: &Value, name: &str) -> Result<String, Error> {
 
 /// A pod on its node.
 struct Bound {
-    node: String,
-    uid: Option<Value>,
     name: String,
+    binding: Value,
 }
 
 #[async_trait]
@@ -97,54 +96,13 @@ impl UpdatedObject for Bound {
                 name: self.name.clone(),
             });
         };
-        let conflict = |message: String| Error::Conflict {
-            resource: "pods/binding".to_owned(),
-            name: self.name.clone(),
-            message,
-        };
-        let name = &self.name;
-        if existing.pointer("/metadata/deletionTimestamp").is_some() {
-            return Err(conflict(format!(
-                "pod {name} is being deleted, cannot be assigned to a host"
-            )));
-        }
-        let node = existing.pointer("/spec/nodeName").and_then(Value::as_str);
-        if let Some(node) = node.filter(|node| !node.is_empty()) {
-            return Err(conflict(format!(
-                "pod {name} is already assigned to node {node:?}"
-            )));
-        }
         let mut pod = existing.clone();
-        pod["spec"]["nodeName"] = json!(self.node);
-        schedule(
-            &mut pod,
-            &context
-                .clock
-                .wall()
-                .strftime("%Y-%m-%dT%H:%M:%SZ")
-                .to_string(),
-        );
+        bind_pod(&mut pod, &self.binding, context.clock.wall())?;
         Ok(pod)
     }
 
     fn precondition_uid(&self) -> Option<String> {
-        self.uid.as_ref()?.as_str().map(str::to_owned)
-    }
-}
-
-/// Says in the status that the pod has a node.
-fn schedule(pod: &mut Value, now: &str) {
-    let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
-        "lastTransitionTime": now});
-    if !pod["status"].is_object() {
-        pod["status"] = json!({});
-    }
-    let conditions = &mut pod["status"]["conditions"];
-    match conditions.as_array_mut() {
-        Some(known) => {
-            known.retain(|it| it["type"] != "PodScheduled");
-            known.push(condition);
-        }
-        None => *conditions = json!([condition]),
+        let uid = self.binding.pointer("/metadata/uid")?.as_str();
+        uid.map(str::to_owned)
     }
 }

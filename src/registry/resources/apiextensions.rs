@@ -1,10 +1,27 @@
 //! The group `apiextensions.k8s.io`: where custom resources are defined.
+//!
+//! Definitions are stored as v1beta1, as kube-apiserver stores them: there, what all versions of a
+//! kind have in common stands once.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::generic::Generic;
 use super::part::PartMetadata;
+use super::path::{get, keep, list, remove, set, text};
+use super::peculiar::Peculiar;
 use super::row::{Group, Row};
+use crate::registry::{FieldError, RequestContext};
+
+const V1: Group = Group::new("apiextensions.k8s.io", "v1");
+const V1BETA1: Group = Group::new("apiextensions.k8s.io", "v1beta1");
+
+/// What a version of a kind may share with all others, and what v1beta1 calls it then.
+const SHARED: [(&str, &str); 4] = [
+    ("schema", "validation"),
+    ("subresources", "subresources"),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+];
 
 pub(super) fn rows() -> Vec<Row> {
     let status = json!({
@@ -13,20 +30,308 @@ pub(super) fn rows() -> Vec<Row> {
         "storedVersions": null,
     });
     vec![
-        Group::new("apiextensions.k8s.io", "v1")
-            .cluster("customresourcedefinitions", "CustomResourceDefinition")
+        V1.cluster("customresourcedefinitions", "CustomResourceDefinition")
             .short(&["crd", "crds"])
             .category("api-extensions")
-            .stored_in(Group::new("apiextensions.k8s.io", "v1beta1"))
+            .stored_in(V1BETA1)
             .prefix("apiextensions.k8s.io/customresourcedefinitions")
             .status()
             .strategy(
                 Generic::with_status()
                     .verbatim()
+                    .peculiar(Definitions)
                     .initial_status(status)
                     .status_metadata(PartMetadata::KeepsAll)
                     .generation(&["spec"])
                     .conditional_update(),
             ),
     ]
+}
+
+/// What is peculiar about definitions of custom resources.
+#[derive(Debug)]
+struct Definitions;
+
+impl Peculiar for Definitions {
+    fn default(&self, object: &mut Value) {
+        let kind = text(object, "spec.names.kind").to_owned();
+        for (path, name) in [
+            ("spec.names.singular", kind.to_lowercase()),
+            ("spec.names.listKind", format!("{kind}List")),
+        ] {
+            if text(object, path).is_empty() && !kind.is_empty() {
+                set(object, path, name.into());
+            }
+        }
+        if get(object, "spec.conversion").is_none_or(Value::is_null) {
+            set(object, "spec.conversion", json!({"strategy": "None"}));
+        }
+        let service = "spec.conversion.webhookClientConfig.service";
+        if get(object, service).is_some_and(Value::is_object)
+            && get(object, &format!("{service}.port")).is_none()
+        {
+            set(object, &format!("{service}.port"), json!(443));
+        }
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        remember_storage_version(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        keep(object, old, "status");
+        remember_storage_version(object);
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let name = format!(
+            "{}.{}",
+            text(object, "spec.names.plural"),
+            text(object, "spec.group")
+        );
+        if text(object, "metadata.name") != name {
+            let value = json!(text(object, "metadata.name"));
+            let why = "must be spec.names.plural+\".\"+spec.group";
+            errors.push(FieldError::invalid("metadata.name", &value, why));
+        }
+        for member in ["group", "scope", "names.plural", "names.kind"] {
+            let path = format!("spec.{member}");
+            if text(object, &path).is_empty() {
+                errors.push(FieldError::required(path));
+            }
+        }
+        let stored = list(object, "spec.versions").iter();
+        if stored.filter(stores).count() != 1 {
+            let value = get(object, "spec.versions").unwrap_or(&Value::Null);
+            let why = "must have exactly one version marked as storage version";
+            errors.push(FieldError::invalid("spec.versions", value, why));
+        }
+        errors
+    }
+
+    fn to_served(&self, mut object: Value) -> Value {
+        share_out(&mut object);
+        let strategy = get(&object, "spec.conversion.strategy").cloned();
+        if let Some(strategy) = strategy {
+            let mut conversion = json!({"strategy": strategy});
+            for (from, to) in [
+                ("webhookClientConfig", "webhook.clientConfig"),
+                (
+                    "conversionReviewVersions",
+                    "webhook.conversionReviewVersions",
+                ),
+            ] {
+                if let Some(value) = remove(&mut object, &format!("spec.conversion.{from}")) {
+                    set(&mut conversion, to, value);
+                }
+            }
+            set(&mut object, "spec.conversion", conversion);
+        }
+        if get(&object, "spec.preserveUnknownFields") == Some(&Value::Bool(false)) {
+            drop(remove(&mut object, "spec.preserveUnknownFields"));
+        }
+        drop(remove(&mut object, "spec.version"));
+        set(
+            &mut object,
+            "apiVersion",
+            V1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn to_stored(&self, mut object: Value) -> Value {
+        gather(&mut object);
+        if let Some(webhook) = remove(&mut object, "spec.conversion.webhook") {
+            for (from, to) in [
+                ("clientConfig", "webhookClientConfig"),
+                ("conversionReviewVersions", "conversionReviewVersions"),
+            ] {
+                if let Some(value) = webhook.get(from) {
+                    set(&mut object, &format!("spec.conversion.{to}"), value.clone());
+                }
+            }
+        }
+        if get(&object, "spec.preserveUnknownFields").is_none() {
+            set(&mut object, "spec.preserveUnknownFields", json!(false));
+        }
+        let first = list(&object, "spec.versions").first();
+        if let Some(name) = first.and_then(|version| version.get("name")).cloned() {
+            set(&mut object, "spec.version", name);
+        }
+        set(
+            &mut object,
+            "apiVersion",
+            V1BETA1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
+}
+
+/// Whether objects are stored in this version.
+fn stores(version: &&Value) -> bool {
+    version.get("storage") == Some(&Value::Bool(true))
+}
+
+/// The status lists every version in which objects may be stored.
+fn remember_storage_version(object: &mut Value) {
+    let versions = list(object, "spec.versions").iter();
+    let Some(name) = versions
+        .filter(stores)
+        .find_map(|it| it.get("name"))
+        .cloned()
+    else {
+        return;
+    };
+    let mut stored = list(object, "status.storedVersions").to_vec();
+    if !stored.contains(&name) {
+        stored.push(name);
+        set(object, "status.storedVersions", Value::Array(stored));
+    }
+}
+
+/// Moves what all versions have in common to the top.
+fn gather(object: &mut Value) {
+    for (member, top) in SHARED {
+        let versions = list(object, "spec.versions");
+        let Some(common) = versions.first().and_then(|it| it.get(member)).cloned() else {
+            continue;
+        };
+        if common.is_null() || versions.iter().any(|it| it.get(member) != Some(&common)) {
+            continue;
+        }
+        each_version(object, |version| drop(version.remove(member)));
+        set(object, &format!("spec.{top}"), common);
+    }
+    rename_in_columns(object, "jsonPath", "JSONPath");
+}
+
+/// Gives every version what stands at the top.
+fn share_out(object: &mut Value) {
+    for (member, top) in SHARED {
+        if let Some(common) = remove(object, &format!("spec.{top}")) {
+            each_version(object, |version| {
+                version.entry(member).or_insert_with(|| common.clone());
+            });
+        }
+    }
+    rename_in_columns(object, "JSONPath", "jsonPath");
+}
+
+fn each_version(object: &mut Value, mut change: impl FnMut(&mut Map<String, Value>)) {
+    let versions = super::path::get_mut(object, "spec.versions").and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        if let Some(members) = version.as_object_mut() {
+            change(members);
+        }
+    }
+}
+
+/// The versions spell one member of a printed column differently.
+fn rename_in_columns(object: &mut Value, from: &str, to: &str) {
+    let rename = |owner: &mut Map<String, Value>| {
+        let columns = owner.get_mut("additionalPrinterColumns");
+        let columns = columns.and_then(Value::as_array_mut);
+        for column in columns.into_iter().flatten() {
+            if let Some(path) = remove(column, from) {
+                set(column, to, path);
+            }
+        }
+    };
+    each_version(object, rename);
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        rename(spec);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(versions: Value) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "conversion": {"strategy": "Webhook", "webhook": {
+                    "clientConfig": {"url": "https://x"}, "conversionReviewVersions": ["v1"]}},
+                "versions": versions,
+            },
+        })
+    }
+
+    #[test]
+    fn what_is_common_stands_once_and_comes_back() {
+        let column = json!({"name": "Color", "type": "string", "jsonPath": ".spec.color"});
+        let version = |name: &str, storage: bool, kind: &str| {
+            json!({"name": name, "served": true, "storage": storage,
+                "schema": {"openAPIV3Schema": {"type": kind}},
+                "additionalPrinterColumns": [column]})
+        };
+        let alike = definition(json!([
+            version("v1", true, "object"),
+            version("v2", false, "object")
+        ]));
+        let stored = Definitions.to_stored(alike.clone());
+        assert_eq!(stored["apiVersion"], "apiextensions.k8s.io/v1beta1");
+        let spec = &stored["spec"];
+        assert_eq!(spec["version"], "v1");
+        assert_eq!(
+            spec["validation"],
+            json!({"openAPIV3Schema": {"type": "object"}})
+        );
+        assert_eq!(
+            spec["additionalPrinterColumns"][0]["JSONPath"],
+            ".spec.color"
+        );
+        assert_eq!(
+            spec["versions"][0],
+            json!({"name": "v1", "served": true, "storage": true})
+        );
+        assert_eq!(
+            spec["conversion"]["webhookClientConfig"],
+            json!({"url": "https://x"})
+        );
+        assert_eq!(Definitions.to_served(stored), alike);
+
+        let unlike = definition(json!([
+            version("v1", true, "object"),
+            version("v2", false, "string")
+        ]));
+        let stored = Definitions.to_stored(unlike.clone());
+        assert_eq!(stored["spec"].get("validation"), None);
+        assert_eq!(
+            stored["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["type"],
+            "string"
+        );
+        assert_eq!(Definitions.to_served(stored), unlike);
+    }
+
+    #[test]
+    fn a_definition_is_completed_and_checked() {
+        use crate::clock::Clock;
+        use crate::registry::User;
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let mut object = definition(json!([{"name": "v1", "served": true, "storage": true}]));
+        Definitions.default(&mut object);
+        Definitions.prepare_for_create(&context, &mut object);
+        assert_eq!(
+            object["spec"]["names"],
+            json!({"plural": "widgets", "kind": "Widget", "singular": "widget",
+                "listKind": "WidgetList"})
+        );
+        assert_eq!(object["status"]["storedVersions"], json!(["v1"]));
+        assert_eq!(Definitions.validate(&object), []);
+        set(&mut object, "metadata.name", json!("other"));
+        set(&mut object, "spec.versions", json!([]));
+        let errors = Definitions.validate(&object);
+        let fields: Vec<_> = errors.into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["metadata.name", "spec.versions"]);
+    }
 }

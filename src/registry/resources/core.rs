@@ -158,6 +158,7 @@ fn workload() -> Vec<Row> {
                     .defaults(pod::POD)
                     .peculiar(Pods)
                     .part("status", pods::status())
+                    .part("binding", pods::Bound)
                     .part("ephemeralcontainers", pods::ephemeral_containers())
                     .part("resize", pods::resize())
                     .generation(&["spec"])

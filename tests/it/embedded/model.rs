@@ -463,7 +463,9 @@ fn check(cases: u32, run: impl Fn(Vec<Step>, &tokio::runtime::Runtime)) {
 
 #[test]
 fn the_store_in_memory_does_what_the_model_does() {
-    check(1_024, |steps, runtime| runtime.block_on(compare(steps, None)));
+    check(1_024, |steps, runtime| {
+        runtime.block_on(compare(steps, None))
+    });
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::registry::Error;
-use crate::registry::resources::path::{get, list, set, text};
+use crate::registry::resources::path::{get, keep, list, set, text};
+use crate::registry::{Error, RequestContext, Strategy};
 
 /// What messages call the subresource.
 const RESOURCE: &str = "pods/binding";
@@ -13,18 +13,10 @@ const RESOURCE: &str = "pods/binding";
 /// binding go over to the pod; its generation stays.
 ///
 /// # Errors
-/// [`Error::Conflict`] when the pod is bound, being deleted, or not to be scheduled yet;
-/// [`Error::Invalid`] when the binding has no target.
+/// [`Error::Conflict`] when the pod is bound, being deleted, or not to be scheduled yet.
 pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Error> {
     let name = text(pod, "metadata.name").to_owned();
     let node = text(binding, "target.name");
-    if node.is_empty() {
-        return Err(Error::Invalid {
-            kind: "Binding".to_owned(),
-            name,
-            errors: vec![crate::registry::FieldError::required("target.name")],
-        });
-    }
     let conflict = |message: String| Error::Conflict {
         resource: RESOURCE.to_owned(),
         name: name.clone(),
@@ -52,6 +44,16 @@ pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Erro
     }
     scheduled(pod, now);
     Ok(())
+}
+
+/// The strategy of the subresource: the pod comes as [`bind`] leaves it.
+#[derive(Debug)]
+pub(in crate::registry::resources) struct Bound;
+
+impl Strategy for Bound {
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        keep(object, old, "metadata.generation");
+    }
 }
 
 fn merge_metadata(pod: &mut Value, binding: &Value, member: &str) {
@@ -106,7 +108,5 @@ mod tests {
             again.to_string(),
             "Operation cannot be fulfilled on pods/binding \"p1\": pod p1 is already assigned to node \"n1\""
         );
-        let aimless = bind(&mut json!({}), &json!({}), now);
-        assert!(matches!(aimless, Err(Error::Invalid { .. })));
     }
 }

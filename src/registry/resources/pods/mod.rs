@@ -7,6 +7,7 @@ pub(super) mod validation;
 
 use serde_json::{Value, json};
 
+pub(super) use self::binding::Bound;
 pub use self::binding::bind;
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, list, set, text};
@@ -44,7 +45,7 @@ impl Peculiar for Pods {
 
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         // What the server set stands, though a client that never read it leaves it out.
-        for path in ["spec.priority", "spec.preemptionPolicy", "spec.nodeName"] {
+        for path in ["spec.priority", "spec.preemptionPolicy"] {
             if get(object, path).is_none() {
                 keep(object, old, path);
             }
