@@ -1,14 +1,19 @@
 //! All integration tests in one binary, which links once.
-
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test is the composition root of what it tests"
+)]
 #![allow(
     clippy::unwrap_used,
     reason = "the functions that tests share fail as tests do; the lint exempts only #[test] functions"
 )]
 
+mod clients;
+mod conformance;
+mod crash;
 mod embedded;
 mod endpoints;
 mod etcd_backend;
 mod serve_errors;
-mod store;
 mod support;
 mod tidy;

@@ -53,7 +53,7 @@ impl Etcd {
     /// The same with TLS and more flags.
     pub(crate) fn start_with(test: &str, tls: Option<&TlsFiles>, flags: &[&str]) -> Option<Self> {
         let Some(binary) = binary() else {
-            eprintln!("SKIPPED {test}: no etcd; run scripts/setup");
+            super::tools::skipped(test, "no etcd");
             return None;
         };
         let mut arguments: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
@@ -90,6 +90,22 @@ impl Etcd {
     pub(crate) fn endpoint(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}", self.ports.client)
+    }
+
+    /// What `etcdctl` prints about this etcd; it lies beside the etcd.
+    pub(crate) fn etcdctl(&self, arguments: &[&str]) -> String {
+        let mut etcdctl = Command::new(self.binary.with_file_name("etcdctl"));
+        etcdctl
+            .env("ETCDCTL_API", "3")
+            .arg("--endpoints")
+            .arg(self.endpoint());
+        let output = super::tools::run(etcdctl.args(arguments));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Kills the process as `kill -9` does. Its data and ports stay.

@@ -1,0 +1,6 @@
+//! Stock clients against a real server: kubectl, kube-rs, the Python client.
+
+mod kube_rs;
+mod kubectl;
+mod python;
+mod writer;

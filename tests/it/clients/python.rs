@@ -1,0 +1,96 @@
+//! The Python client's `watch.Watch` follows ten thousand changes through restarts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::writer::{self, CHANGES};
+use crate::support::etcd::Etcd;
+use crate::support::server::Server;
+use crate::support::tools::skipped;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watch_follows_an_embedded_store_through_restarts() {
+    let Some(python) = python() else {
+        return skipped("the Python client", "no Python with the kubernetes package");
+    };
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let follower = follow(&python, &server.kubeconfig());
+    for number in 1..=CHANGES {
+        writer::write(&client, number).await;
+        if number % (CHANGES / 3) == 0 {
+            server.stop().await;
+            server.start_again();
+        }
+    }
+    check(follower);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watch_follows_etcd_through_restarts() {
+    let Some(python) = python() else {
+        return skipped(
+            "the Python client over etcd",
+            "no Python with the kubernetes package",
+        );
+    };
+    let Some(mut etcd) = Etcd::start("the Python client over etcd") else {
+        return;
+    };
+    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
+    let client = server.client().await;
+    let follower = follow(&python, &server.kubeconfig());
+    for number in 1..=CHANGES {
+        writer::write(&client, number).await;
+        if number == CHANGES / 3 {
+            server.stop().await;
+            server.start_again();
+        }
+        if number == 2 * CHANGES / 3 {
+            etcd.restart();
+        }
+    }
+    check(follower);
+}
+
+/// A Python that has the client: the one scripts/setup made, or the system's.
+fn python() -> Option<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/python/bin/python");
+    [own, PathBuf::from("python3")].into_iter().find(|python| {
+        let import = Command::new(python)
+            .args(["-c", "import kubernetes"])
+            .output();
+        import.is_ok_and(|output| output.status.success())
+    })
+}
+
+fn follow(python: &Path, kubeconfig: &Path) -> Child {
+    Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/follow.py"))
+        .arg(kubeconfig)
+        .arg(CHANGES.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("python")
+}
+
+/// Every number once and in order. A list may come first; a later one must have missed nothing.
+fn check(follower: Child) {
+    let output = follower.wait_with_output().expect("the follower's output");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let mut seen = None;
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let (kind, number) = line.split_once(' ').expect("a kind and a number");
+        let number: u64 = number.parse().expect("a number");
+        match (kind, seen) {
+            ("list", None) => {}
+            ("list", Some(before)) => assert_eq!(number, before, "a list found what no event told"),
+            (_, before) => assert_eq!(number, before.unwrap_or_default() + 1, "the next change"),
+        }
+        seen = Some(number);
+    }
+    assert_eq!(seen, Some(CHANGES), "{errors}");
+}

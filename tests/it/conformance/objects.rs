@@ -1,0 +1,59 @@
+//! Objects for the suite: pods with a label and a node name.
+
+use async_trait::async_trait;
+use ringwatch::meta::{FieldPath, FieldSchema, Object};
+use ringwatch::storage::{Rejection, TryUpdate, Updated};
+use serde_json::{Value, json};
+
+/// The fields that the suite selects by.
+pub(super) fn schema() -> FieldSchema {
+    FieldSchema::new([FieldPath {
+        name: "spec.nodeName".into(),
+        default: "",
+        from: &[],
+    }])
+}
+
+/// The key of a pod.
+pub(super) fn key(namespace: &str, name: &str) -> String {
+    format!("/pods/{namespace}/{name}")
+}
+
+/// A pod with no node yet.
+pub(super) fn pod(namespace: &str, name: &str) -> Value {
+    json!({
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "uid": format!("uid-of-{namespace}-{name}"),
+            "labels": {"name": name},
+        },
+        "spec": {"nodeName": ""},
+    })
+}
+
+/// The pod on a node.
+pub(super) fn with_node(mut pod: Value, node: &str) -> Value {
+    pod["spec"]["nodeName"] = json!(node);
+    pod
+}
+
+/// An update that sets one string.
+pub(super) struct Set {
+    /// Where, as a JSON pointer to a member.
+    pub(super) at: String,
+    /// To what.
+    pub(super) to: String,
+}
+
+#[async_trait]
+impl TryUpdate for Set {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        let mut object = existing.ok_or("gone")?.to_value()?;
+        let (parent, member) = self.at.rsplit_once('/').ok_or("no pointer")?;
+        object.pointer_mut(parent).ok_or("no such member")?[member] = json!(self.to);
+        Ok(Updated { object, ttl: None })
+    }
+}

@@ -1,0 +1,113 @@
+//! A watch, and what the suite expects of its next event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use ringwatch::meta::{Object, WatchEvent};
+use ringwatch::storage::{StorageError, WatchStream};
+
+use super::Subject;
+
+/// Longer than any event may take; only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A watch of the subject.
+pub(super) struct Watching(pub(super) WatchStream);
+
+impl Watching {
+    async fn next(&mut self) -> Option<Result<WatchEvent, StorageError>> {
+        tokio::time::timeout(PATIENCE, self.0.next())
+            .await
+            .expect("an event in time")
+    }
+
+    /// The next event.
+    pub(super) async fn event(&mut self) -> WatchEvent {
+        self.next()
+            .await
+            .expect("a watch that goes on")
+            .expect("an event")
+    }
+
+    /// The next event, progress reports left out.
+    async fn change(&mut self) -> WatchEvent {
+        loop {
+            match self.event().await {
+                WatchEvent::Bookmark {
+                    initial_events_end: false,
+                    ..
+                } => {}
+                event => return event,
+            }
+        }
+    }
+
+    pub(super) async fn added(&mut self, name: &str, revision: u64) -> Arc<Object> {
+        match self.change().await {
+            WatchEvent::Added(object) => checked(object, name, revision),
+            other => panic!("{name} should be added, not {other:?}"),
+        }
+    }
+
+    pub(super) async fn modified(&mut self, name: &str, revision: u64) -> Arc<Object> {
+        match self.change().await {
+            WatchEvent::Modified(object) => checked(object, name, revision),
+            other => panic!("{name} should be modified, not {other:?}"),
+        }
+    }
+
+    pub(super) async fn deleted(&mut self, name: &str, revision: u64) -> Arc<Object> {
+        match self.change().await {
+            WatchEvent::Deleted(object) => checked(object, name, revision),
+            other => panic!("{name} should be deleted, not {other:?}"),
+        }
+    }
+
+    /// The next event is a bookmark: its revision, and whether it ends the initial events.
+    pub(super) async fn bookmark(&mut self) -> (u64, bool) {
+        match self.event().await {
+            WatchEvent::Bookmark {
+                revision,
+                initial_events_end,
+            } => (revision, initial_events_end),
+            other => panic!("a bookmark, not {other:?}"),
+        }
+    }
+
+    /// The next item is an error.
+    pub(super) async fn error(&mut self) -> StorageError {
+        match self.next().await {
+            Some(Err(error)) => error,
+            other => panic!("an error, not {other:?}"),
+        }
+    }
+
+    pub(super) async fn is_over(&mut self) -> bool {
+        self.next().await.is_none()
+    }
+
+    /// Nothing happened before what is written now: the marker is the next thing told, if the
+    /// watch selects it at all.
+    pub(super) async fn nothing(&mut self, subject: &Subject) {
+        let marker = subject.next_marker();
+        let mut all = subject.watch_from_now("/pods/").await;
+        let written = subject.create("marker", &marker).await.revision();
+        all.added(&marker, written).await;
+        while let Some(Some(event)) = futures::FutureExt::now_or_never(self.0.next()) {
+            match event.expect("no error") {
+                WatchEvent::Bookmark {
+                    initial_events_end: false,
+                    ..
+                } => {}
+                WatchEvent::Added(object) if object.namespace() == "marker" => {}
+                other => panic!("nothing, not {other:?}"),
+            }
+        }
+    }
+}
+
+fn checked(object: Arc<Object>, name: &str, revision: u64) -> Arc<Object> {
+    assert_eq!((object.name(), object.revision()), (name, revision));
+    object
+}

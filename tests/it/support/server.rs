@@ -1,0 +1,152 @@
+//! A ringwatch server of its own, as a process, in a temporary folder.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tempfile::TempDir;
+
+/// How often a condition is looked at, and how many times at most: a minute in all.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_MAX: u32 = 1200;
+
+/// A running server. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    folder: TempDir,
+    port: u16,
+    arguments: Vec<String>,
+}
+
+impl Server {
+    /// Starts a server with these flags beside its own folder and port.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let port = free_port();
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let child = spawn(&folder, port, &arguments);
+        Self {
+            child,
+            folder,
+            port,
+            arguments,
+        }
+    }
+
+    /// Starts the server again on the same folder and port. It must have ended.
+    pub(crate) fn start_again(&mut self) {
+        assert!(!self.is_running(), "the server still runs");
+        self.child = spawn(&self.folder, self.port, &self.arguments);
+    }
+
+    /// Ends the server as an operator would, and waits until it has drained.
+    pub(crate) async fn stop(&mut self) {
+        signal(&self.child, "TERM");
+        for _ in 0..LOOKS_MAX {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                assert!(
+                    status.success(),
+                    "the server ended with {status}:\n{}",
+                    self.log()
+                );
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        panic!("the server did not end:\n{}", self.log());
+    }
+
+    /// Ends the server without a warning.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("a running server");
+        self.child.wait().expect("a killed server");
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_none()
+    }
+
+    /// The admin's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("data/kubeconfig")
+    }
+
+    /// The folder for whatever the test needs beside the server.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// What the server has said.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// A client as the admin, once the server is ready.
+    pub(crate) async fn client(&mut self) -> kube::Client {
+        for _ in 0..LOOKS_MAX {
+            assert!(self.is_running(), "the server ended:\n{}", self.log());
+            if let Some(client) = self.try_client().await {
+                return client;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        panic!("the server did not become ready:\n{}", self.log());
+    }
+
+    async fn try_client(&self) -> Option<kube::Client> {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).ok()?;
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .ok()?;
+        let client = kube::Client::try_from(config).ok()?;
+        let request = http::Request::get("/readyz").body(Vec::new()).ok()?;
+        client.request_text(request).await.ok().map(|_| client)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- the server's log\n{}", self.log());
+        }
+    }
+}
+
+fn spawn(folder: &TempDir, port: u16, arguments: &[String]) -> Child {
+    let path = folder.path().join("log");
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .expect("a log file");
+    Command::new(env!("CARGO_BIN_EXE_ringwatch"))
+        .args(["serve", "--data-dir"])
+        .arg(folder.path().join("data"))
+        .args(["--secure-port", &port.to_string()])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a log file"))
+        .stderr(log)
+        .spawn()
+        .expect("the server's binary")
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill")
+        .args([&format!("-{name}"), &child.id().to_string()])
+        .status();
+    assert!(sent.expect("kill").success(), "cannot signal the server");
+}
