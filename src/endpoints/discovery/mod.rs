@@ -5,6 +5,7 @@
 
 mod aggregated;
 mod groups;
+mod openapi;
 mod resources;
 mod root;
 
@@ -58,12 +59,7 @@ impl Discovery {
         let groups = groups::groups(config);
         let mut documents = HashMap::new();
         let mut add = |path: String, json: Vec<u8>| {
-            let document = Document {
-                json: json.into(),
-                always_pretty: false,
-                aggregated: None,
-            };
-            documents.insert(path, document);
+            documents.insert(path, Document::new(json, false));
         };
         add(
             "/api".to_owned(),
@@ -85,14 +81,13 @@ impl Discovery {
         }
         let mut paths: Vec<String> = documents.keys().cloned().collect();
         paths.extend(config.extra_root_paths.iter().cloned());
-        let pretty = |json: Vec<u8>| Document {
-            json: json.into(),
-            always_pretty: true,
-            aggregated: None,
-        };
-        documents.insert("/".to_owned(), pretty(root::root(paths)));
+        paths.extend([openapi::INDEX.to_owned(), format!("{}/", openapi::INDEX)]);
+        for (path, json) in openapi::documents(&config.stores, &config.version.git_version) {
+            documents.insert(path, Document::new(json, false));
+        }
+        documents.insert("/".to_owned(), Document::new(root::root(paths), true));
         let version = serde_json::to_vec(&config.version).unwrap_or_default();
-        documents.insert("/version".to_owned(), pretty(version));
+        documents.insert("/version".to_owned(), Document::new(version, true));
         Self { documents }
     }
 
@@ -129,6 +124,14 @@ impl Discovery {
 }
 
 impl Document {
+    fn new(json: Vec<u8>, always_pretty: bool) -> Self {
+        Self {
+            json: json.into(),
+            always_pretty,
+            aggregated: None,
+        }
+    }
+
     fn answer(&self, headers: &HeaderMap, pretty: bool) -> Result<Response<ResponseBody>, Failure> {
         if self.always_pretty {
             return response::document(StatusCode::OK, Format::PrettyJson, &self.json);

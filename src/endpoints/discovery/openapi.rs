@@ -6,76 +6,47 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
-use crate::registry::{Resource, Store, Subresource, Verb};
+use crate::registry::{GroupVersion, Resource, Store, Subresource, Verb};
 
-/// The documents of all group versions, made once.
-#[derive(Debug)]
-pub(super) struct OpenApi {
-    index: Bytes,
-    documents: BTreeMap<String, Document>,
+/// Where the index is; the document of a group version is below it.
+pub(super) const INDEX: &str = "/openapi/v3";
+
+/// The index and the document of every group version of these stores, by their paths.
+pub(super) fn documents(stores: &[Arc<Store>], git_version: &str) -> Vec<(String, Vec<u8>)> {
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for store in stores {
+        let resource = store.resource();
+        let root = root_of(resource);
+        let own = resource_paths(&root, resource);
+        paths.entry(root).or_default().extend(own);
+    }
+    let mut index = Map::new();
+    let mut documents = Vec::new();
+    for (root, paths) in paths {
+        let document = json!({
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": git_version},
+            "paths": paths,
+            "components": {"schemas": {}},
+        });
+        let document = document.to_string().into_bytes();
+        let path = format!("{INDEX}/{root}");
+        let url = format!("{path}?hash={}", hash(&document));
+        index.insert(root, json!({"serverRelativeURL": url}));
+        documents.push((path, document));
+    }
+    let index = json!({"paths": index}).to_string().into_bytes();
+    documents.push((INDEX.to_owned(), index));
+    documents
 }
 
-/// The document of one group version.
-#[derive(Debug)]
-pub(super) struct Document {
-    /// JSON.
-    pub(super) bytes: Bytes,
-    /// The hash by which the index names it, and its entity tag.
-    pub(super) hash: String,
-}
-
-impl OpenApi {
-    /// The documents of what these stores serve, by a server of this version.
-    pub(super) fn new(stores: &[Arc<Store>], git_version: &str) -> Self {
-        let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-        for store in stores {
-            let resource = store.resource();
-            let root = root_of(resource);
-            paths.entry(root.clone()).or_default().extend(resource_paths(&root, resource));
-        }
-        let documents: BTreeMap<_, _> = paths
-            .into_iter()
-            .map(|(root, paths)| {
-                let document = json!({
-                    "openapi": "3.0.0",
-                    "info": {"title": "Kubernetes", "version": git_version},
-                    "paths": paths,
-                    "components": {"schemas": {}},
-                });
-                (root, Document::new(&document))
-            })
-            .collect();
-        let entries: Map<String, Value> = documents
-            .iter()
-            .map(|(root, document)| {
-                let url = format!("/openapi/v3/{root}?hash={}", document.hash);
-                (root.clone(), json!({"serverRelativeURL": url}))
-            })
-            .collect();
-        Self { index: json!({"paths": entries}).to_string().into(), documents }
-    }
-
-    /// `/openapi/v3`: where the documents are.
-    pub(super) fn index(&self) -> &Bytes {
-        &self.index
-    }
-
-    /// The document at `/openapi/v3/{root}`, such as `api/v1` or `apis/apps/v1`.
-    pub(super) fn document(&self, root: &str) -> Option<&Document> {
-        self.documents.get(root)
-    }
-}
-
-impl Document {
-    fn new(document: &Value) -> Self {
-        let text = document.to_string();
-        let hash = Sha512::digest(&text).iter().map(|byte| format!("{byte:02X}")).collect();
-        Self { bytes: text.into(), hash }
-    }
+/// By what clients know that a document has changed.
+fn hash(document: &[u8]) -> String {
+    let digest = Sha512::digest(document);
+    digest.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// `api/v1` or `apis/apps/v1`.
@@ -95,16 +66,22 @@ fn resource_paths(root: &str, resource: &Resource) -> Vec<(String, Value)> {
         format!("/{root}/{}", resource.plural)
     };
     let object = format!("{collection}/{{name}}");
-    let kind = kind_of(&resource.group_version.group, &resource.group_version.version, &resource.kind);
+    let kind = kind_of(&resource.group_version, &resource.kind);
     let mut paths = Vec::new();
     if resource.namespaced && resource.verbs.contains(&Verb::List) {
         let all = json!({"get": operation(Verb::List, &kind)});
         paths.push((format!("/{root}/{}", resource.plural), all));
     }
     let verbs = [Verb::List, Verb::Create, Verb::DeleteCollection];
-    paths.push((collection, path_item(&resource.verbs, &verbs, &kind, resource.namespaced, false)));
+    paths.push((
+        collection,
+        path_item(&resource.verbs, &verbs, &kind, resource.namespaced, false),
+    ));
     let verbs = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
-    paths.push((object.clone(), path_item(&resource.verbs, &verbs, &kind, resource.namespaced, true)));
+    paths.push((
+        object.clone(),
+        path_item(&resource.verbs, &verbs, &kind, resource.namespaced, true),
+    ));
     for subresource in &resource.subresources {
         paths.push((
             format!("{object}/{}", subresource.name),
@@ -117,12 +94,13 @@ fn resource_paths(root: &str, resource: &Resource) -> Vec<(String, Value)> {
 fn subresource_item(resource: &Resource, subresource: &Subresource) -> Value {
     let own = &resource.group_version;
     let group_version = subresource.group_version.as_ref().unwrap_or(own);
-    let kind = kind_of(&group_version.group, &group_version.version, &subresource.kind);
+    let kind = kind_of(group_version, &subresource.kind);
     let verbs = [Verb::Get, Verb::Create, Verb::Update, Verb::Patch];
     path_item(&subresource.verbs, &verbs, &kind, resource.namespaced, true)
 }
 
-fn kind_of(group: &str, version: &str, kind: &str) -> Value {
+fn kind_of(group_version: &GroupVersion, kind: &str) -> Value {
+    let GroupVersion { group, version } = group_version;
     json!({"group": group, "version": version, "kind": kind})
 }
 
