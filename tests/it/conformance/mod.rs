@@ -113,6 +113,13 @@ impl Subject {
         self.interface.get_list(key, options).await
     }
 
+    /// Waits until reads of any version see what has been written: a cache may lag behind.
+    async fn catch_up(&self) {
+        self.list("/pods/", |_| {})
+            .await
+            .expect("a consistent list");
+    }
+
     async fn watch(&self, key: &str, set: impl FnOnce(&mut ListOptions)) -> Watching {
         self.try_watch(key, set).await.expect("a watch")
     }

@@ -76,6 +76,7 @@ pub(super) async fn create_with_a_ttl_expires(subject: Subject) {
 pub(super) async fn get_reads_by_version(subject: Subject) {
     let created = subject.create("ns", "a").await;
     let newer = subject.create("ns", "b").await.revision();
+    subject.catch_up().await;
     for version in [None, Some(0), Some(created.revision()), Some(newer)] {
         let options = GetOptions {
             resource_version: version.map(ResourceVersion),

@@ -68,6 +68,7 @@ pub(super) async fn a_watch_from_zero_begins_with_the_state(subject: Subject) {
     let created = subject.create("ns", "a").await;
     let changed = subject.set_node("ns", "a", "n1").await;
     assert!(changed.revision() > created.revision());
+    subject.catch_up().await;
     let mut watch = subject.watch("/pods/", from(0)).await;
     watch.added("a", changed.revision()).await;
     let deleted = subject
