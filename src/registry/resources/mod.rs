@@ -87,8 +87,11 @@ pub fn built_in() -> Vec<Arc<Resource>> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::registry::Served;
+    use crate::clock::Clock;
+    use crate::registry::{DeleteOptions, RequestContext, Served, User};
 
     #[test]
     fn keys_and_names_are_unique() {
@@ -126,6 +129,59 @@ mod tests {
                     Served::Nowhere => assert!(strategy.is_none(), "{name}"),
                     Served::Handler => {}
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn no_strategy_minds_odd_shapes() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let odd = |filler: Value| {
+            let mut object = json!({"metadata": {"name": "a"}});
+            for member in [
+                "spec", "status", "data", "template", "webhooks", "subjects", "rules",
+            ] {
+                object[member] = filler.clone();
+            }
+            object
+        };
+        let nested = json!({"template": {"spec": [], "metadata": 1}, "containers": [1, {"ports": 2}],
+            "ports": {"x": 1}, "selector": [], "type": 3, "limits": [null], "versions": "v1",
+            "clusterIP": 4, "names": [], "conversion": 5, "behavior": "x", "metrics": {},
+            "conditions": 7, "finalizers": {}, "tolerations": "x", "volumes": [[]]});
+        let fillers = [
+            json!(null),
+            json!([1]),
+            json!("x"),
+            json!(1.5),
+            json!({}),
+            nested,
+        ];
+        for resource in built_in() {
+            let strategy = &resource.strategy;
+            for filler in &fillers {
+                let old = odd(json!({}));
+                let mut object = strategy.to_stored(odd(filler.clone()));
+                strategy.default(&mut object);
+                let mut parts = vec![object.clone(); resource.subresources.len()];
+                strategy.prepare_for_create(&context, &mut object);
+                drop(strategy.validate(&object));
+                strategy.prepare_for_update(&context, &mut object, &old);
+                drop(strategy.validate_update(&object, &old));
+                strategy.canonicalize(&mut object);
+                strategy.prepare_for_deletion(&mut object);
+                let mut options = DeleteOptions::default();
+                strategy.check_graceful_delete(&context, &object, &mut options);
+                strategy.release(&object);
+                for (part, object) in resource.subresources.iter().zip(&mut parts) {
+                    if let Some(strategy) = strategy.subresource(&part.name) {
+                        strategy.prepare_for_update(&context, object, &old);
+                        drop(strategy.validate_update(object, &old));
+                    }
+                }
+                let served = strategy.to_served(object);
+                let name = &served["metadata"]["name"];
+                assert_eq!(name, "a", "{} {filler}", resource.qualified_name());
             }
         }
     }
