@@ -101,6 +101,11 @@ impl UpdatedObject for Bound {
         Ok(pod)
     }
 
+    /// A binding is not a claim to fields: who manages what stays as it is.
+    fn tracks_fields(&self) -> bool {
+        true
+    }
+
     fn precondition_uid(&self) -> Option<String> {
         let uid = self.binding.pointer("/metadata/uid")?.as_str();
         uid.map(str::to_owned)

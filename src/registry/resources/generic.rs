@@ -152,6 +152,10 @@ impl Strategy for Generic {
         self.peculiar.validate(object)
     }
 
+    fn canonicalize(&self, object: &mut Value) {
+        defaults::apply_zeros(self.defaults, object);
+    }
+
     fn name_rule(&self) -> NameRule {
         self.name_rule
     }

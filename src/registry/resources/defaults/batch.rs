@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Literal::{Empty, False, Int, Text};
-use super::Rule::{self, In, Run, Set, With};
+use super::Rule::{self, In, Run, Set, With, Zero};
 use super::pod::TEMPLATE;
 use crate::registry::resources::path::{get, set};
 
@@ -27,7 +27,7 @@ pub(in crate::registry::resources) const CRON_JOB: &[Rule] = &[
     Set("spec.suspend", False),
     Set("spec.successfulJobsHistoryLimit", Int(3)),
     Set("spec.failedJobsHistoryLimit", Int(1)),
-    Set("spec.jobTemplate.metadata", Empty),
+    Zero("spec.jobTemplate.metadata", Empty),
     In("spec.jobTemplate.spec.template", TEMPLATE),
 ];
 

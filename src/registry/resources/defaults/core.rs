@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::Literal::{Empty, Int, Null, Text, True};
-use super::Rule::{self, In, Run, Set, When};
+use super::Rule::{self, In, Run, Set, When, Zero};
 use super::pod::SPEC_TEMPLATE;
 use crate::registry::resources::path::{get, remove, set, text};
 
 /// Whatever stands in a cluster is labelled with its name.
 pub(in crate::registry::resources) const NAMESPACE: &[Rule] =
-    &[Set("spec", Empty), Run(label_with_name)];
+    &[Zero("spec", Empty), Run(label_with_name)];
 
 pub(in crate::registry::resources) const SECRET: &[Rule] = &[Set("type", Text("Opaque"))];
 
@@ -57,7 +57,7 @@ pub(in crate::registry::resources) const ENDPOINTS: &[Rule] =
 
 /// A node says what it is; what its agent left out is written empty.
 pub(in crate::registry::resources) const NODE: &[Rule] = &[
-    Set("spec", Empty),
+    Zero("spec", Empty),
     Run(allocate_the_capacity),
     In(
         "status.conditions[]",
@@ -92,21 +92,21 @@ pub(in crate::registry::resources) const REPLICATION_CONTROLLER: &[Rule] = &[
 ];
 
 pub(in crate::registry::resources) const LIMIT_RANGE: &[Rule] = &[
-    Set("spec.limits", Null),
+    Zero("spec.limits", Null),
     In("spec.limits[]", &[Run(limit_by_default)]),
 ];
 
-pub(in crate::registry::resources) const RESOURCE_QUOTA: &[Rule] = &[Set("spec", Empty)];
+pub(in crate::registry::resources) const RESOURCE_QUOTA: &[Rule] = &[Zero("spec", Empty)];
 
 /// An event: what is empty is written nevertheless.
 pub(in crate::registry::resources) const EVENT: &[Rule] = &[
-    Set("involvedObject", Empty),
-    Set("source", Empty),
-    Set("firstTimestamp", Null),
-    Set("lastTimestamp", Null),
-    Set("eventTime", Null),
-    Set("reportingComponent", Text("")),
-    Set("reportingInstance", Text("")),
+    Zero("involvedObject", Empty),
+    Zero("source", Empty),
+    Zero("firstTimestamp", Null),
+    Zero("lastTimestamp", Null),
+    Zero("eventTime", Null),
+    Zero("reportingComponent", Text("")),
+    Zero("reportingInstance", Text("")),
 ];
 
 fn label_with_name(namespace: &mut Value) {

@@ -25,6 +25,9 @@ use super::path::{get, set, text};
 pub(super) enum Rule {
     /// Writes a value at a dotted path that has none, with the objects that lead there.
     Set(&'static str, Literal),
+    /// Writes what is no value but is written nevertheless. It comes after all else, lest whoever
+    /// wrote the object seems to manage it.
+    Zero(&'static str, Literal),
     /// Applies rules to what is at a path, if anything is. A step that ends with `[]` leads to
     /// every element of a list.
     In(&'static str, &'static [Self]),
@@ -68,39 +71,59 @@ const MAPS: [&str; 12] = [
     "stringData",
 ];
 
-/// Applies rules in their order.
+/// Applies the rules that give values, in their order.
 pub(super) fn apply(rules: &[Rule], object: &mut Value) {
+    run(rules, object, Pass::Values);
+}
+
+/// Applies the rules that write what is no value.
+pub(super) fn apply_zeros(rules: &[Rule], object: &mut Value) {
+    run(rules, object, Pass::Zeros);
+}
+
+/// Which rules do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Values,
+    Zeros,
+}
+
+fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
     for rule in rules {
         match *rule {
-            Rule::Set(path, literal) => {
-                if get(object, path).is_none_or(Value::is_null) {
-                    set(object, path, literal.value());
-                }
-            }
-            Rule::In(path, rules) => visit(object, path, rules),
+            Rule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
+            Rule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
+            Rule::Run(run) if pass == Pass::Values => run(object),
+            Rule::Set(..) | Rule::Zero(..) | Rule::Run(_) => {}
+            Rule::In(path, rules) => visit(object, path, rules, pass),
             Rule::When(path, texts, rules) => {
                 if texts.contains(&text(object, path)) {
-                    apply(rules, object);
+                    run(rules, object, pass);
                 }
             }
             Rule::With(path, rules) => {
                 if get(object, path).is_some_and(|value| !value.is_null()) {
-                    apply(rules, object);
+                    run(rules, object, pass);
                 }
             }
-            Rule::Run(run) => run(object),
         }
     }
 }
 
+fn fill(object: &mut Value, path: &str, literal: Literal) {
+    if get(object, path).is_none_or(Value::is_null) {
+        set(object, path, literal.value());
+    }
+}
+
 /// Applies rules to everything that a path with `[]` leads to.
-fn visit(object: &mut Value, path: &str, rules: &[Rule]) {
+fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
     let (step, rest) = path
         .split_once('.')
         .map_or((path, None), |(step, rest)| (step, Some(rest)));
     let arrive = |found: &mut Value| match rest {
-        Some(rest) => visit(found, rest, rules),
-        None if found.is_object() => apply(rules, found),
+        Some(rest) => visit(found, rest, rules, pass),
+        None if found.is_object() => run(rules, found, pass),
         None => {}
     };
     if let Some(list) = step.strip_suffix("[]") {
@@ -161,6 +184,7 @@ mod tests {
             With("list", &[Set("with", One("y"))]),
             With("nothing", &[Set("never", False)]),
             Run(|object| set(object, "ran", Null.value())),
+            Zero("zero", Null),
         ];
         let mut object = json!({"kept": "own", "list": [{"inner": {}}, {"other": 1}, 7]});
         apply(RULES, &mut object);
@@ -169,6 +193,9 @@ mod tests {
             json!({"a": {"b": 1}, "kept": "own", "when": true, "with": ["y"], "ran": null,
                 "list": [{"inner": {"c": {}}}, {"other": 1}, 7]})
         );
+        let mut zeros = json!({"list": []});
+        apply_zeros(RULES, &mut zeros);
+        assert_eq!(zeros, json!({"list": [], "zero": null}));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Literal::{Empty, Null, Text};
-use super::Rule::{self, In, Run, Set};
+use super::Rule::{self, In, Run, Set, Zero};
 use crate::registry::resources::path::{get, set};
 
-pub(in crate::registry::resources) const INGRESS: &[Rule] = &[Set("spec", Empty)];
+pub(in crate::registry::resources) const INGRESS: &[Rule] = &[Zero("spec", Empty)];
 
 pub(in crate::registry::resources) const INGRESS_CLASS: &[Rule] =
     &[In("spec.parameters", &[Set("scope", Text("Cluster"))])];
@@ -14,15 +14,15 @@ pub(in crate::registry::resources) const INGRESS_CLASS: &[Rule] =
 const PORT: &[Rule] = &[Set("protocol", Text("TCP"))];
 
 pub(in crate::registry::resources) const NETWORK_POLICY: &[Rule] = &[
-    Set("spec.podSelector", Empty),
+    Zero("spec.podSelector", Empty),
     In("spec.ingress[].ports[]", PORT),
     In("spec.egress[].ports[]", PORT),
     Run(name_the_directions),
 ];
 
 pub(in crate::registry::resources) const ENDPOINT_SLICE: &[Rule] = &[
-    Set("endpoints", Null),
-    Set("ports", Null),
+    Zero("endpoints", Null),
+    Zero("ports", Null),
     In("endpoints[]", &[Set("conditions", Empty)]),
     In(
         "ports[]",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Literal::{Empty, Int, Text, True};
-use super::Rule::{self, In, Run, Set, With};
+use super::Rule::{self, In, Run, Set, With, Zero};
 use super::volume::VOLUME;
 use crate::registry::resources::path::{get, list, remove, set, text};
 
@@ -161,7 +161,7 @@ fn pair_pod_ips(pod: &mut Value) {
 
 /// A template of pods inside the spec of something else.
 pub(super) const TEMPLATE: &[Rule] = &[
-    Set("metadata", Empty),
+    Zero("metadata", Empty),
     Set("spec", Empty),
     In("spec", POD_SPEC),
 ];

@@ -1,7 +1,7 @@
 //! The groups `storage.k8s.io`, `scheduling.k8s.io`, `policy` and `resource.k8s.io`.
 
 use super::Literal::{Empty, False, Int, Null, One, Text, True};
-use super::Rule::{self, In, Set, When};
+use super::Rule::{self, In, Set, When, Zero};
 
 pub(in crate::registry::resources) const STORAGE_CLASS: &[Rule] = &[
     Set("reclaimPolicy", Text("Delete")),
@@ -18,14 +18,14 @@ pub(in crate::registry::resources) const CSI_DRIVER: &[Rule] = &[
     Set("spec.seLinuxMount", False),
 ];
 
-pub(in crate::registry::resources) const CSI_NODE: &[Rule] = &[Set("spec.drivers", Null)];
+pub(in crate::registry::resources) const CSI_NODE: &[Rule] = &[Zero("spec.drivers", Null)];
 
 pub(in crate::registry::resources) const PRIORITY_CLASS: &[Rule] = &[
     Set("preemptionPolicy", Text("PreemptLowerPriority")),
-    Set("value", Int(0)),
+    Zero("value", Int(0)),
 ];
 
-pub(in crate::registry::resources) const DISRUPTION_BUDGET: &[Rule] = &[Set("spec", Empty)];
+pub(in crate::registry::resources) const DISRUPTION_BUDGET: &[Rule] = &[Zero("spec", Empty)];
 
 const EXACT_COUNT: &[Rule] = &[
     Set("allocationMode", Text("ExactCount")),
@@ -33,14 +33,14 @@ const EXACT_COUNT: &[Rule] = &[
 ];
 
 pub(in crate::registry::resources) const RESOURCE_CLAIM: &[Rule] = &[
-    Set("spec", Empty),
+    Zero("spec", Empty),
     In("spec.devices.requests[].exactly", EXACT_COUNT),
     In("spec.devices.requests[].firstAvailable[]", EXACT_COUNT),
 ];
 
 pub(in crate::registry::resources) const RESOURCE_CLAIM_TEMPLATE: &[Rule] = &[
-    Set("spec.metadata", Empty),
-    Set("spec.spec", Empty),
+    Zero("spec.metadata", Empty),
+    Zero("spec.spec", Empty),
     In("spec.spec.devices.requests[].exactly", EXACT_COUNT),
     In("spec.spec.devices.requests[].firstAvailable[]", EXACT_COUNT),
 ];

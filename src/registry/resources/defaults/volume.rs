@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Literal::{Empty, False, Int, Text};
-use super::Rule::{self, In, Run, Set};
+use super::Rule::{self, In, Run, Set, Zero};
 use super::pod::FIELD_REF;
 use crate::registry::resources::path::set;
 
@@ -61,7 +61,7 @@ const SCALE_IO: &[Rule] = &[
 /// The spec of a claim to a volume.
 const CLAIM_SPEC: &[Rule] = &[
     Set("volumeMode", Text("Filesystem")),
-    Set("resources", Empty),
+    Zero("resources", Empty),
 ];
 
 /// A claim to a volume.
