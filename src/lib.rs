@@ -4,17 +4,19 @@
 //! history in memory, and serves lists and watches to many clients. Read the modules in this order:
 //!
 //! 1. [`meta`]: the words every layer speaks: versions, keys, objects, selectors, events, statuses.
-//! 2. [`storage`]: the [`storage::Interface`] that every store implements, and its options.
-//! 3. [`storage::backend`]: the key-value stores underneath, in etcd's own terms.
-//! 4. [`storage::etcd3`]: Kubernetes' storage semantics over any backend.
-//! 5. [`storage::cacher`]: the watch cache in front of it.
-//! 6. [`registry`]: what may be written: strategies, graceful deletion, dry-run.
-//! 7. [`endpoints`]: the REST layer: routing, parameters, discovery, encodings.
-//! 8. [`server`]: the composition root: flags, TLS, identity, limits, health, shutdown.
+//! 2. [`codec`]: Kubernetes' protobuf, to JSON trees and back.
+//! 3. [`storage`]: the [`storage::Interface`] that every store implements, and its options.
+//! 4. [`storage::backend`]: the key-value stores underneath, in etcd's own terms.
+//! 5. [`storage::etcd3`]: Kubernetes' storage semantics over any backend.
+//! 6. [`storage::cacher`]: the watch cache in front of it.
+//! 7. [`registry`]: what may be written: strategies, graceful deletion, dry-run.
+//! 8. [`endpoints`]: the REST layer: routing, parameters, discovery, encodings.
+//! 9. [`server`]: the composition root: flags, TLS, identity, limits, health, shutdown.
 //!
 //! `ARCHITECTURE.md` draws the whole and lists the invariants.
 
 pub mod clock;
+pub mod codec;
 pub mod endpoints;
 pub mod meta;
 pub mod registry;

@@ -1,0 +1,235 @@
+//! Writes the codec's tables from Kubernetes' protobuf definitions and what Go says of its types.
+//!
+//! The hard part is what the definitions leave out: JSON names that differ, pointers, and fields
+//! that are written though empty. Facts from Go are looked up by package, type and field number;
+//! for fields newer than those facts a guess is made from the comments and told on stderr.
+
+mod facts;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
+
+use facts::{Facts, Form};
+
+/// Packages that no API server serves.
+const LEFT_OUT: &[&str] = &[
+    "metrics.",
+    "apimachinery.pkg.apis.testapigroup",
+    "apimachinery.pkg.runtime.schema",
+    "api.imagepolicy",
+];
+
+/// The API groups whose names are not their package with `.k8s.io`.
+const GROUPS: &[(&str, &str)] = &[
+    ("core", ""),
+    ("apps", "apps"),
+    ("autoscaling", "autoscaling"),
+    ("batch", "batch"),
+    ("extensions", "extensions"),
+    ("policy", "policy"),
+    ("apiserverinternal", "internal.apiserver.k8s.io"),
+    ("flowcontrol", "flowcontrol.apiserver.k8s.io"),
+    ("rbac", "rbac.authorization.k8s.io"),
+];
+
+/// Messages whose JSON is not an object of their fields.
+const SPECIAL: &[&str] = &[
+    "apimachinery.pkg.api.resource.Quantity",
+    "apimachinery.pkg.apis.meta.v1.Duration",
+    "apimachinery.pkg.apis.meta.v1.FieldsV1",
+    "apimachinery.pkg.apis.meta.v1.MicroTime",
+    "apimachinery.pkg.apis.meta.v1.Time",
+    "apimachinery.pkg.runtime.RawExtension",
+    "apimachinery.pkg.util.intstr.IntOrString",
+];
+
+/// The same, in the packages of apiextensions.
+const SPECIAL_SCHEMA: &[&str] = &[
+    "JSON",
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let (Some(root), Some(go_types)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: codec-tables DIRECTORY-OF-DEFINITIONS GO-TYPES".into());
+    };
+    let overrides = go_types.with_file_name("overrides.txt");
+    let facts = Facts::read(&go_types, &overrides)?;
+    print!("{}", tables(&root, &facts)?);
+    Ok(())
+}
+
+/// The tables of all definitions below a directory.
+fn tables(root: &Path, facts: &Facts) -> Result<String, Box<dyn Error>> {
+    let mut paths = Vec::new();
+    definitions(root, &mut paths)?;
+    paths.sort();
+    let mut compiler = protox::Compiler::new([root])?;
+    compiler.include_source_info(true).open_files(&paths)?;
+    let set = compiler.file_descriptor_set();
+    let mut files: Vec<&FileDescriptorProto> = set.file.iter().collect();
+    files.sort_by_key(|file| file.package());
+    let mut out = String::from("# Written by codec-tables; do not edit.\n");
+    for file in files {
+        if !LEFT_OUT.iter().any(|left| file.package().starts_with(left)) {
+            write_package(&mut out, file, facts)?;
+        }
+    }
+    Ok(out)
+}
+
+/// All .proto files below a directory.
+fn definitions(directory: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            definitions(&path, found)?;
+        } else if path.extension().is_some_and(|it| it == "proto") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn write_package(
+    out: &mut String,
+    file: &FileDescriptorProto,
+    facts: &Facts,
+) -> Result<(), Box<dyn Error>> {
+    writeln!(
+        out,
+        "package {} {}",
+        file.package(),
+        api_version(file.package())
+    )?;
+    for (index, message) in file.message_type.iter().enumerate() {
+        let comments = |field: usize| comment(file, index, field);
+        write_message(out, file.package(), message, facts, &comments)?;
+    }
+    Ok(())
+}
+
+/// The API version of a package's kinds.
+fn api_version(package: &str) -> String {
+    let mut words = package.rsplit('.');
+    let version = words.next().unwrap_or_default();
+    let group = words.next().unwrap_or_default();
+    if package == "apimachinery.pkg.apis.meta.v1" {
+        return "meta.k8s.io/v1".to_owned();
+    }
+    let known = GROUPS.iter().find(|(name, _)| *name == group);
+    match known.map(|(_, name)| *name) {
+        Some("") => version.to_owned(),
+        Some(group) => format!("{group}/{version}"),
+        None if version.starts_with('v') => format!("{group}.k8s.io/{version}"),
+        None => "-".to_owned(),
+    }
+}
+
+/// What is written above a field.
+fn comment(file: &FileDescriptorProto, message: usize, field: usize) -> String {
+    let path = [4, message as i32, 2, field as i32];
+    file.source_code_info
+        .iter()
+        .flat_map(|info| &info.location)
+        .find(|location| location.path == path)
+        .map(|location| location.leading_comments().to_owned())
+        .unwrap_or_default()
+}
+
+fn write_message(
+    out: &mut String,
+    package: &str,
+    message: &DescriptorProto,
+    facts: &Facts,
+    comments: &dyn Fn(usize) -> String,
+) -> Result<(), Box<dyn Error>> {
+    let full = format!("{package}.{}", message.name());
+    let schema =
+        package.starts_with("apiextensions_apiserver") && SPECIAL_SCHEMA.contains(&message.name());
+    let mark = if schema || SPECIAL.contains(&full.as_str()) {
+        format!(" ={}", message.name())
+    } else if is_list_wrapper(message) {
+        " =Items".to_owned()
+    } else if is_kind(message, &full, facts) {
+        " kind".to_owned()
+    } else {
+        String::new()
+    };
+    writeln!(out, "message {}{mark}", message.name())?;
+    let mut fields: Vec<(usize, &FieldDescriptorProto)> =
+        message.field.iter().enumerate().collect();
+    fields.sort_by_key(|(_, field)| field.number());
+    for (index, field) in fields {
+        let form = facts.find(&full, field, &comments(index));
+        let kind = field_type(package, message, field)?;
+        write_field(out, field.number(), &form, &kind)?;
+    }
+    Ok(())
+}
+
+/// Whether the message stands for a list of texts, which JSON has without the message around it.
+fn is_list_wrapper(message: &DescriptorProto) -> bool {
+    matches!(message.field.as_slice(), [only] if only.name() == "items" && only.r#type() == Type::String)
+}
+
+fn is_kind(message: &DescriptorProto, full: &str, facts: &Facts) -> bool {
+    let has_metadata = message.field.iter().any(|field| {
+        let meta = field.type_name().rsplit('.').next();
+        field.number() == 1 && matches!(meta, Some("ObjectMeta" | "ListMeta"))
+    });
+    facts.is_kind(full) || has_metadata && !message.name().ends_with("TemplateSpec")
+}
+
+fn field_type(
+    package: &str,
+    message: &DescriptorProto,
+    field: &FieldDescriptorProto,
+) -> Result<String, Box<dyn Error>> {
+    let name = field.type_name();
+    if let Some(entry) = message
+        .nested_type
+        .iter()
+        .find(|nested| name.rsplit('.').next() == Some(nested.name()))
+    {
+        let value = entry.field.get(1).ok_or("a map without values")?;
+        return Ok(format!("{{{}", field_type(package, entry, value)?));
+    }
+    let one = match field.r#type() {
+        Type::String => "string",
+        Type::Bytes => "bytes",
+        Type::Bool => "bool",
+        Type::Int32 => "int32",
+        Type::Int64 => "int64",
+        Type::Double => "double",
+        Type::Message => {
+            let name = name.trim_start_matches('.');
+            let near = name
+                .strip_prefix(package)
+                .filter(|rest| rest.rfind('.') == Some(0));
+            near.unwrap_or(name)
+        }
+        other => return Err(format!("{}: {other:?}", field.name()).into()),
+    };
+    let many = if field.label() == Label::Repeated {
+        "["
+    } else {
+        ""
+    };
+    Ok(format!("{many}{one}"))
+}
+
+fn write_field(out: &mut String, number: i32, form: &Form, kind: &str) -> std::fmt::Result {
+    write!(out, "{number} {} {kind}", form.json_name)?;
+    if form.flags != "-" {
+        write!(out, " {}", form.flags)?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,109 @@
+//! JSON to the message that Go would write for it.
+//!
+//! Go writes every field that is not a pointer, a list, a map or bytes, even if it is empty. Members
+//! of a type that the field cannot have, which kube-apiserver would never have stored, are treated
+//! as absent: one object that is odd in one place must not make a list unreadable.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::special_write;
+use super::tables::{Arity, Field, Message, Shape, Type};
+use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
+
+/// Writes a message; an absent value is an empty one.
+pub(super) fn message(out: &mut Vec<u8>, message: &Message, value: Option<&Value>) {
+    if message.shape == Shape::Object {
+        let members = value.and_then(Value::as_object);
+        for field in &message.fields {
+            self::field(out, field, members);
+        }
+    } else {
+        special_write::write(out, message, value);
+    }
+}
+
+fn field(out: &mut Vec<u8>, field: &Field, members: Option<&Map<String, Value>>) {
+    if let (true, Type::Message(id)) = (field.inline, field.kind) {
+        put_nested(out, field.number, |out| {
+            for inner in &id.message().fields {
+                self::field(out, inner, members);
+            }
+        });
+        return;
+    }
+    let value = members
+        .and_then(|members| members.get(field.name))
+        .filter(|value| !value.is_null());
+    match field.arity {
+        Arity::One => one(out, field, value),
+        Arity::List => {
+            for item in value.and_then(Value::as_array).into_iter().flatten() {
+                put(out, field.number, field.kind, Some(item));
+            }
+        }
+        Arity::Map => {
+            for (key, value) in value.and_then(Value::as_object).into_iter().flatten() {
+                put_nested(out, field.number, |out| {
+                    put_bytes(out, 1, key.as_bytes());
+                    put(out, 2, field.kind, Some(value));
+                });
+            }
+        }
+    }
+}
+
+/// Writes a field of one value, unless it may be absent and is.
+fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>) {
+    let may_be_absent = match field.kind {
+        Type::Bytes => true,
+        Type::Message(id) => field.pointer || id.message().shape == Shape::Items,
+        _ => field.pointer,
+    };
+    let value = value.filter(|value| fits(field.kind, value));
+    if value.is_some() || !may_be_absent {
+        put(out, field.number, field.kind, value);
+    }
+}
+
+/// Whether the value is of the field's type.
+fn fits(kind: Type, value: &Value) -> bool {
+    match kind {
+        Type::Text | Type::Bytes => value.is_string(),
+        Type::Bool => value.is_boolean(),
+        Type::Int32 | Type::Int64 | Type::Double => value.is_number(),
+        Type::Message(id) => match id.message().shape {
+            Shape::Object => value.is_object(),
+            Shape::Items => value.is_array(),
+            _ => true,
+        },
+    }
+}
+
+/// Writes one value as a field.
+fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>) {
+    let text = value.and_then(Value::as_str).unwrap_or_default();
+    match kind {
+        Type::Text => put_bytes(out, number, text.as_bytes()),
+        Type::Bytes => put_bytes(out, number, &STANDARD.decode(text).unwrap_or_default()),
+        Type::Bool => put_number(out, number, u64::from(value == Some(&Value::Bool(true)))),
+        // 32 bits are written as 64, with their sign.
+        Type::Int32 => put_number(out, number, i64::from(whole(value) as i32) as u64),
+        Type::Int64 => put_number(out, number, whole(value) as u64),
+        Type::Double => {
+            let number_value = value.and_then(Value::as_f64).unwrap_or_default();
+            put_fixed64(out, number, number_value.to_bits());
+        }
+        Type::Message(id) => put_nested(out, number, |out| message(out, id.message(), value)),
+    }
+}
+
+/// A whole number, which may be written with a point.
+pub(super) fn whole(value: Option<&Value>) -> i64 {
+    let Some(value) = value else { return 0 };
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().map(|number| number as i64))
+        .unwrap_or_default()
+}

@@ -1,0 +1,72 @@
+//! What is wrong with bytes that should be protobuf, in Go's words, which reach clients.
+
+/// The bytes are not an object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not even kind and version could be read.
+    #[error("{0}")]
+    Envelope(String),
+    /// There is no such kind here.
+    #[error("no kind {kind:?} is registered for version {api_version:?}")]
+    UnknownKind {
+        /// What the envelope says.
+        api_version: String,
+        /// What the envelope says.
+        kind: String,
+    },
+    /// The object itself is broken.
+    #[error("{message}")]
+    Object {
+        /// What the envelope says.
+        api_version: String,
+        /// What the envelope says.
+        kind: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// The bytes break protobuf's rules or this codec's bounds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WireError {
+    /// They break off.
+    #[error("unexpected EOF")]
+    Truncated,
+    /// A number has more than 64 bits.
+    #[error("proto: integer overflow")]
+    Overflow,
+    /// A length of more than 63 bits.
+    #[error("proto: negative length found during unmarshaling")]
+    NegativeLength,
+    /// A field of number 0, or of a wire type that does not exist.
+    #[error("proto: illegal tag {number} (wire type {wire_type})")]
+    IllegalTag {
+        /// The field's number.
+        number: u64,
+        /// The wire type.
+        wire_type: u8,
+    },
+    /// A field of another wire type than its own.
+    #[error("proto: wrong wireType = {wire_type} for field {field}")]
+    WrongType {
+        /// What was found.
+        wire_type: u8,
+        /// The field's name in JSON.
+        field: &'static str,
+    },
+    /// A group ends that did not begin, or the reverse.
+    #[error("proto: unexpected end of group")]
+    UnexpectedEndOfGroup,
+    /// Deeper than what could be read back from JSON.
+    #[error("proto: nested too deeply")]
+    TooDeep,
+    /// More values than an honest body of this size holds.
+    #[error("proto: too many values")]
+    TooMany,
+    /// A time outside of the years that JSON can tell.
+    #[error("proto: time out of range")]
+    TimeOutOfRange,
+    /// A part that holds JSON does not.
+    #[error("{0}")]
+    Json(String),
+}

@@ -1,0 +1,45 @@
+//! A list in parts, so that its items can be sent one by one.
+//!
+//! Only the length of all items must be known before the first: it stands in the envelope.
+
+use serde_json::Value;
+
+use super::encode;
+use super::envelope::{END, begin};
+use super::tables::{Kind, Type, kind};
+use super::wire::{put_nested, put_run};
+
+/// What follows the items.
+pub const LIST_END: &[u8] = END;
+
+/// What comes before the items: the envelope of a list of this version and kind, and its metadata.
+#[must_use]
+pub fn list_head(
+    api_version: &str,
+    list_kind: &str,
+    metadata: &Value,
+    items_bytes: usize,
+) -> Vec<u8> {
+    let mut list_meta = Vec::new();
+    if let Some(meta) = kind(api_version, list_kind).and_then(|it| it.0.field(1))
+        && let Type::Message(id) = meta.kind
+    {
+        put_nested(&mut list_meta, 1, |out| {
+            encode::message(out, id.message(), Some(metadata));
+        });
+    }
+    let mut out = begin(api_version, list_kind);
+    put_run(&mut out, 2, list_meta.len() + items_bytes);
+    out.extend_from_slice(&list_meta);
+    out
+}
+
+/// An item of a list.
+#[must_use]
+pub fn list_item(kind: Kind, object: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_nested(&mut out, 2, |out| {
+        encode::message(out, kind.0, Some(object))
+    });
+    out
+}

@@ -1,0 +1,84 @@
+//! The messages whose JSON is not an object of their fields, to the wire.
+
+use serde_json::Value;
+
+use super::encode::{message, whole};
+use super::tables::{Message, Shape, Type};
+use super::wire::{put_bytes, put_nested, put_number};
+use super::{duration, time};
+
+/// How many nanoseconds are in a microsecond, the precision of a MicroTime.
+const NANOS_PER_MICRO: i32 = 1000;
+
+/// Writes a message that is not of the shape of an object; an absent value is an empty one.
+pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>) {
+    let value = value.filter(|value| !value.is_null());
+    let text = value.and_then(Value::as_str);
+    match message.shape {
+        Shape::Object => {}
+        Shape::Items => {
+            for item in value.and_then(Value::as_array).into_iter().flatten() {
+                put_bytes(out, 1, item.as_str().unwrap_or_default().as_bytes());
+            }
+        }
+        Shape::IntOrString => {
+            put_number(out, 1, u64::from(text.is_some()));
+            put_number(out, 2, i64::from(whole(value) as i32) as u64);
+            put_bytes(out, 3, text.unwrap_or_default().as_bytes());
+        }
+        Shape::Quantity => match value {
+            Some(Value::Number(number)) => put_bytes(out, 1, number.to_string().as_bytes()),
+            _ => put_bytes(out, 1, text.unwrap_or("0").as_bytes()),
+        },
+        Shape::Time => {
+            if let Some((seconds, _)) = text.and_then(time::parse) {
+                put_number(out, 1, seconds as u64);
+                put_number(out, 2, 0);
+            }
+        }
+        Shape::MicroTime => {
+            if let Some((seconds, nanos)) = text.and_then(time::parse) {
+                let nanos = i64::from(nanos - nanos % NANOS_PER_MICRO);
+                put_number(out, 1, seconds as u64);
+                put_number(out, 2, nanos as u64);
+            }
+        }
+        Shape::Duration => {
+            let nanos = text.and_then(duration::parse).unwrap_or_default();
+            put_number(out, 1, nanos as u64);
+        }
+        Shape::RawExtension | Shape::Json => {
+            if let Some(value) = value {
+                put_bytes(out, 1, value.to_string().as_bytes());
+            }
+        }
+        Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts => {
+            schema_or(out, message, value);
+        }
+    }
+}
+
+/// A schema, or what stands in its place.
+fn schema_or(out: &mut Vec<u8>, parent: &Message, value: Option<&Value>) {
+    let schema = parent.fields.iter().find_map(|field| match field.kind {
+        Type::Message(id) => Some(id.message()),
+        _ => None,
+    });
+    let Some(schema) = schema else { return };
+    let is_bool = parent.shape == Shape::SchemaOrBool;
+    let one = value.filter(|value| value.is_object());
+    if is_bool {
+        let allows = one.is_some() || value == Some(&Value::Bool(true));
+        put_number(out, 1, u64::from(allows));
+    }
+    if let Some(value) = one {
+        let number = if is_bool { 2 } else { 1 };
+        put_nested(out, number, |out| message(out, schema, Some(value)));
+    }
+    for item in value.and_then(Value::as_array).into_iter().flatten() {
+        match parent.shape {
+            Shape::SchemaOrArray => put_nested(out, 2, |out| message(out, schema, Some(item))),
+            _ => put_bytes(out, 2, item.as_str().unwrap_or_default().as_bytes()),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Every message of Kubernetes' API: its fields, and how Go writes them.
+//!
+//! `tables.txt` is written by `codec-tables`, from the definitions that Kubernetes publishes. A
+//! `package` line begins a package and tells the API version of its kinds; a `message` line begins a
+//! message; every other line is a field: number, JSON name, type, flags. A type may begin with `[`
+//! for a list or `{` for a map by text; `.Name` is a message of the same package. Flags are `p` for
+//! a pointer, `e` for one that JSON leaves out when empty, `z` the same for structs, `i` for one whose
+//! members JSON merges into those around it.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What the generator wrote.
+const TEXT: &str = include_str!("tables.txt");
+
+/// Where the kinds are that every group and version has.
+const META: &str = "meta.k8s.io/v1";
+
+/// The kinds that every group and version has.
+const EVERYWHERE: &[&str] = &[
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "WatchEvent",
+];
+
+/// The kinds of `meta.k8s.io/v1` that go by the core's version.
+const UNVERSIONED: &[&str] = &[
+    "APIGroup",
+    "APIGroupList",
+    "APIResourceList",
+    "APIVersions",
+    "List",
+    "Status",
+];
+
+static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables::parse(TEXT));
+
+/// A kind that has a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind(pub(super) &'static Message);
+
+/// A message.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) shape: Shape,
+    /// By number.
+    pub(super) fields: Box<[Field]>,
+}
+
+/// What a message is in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// An object of its fields.
+    Object,
+    /// A list of texts.
+    Items,
+    /// A text or a number.
+    IntOrString,
+    /// A text.
+    Quantity,
+    /// A text of whole seconds, or null.
+    Time,
+    /// A text of microseconds, or null.
+    MicroTime,
+    /// A text.
+    Duration,
+    /// Whatever its bytes hold, which may be protobuf again.
+    RawExtension,
+    /// Whatever its bytes hold.
+    Json,
+    /// A schema or a list of them.
+    SchemaOrArray,
+    /// A schema or a truth value.
+    SchemaOrBool,
+    /// A schema or a list of texts.
+    SchemaOrTexts,
+}
+
+/// A field.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) number: u32,
+    pub(super) name: &'static str,
+    pub(super) arity: Arity,
+    pub(super) kind: Type,
+    /// Whether it may be absent in Go: then it is written only if it is present.
+    pub(super) pointer: bool,
+    pub(super) omit_empty: bool,
+    pub(super) omit_zero: bool,
+    pub(super) inline: bool,
+}
+
+/// How many values a field has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arity {
+    One,
+    List,
+    Map,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Text,
+    Bytes,
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    Message(MessageId),
+}
+
+/// Which message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MessageId(usize);
+
+/// All messages.
+#[derive(Debug, Default)]
+struct Tables {
+    messages: Vec<Message>,
+    /// By API version and kind.
+    kinds: HashMap<(&'static str, &'static str), MessageId>,
+}
+
+impl MessageId {
+    /// The message itself.
+    pub(super) fn message(self) -> &'static Message {
+        &TABLES.messages[self.0]
+    }
+}
+
+/// The kind's message, if there is one.
+#[must_use]
+pub fn kind(api_version: &str, kind: &str) -> Option<Kind> {
+    let find = |version| TABLES.kinds.get(&(version, kind)).copied();
+    let meta = EVERYWHERE.contains(&kind) || api_version == "v1" && UNVERSIONED.contains(&kind);
+    let found = find(api_version).or_else(|| if meta { find(META) } else { None });
+    found.map(|id| Kind(id.message()))
+}
+
+/// Every kind, by version and name.
+#[cfg(test)]
+pub(super) fn all_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLES.kinds.keys().copied()
+}
+
+impl Message {
+    /// The field of a number.
+    pub(super) fn field(&self, number: u32) -> Option<&Field> {
+        let at = self.fields.binary_search_by_key(&number, |it| it.number);
+        at.ok().map(|at| &self.fields[at])
+    }
+}
+
+impl Tables {
+    /// Reads the generator's text. Lines that it never writes are left out; a test shows that there
+    /// are none.
+    fn parse(text: &'static str) -> Self {
+        let ids = Self::ids(text);
+        let mut tables = Self::default();
+        let (mut package, mut version) = ("", "");
+        let mut fields: Vec<Field> = Vec::new();
+        let mut open: Option<Shape> = None;
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let mut words = line.split(' ');
+            let first = words.next().unwrap_or_default();
+            if !matches!(first, "package" | "message") {
+                fields.extend(Field::parse(first, words, package, &ids));
+                continue;
+            }
+            if let Some(shape) = open.take() {
+                tables.push(shape, &mut fields);
+            }
+            let name = words.next().unwrap_or_default();
+            let mark = words.next().unwrap_or_default();
+            if first == "package" {
+                (package, version) = (name, mark);
+            } else {
+                open = Some(Shape::parse(mark));
+                if mark == "kind" {
+                    let id = MessageId(tables.messages.len());
+                    tables.kinds.insert((version, name), id);
+                }
+            }
+        }
+        if let Some(shape) = open {
+            tables.push(shape, &mut fields);
+        }
+        tables
+    }
+
+    /// The messages by package and name, in their order.
+    fn ids(text: &'static str) -> HashMap<(&'static str, &'static str), MessageId> {
+        let mut ids = HashMap::new();
+        let mut package = "";
+        for line in text.lines() {
+            match line.split(' ').collect::<Vec<_>>()[..] {
+                ["package", name, ..] => package = name,
+                ["message", name, ..] => {
+                    let id = MessageId(ids.len());
+                    ids.insert((package, name), id);
+                }
+                _ => {}
+            }
+        }
+        ids
+    }
+
+    fn push(&mut self, shape: Shape, fields: &mut Vec<Field>) {
+        let fields = std::mem::take(fields).into();
+        self.messages.push(Message { shape, fields });
+    }
+}
+
+impl Shape {
+    fn parse(mark: &str) -> Self {
+        match mark {
+            "=Items" => Self::Items,
+            "=IntOrString" => Self::IntOrString,
+            "=Quantity" => Self::Quantity,
+            "=Time" => Self::Time,
+            "=MicroTime" => Self::MicroTime,
+            "=Duration" => Self::Duration,
+            "=RawExtension" => Self::RawExtension,
+            "=FieldsV1" | "=JSON" => Self::Json,
+            "=JSONSchemaPropsOrArray" => Self::SchemaOrArray,
+            "=JSONSchemaPropsOrBool" => Self::SchemaOrBool,
+            "=JSONSchemaPropsOrStringArray" => Self::SchemaOrTexts,
+            _ => Self::Object,
+        }
+    }
+}
+
+impl Field {
+    /// Reads a field's line after its number.
+    fn parse(
+        number: &str,
+        mut words: std::str::Split<'static, char>,
+        package: &'static str,
+        ids: &HashMap<(&'static str, &'static str), MessageId>,
+    ) -> Option<Self> {
+        let number = number.parse().ok()?;
+        let name = words.next()?;
+        let text = words.next()?;
+        let flags = words.next().unwrap_or_default();
+        let (arity, text) = match text.as_bytes().first()? {
+            b'[' => (Arity::List, &text[1..]),
+            b'{' => (Arity::Map, &text[1..]),
+            _ => (Arity::One, text),
+        };
+        let kind = match text {
+            "string" => Type::Text,
+            "bytes" => Type::Bytes,
+            "bool" => Type::Bool,
+            "int32" => Type::Int32,
+            "int64" => Type::Int64,
+            "double" => Type::Double,
+            message => {
+                let (near, name) = message.rsplit_once('.')?;
+                let package = if near.is_empty() { package } else { near };
+                Type::Message(*ids.get(&(package, name))?)
+            }
+        };
+        Some(Self {
+            number,
+            name,
+            arity,
+            kind,
+            pointer: flags.contains('p'),
+            omit_empty: flags.contains('e'),
+            omit_zero: flags.contains('z'),
+            inline: flags.contains('i'),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_understood() {
+        let fields: usize = TABLES.messages.iter().map(|it| it.fields.len()).sum();
+        let messages = TABLES.messages.len();
+        let packages = TEXT.lines().filter(|line| line.starts_with("package "));
+        let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(fields + messages + packages.count(), lines.count());
+        assert!(TABLES.messages.iter().all(|message| {
+            message
+                .fields
+                .windows(2)
+                .all(|two| two[0].number < two[1].number)
+        }));
+    }
+
+    #[test]
+    fn kinds_of_meta_are_everywhere() {
+        assert!(kind("v1", "ConfigMap").is_some());
+        assert!(kind("apps/v1", "DeleteOptions").is_some());
+        assert!(kind("v1", "Status").is_some());
+        assert!(kind("apps/v1", "Status").is_none());
+        assert!(kind("example.com/v1", "Widget").is_none());
+    }
+}

@@ -1,0 +1,253 @@
+//! The codec against objects that Kubernetes wrote, and against random bytes.
+//!
+//! Kubernetes' serialized objects lie beside the checkout or where `RINGWATCH_TESTDATA` says, the
+//! recorded answers where `RINGWATCH_GOLDEN` says; without them the tests say aloud that they are
+//! skipped.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::tables::all_kinds;
+use super::*;
+
+const UNTYPED: (&str, &str) = ("", "");
+
+/// A folder beside the checkout, or where the environment says.
+fn folder(variable: &str, beside: &str) -> Option<PathBuf> {
+    let folder = env::var_os(variable).map_or_else(
+        || {
+            PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+                .join("../shared")
+                .join(beside)
+        },
+        PathBuf::from,
+    );
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("SKIPPED: there is no {}", folder.display());
+    None
+}
+
+#[test]
+fn kubernetes_objects_are_read_and_written() {
+    let Some(folder) = folder("RINGWATCH_TESTDATA", "testdata/v1.35") else {
+        return;
+    };
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_none_or(|it| it != "pb") {
+            continue;
+        }
+        seen += 1;
+        let bytes = fs::read(&path).expect("protobuf");
+        let json = fs::read(path.with_extension("json")).expect("JSON");
+        let expected: Value = serde_json::from_slice(&json).expect("JSON");
+        let name = path
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        // A WatchEvent has neither kind nor version.
+        let typed = expected.get("kind").is_some();
+        let mut compare = |bytes: &[u8]| match decode(bytes, ("v1", "WatchEvent")) {
+            Err(error) => wrong.push(format!("{name}: {error}")),
+            Ok(mut found) => {
+                if let Some(members) = found.as_object_mut().filter(|_| !typed) {
+                    members.retain(|name, _| !matches!(name.as_str(), "kind" | "apiVersion"));
+                }
+                difference(&name, &found, &expected, &mut wrong);
+            }
+        };
+        compare(&bytes);
+        let watch_event = || kind("v1", "WatchEvent").map(|it| encode(it, &expected));
+        let written = encode_value(&expected).or_else(watch_event);
+        let written = written.expect("a known kind");
+        compare(&written);
+        if written != bytes {
+            let (found, expected) = (written.len(), bytes.len());
+            wrong.push(format!("{name}: {expected} bytes are {found} when written"));
+        }
+    }
+    assert!(seen > 100, "{seen} objects");
+    assert!(
+        wrong.is_empty(),
+        "{} of {seen}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// Tells where two values differ first.
+fn difference(path: &str, found: &Value, expected: &Value, wrong: &mut Vec<String>) {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => {
+            for name in found.keys().chain(expected.keys()) {
+                let path = format!("{path}.{name}");
+                let null = Value::String("(absent)".to_owned());
+                let (found, expected) = (found.get(name), expected.get(name));
+                difference(
+                    &path,
+                    found.unwrap_or(&null),
+                    expected.unwrap_or(&null),
+                    wrong,
+                );
+            }
+        }
+        (Value::Array(found), Value::Array(expected)) if found.len() == expected.len() => {
+            for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+                difference(&format!("{path}.{index}"), found, expected, wrong);
+            }
+        }
+        _ if found == expected => {}
+        _ => wrong.push(format!("{path}: {found} instead of {expected}")),
+    }
+}
+
+#[test]
+fn recorded_answers_are_written_to_the_byte() {
+    let Some(folder) = folder("RINGWATCH_GOLDEN", "golden") else {
+        return;
+    };
+    for name in [
+        "166-poml-list-protobuf",
+        "170-protobuf-get-pod",
+        "172-protobuf-get-deployment",
+        "173-protobuf",
+        "174-protobuf-cr",
+        "176-protobuf-create-configmap",
+    ] {
+        let path = folder.join("cases").join(format!("{name}.http"));
+        let answer = fs::read(path).expect("a recorded answer");
+        let end = answer
+            .windows(2)
+            .position(|two| two == b"\n\n")
+            .expect("a head");
+        let body = &answer[end + 2..];
+        let value = decode(body, UNTYPED).expect(name);
+        let written = encode_value(&value).expect(name);
+        assert_eq!(
+            written.escape_ascii().to_string(),
+            body.escape_ascii().to_string(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn empty_fields_are_those_that_go_writes() {
+    let config_map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+    let bytes = encode_value(&config_map).expect("a known kind");
+    assert_eq!(
+        bytes.escape_ascii().to_string(),
+        concat!(
+            "k8s\\x00\\n\\x0f\\n\\x02v1\\x12\\tConfigMap\\x12\\x13\\n\\x11\\n\\x01a\\x12\\x00\\x1a\\x00",
+            "\\\"\\x00*\\x002\\x008\\x00B\\x00\\x1a\\x00\\\"\\x00"
+        )
+    );
+    let read = decode(&bytes, UNTYPED).expect("a ConfigMap");
+    assert_eq!(
+        read,
+        json!({"kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"name": "a", "creationTimestamp": null}})
+    );
+}
+
+#[test]
+fn envelopes_may_leave_out_the_type() {
+    let bytes = [&MAGIC[..], &[0x12, 0]].concat();
+    let value = decode(&bytes, ("v1", "ConfigMap")).expect("a ConfigMap");
+    assert_eq!(value["kind"], "ConfigMap");
+    let error = |bytes: &[u8]| decode(bytes, UNTYPED).expect_err("broken").to_string();
+    assert_eq!(error(b""), "empty data");
+    assert_eq!(error(&MAGIC), "empty body");
+    assert!(error(b"{}").ends_with("expected prefix [107 56 115 0]"));
+    assert_eq!(error(b"k8s\0\x0a\x05"), "unexpected EOF");
+    assert!(error(&bytes).starts_with("no kind"));
+}
+
+#[test]
+fn odd_members_are_left_out() {
+    let value = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": 7, "generation": 1.0},
+        "spec": {"containers": [null, 3, {"name": "c"}], "hostNetwork": "yes", "future": true}});
+    let bytes = encode_value(&value).expect("a known kind");
+    let read = decode(&bytes, UNTYPED).expect("a Pod");
+    assert_eq!(read["metadata"]["generation"], 1);
+    assert_eq!(read["spec"]["containers"][2]["name"], "c");
+    assert!(read["spec"].get("future").is_none());
+}
+
+#[test]
+fn depth_and_number_of_values_are_bounded() {
+    let deep = (0..200).fold(json!({}), |inner, _| json!({"not": inner}));
+    let crd = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+        "spec": {"versions": [{"schema": {"openAPIV3Schema": deep}}]}});
+    let bytes = encode_value(&crd).expect("a known kind");
+    let error = decode(&bytes, UNTYPED).expect_err("too deep");
+    assert_eq!(error.to_string(), "proto: nested too deeply");
+    let many = vec![json!({}); 100_000];
+    let pod = json!({"kind": "Pod", "apiVersion": "v1", "spec": {"imagePullSecrets": many}});
+    let mut bytes = encode_value(&pod).expect("a known kind");
+    assert!(decode(&bytes, UNTYPED).is_ok());
+    // Containers of no bytes, which Go would never write, become large when they are completed.
+    bytes = [
+        &b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x84\x80\x04\x12\x80\x80\x04"[..],
+        &[0x12, 0].repeat(32 * 1024),
+    ]
+    .concat();
+    let error = decode(&bytes, UNTYPED).expect_err("too many");
+    assert_eq!(error.to_string(), "proto: too many values");
+}
+
+#[test]
+fn frames_tell_their_length() {
+    let frame = event_frame("ADDED", b"k8s\0");
+    assert_eq!(frame, b"\0\0\0\x0f\x0a\x05ADDED\x12\x06\x0a\x04k8s\0");
+}
+
+#[test]
+fn lists_come_in_parts() {
+    let pod = json!({"metadata": {"name": "a"}});
+    let item = list_item(kind("v1", "Pod").expect("a kind"), &pod);
+    let meta = json!({"resourceVersion": "7"});
+    let head = list_head("v1", "PodList", &meta, item.len());
+    let whole = json!({"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": [pod]});
+    assert_eq!(
+        [&head[..], &item, LIST_END].concat(),
+        encode_value(&whole).expect("a known kind")
+    );
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes: Vec<u8>, index: prop::sample::Index) {
+        let kinds: Vec<_> = all_kinds().collect();
+        let (api_version, kind) = kinds[index.index(kinds.len())];
+        let mut body = envelope::begin(api_version, kind);
+        wire::put_bytes(&mut body, 2, &bytes);
+        if let Ok(value) = decode(&body, UNTYPED) {
+            // What was read can be written, and is then read the same.
+            let written = encode_value(&value).expect("a known kind");
+            prop_assert_eq!(decode(&written, UNTYPED), Ok(value));
+        }
+        let _ = decode(&bytes, (api_version, kind));
+    }
+
+    #[test]
+    fn broken_objects_never_panic(cut: prop::sample::Index, flip: prop::sample::Index, byte: u8) {
+        let value = json!({"kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": "a", "labels": {"a": "b"}, "managedFields": [{"fieldsV1": {"f:a": {}}}]},
+            "spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": "1"}}, "livenessProbe": {"httpGet": {"port": "x"}}}]}});
+        let mut bytes = encode_value(&value).expect("a known kind");
+        let at = flip.index(bytes.len());
+        bytes[at] = byte;
+        let _ = decode(&bytes, UNTYPED);
+        let _ = decode(&bytes[..cut.index(bytes.len())], UNTYPED);
+    }
+}

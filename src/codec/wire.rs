@@ -1,0 +1,222 @@
+//! Protobuf's wire format: fields with a number, each a varint, a fixed number or a run of bytes.
+
+use super::error::WireError;
+
+/// How deep groups may be nested; nobody sends any.
+const GROUP_DEPTH_MAX: usize = 16;
+
+/// A field's content.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Content<'a> {
+    /// Wire type 0.
+    Varint(u64),
+    /// Wire type 1.
+    Fixed64(u64),
+    /// Wire type 2.
+    Bytes(&'a [u8]),
+    /// Wire type 3, which was skipped up to its end.
+    Group,
+    /// Wire type 5.
+    Fixed32,
+}
+
+/// The fields of a message, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'a>(&'a [u8]);
+
+impl Content<'_> {
+    /// The number of the wire type.
+    pub(super) fn wire_type(self) -> u8 {
+        match self {
+            Self::Varint(_) => 0,
+            Self::Fixed64(_) => 1,
+            Self::Bytes(_) => 2,
+            Self::Group => 3,
+            Self::Fixed32 => 5,
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a message.
+    pub(super) fn new(message: &'a [u8]) -> Self {
+        Self(message)
+    }
+
+    /// The next field's number and content; `None` at the end.
+    ///
+    /// # Errors
+    /// [`WireError`] when the bytes break off or break the rules.
+    pub(super) fn next(&mut self) -> Result<Option<(u32, Content<'a>)>, WireError> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let (number, wire_type) = self.tag()?;
+        let content = match wire_type {
+            0 => Content::Varint(varint(&mut self.0)?),
+            1 => {
+                let bytes: [u8; 8] = self.take(8)?.try_into().map_err(|_| WireError::Truncated)?;
+                Content::Fixed64(u64::from_le_bytes(bytes))
+            }
+            2 => Content::Bytes(self.run()?),
+            3 => {
+                self.skip_group()?;
+                Content::Group
+            }
+            5 => {
+                self.take(4)?;
+                Content::Fixed32
+            }
+            _ => return Err(WireError::UnexpectedEndOfGroup),
+        };
+        Ok(Some((number, content)))
+    }
+
+    fn tag(&mut self) -> Result<(u32, u8), WireError> {
+        let tag = varint(&mut self.0)?;
+        let wire_type = (tag & 7) as u8;
+        let illegal = WireError::IllegalTag {
+            number: tag >> 3,
+            wire_type,
+        };
+        match u32::try_from(tag >> 3) {
+            Ok(number) if number > 0 && wire_type < 6 => Ok((number, wire_type)),
+            _ => Err(illegal),
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], WireError> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(WireError::Truncated)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn run(&mut self) -> Result<&'a [u8], WireError> {
+        let length = varint(&mut self.0)?;
+        let length = i64::try_from(length).map_err(|_| WireError::NegativeLength)?;
+        self.take(usize::try_from(length).map_err(|_| WireError::Truncated)?)
+    }
+
+    fn skip_group(&mut self) -> Result<(), WireError> {
+        let mut depth = 1;
+        while depth > 0 {
+            match self.tag()?.1 {
+                0 => {
+                    varint(&mut self.0)?;
+                }
+                1 => {
+                    self.take(8)?;
+                }
+                2 => {
+                    self.run()?;
+                }
+                3 if depth == GROUP_DEPTH_MAX => return Err(WireError::TooDeep),
+                3 => depth += 1,
+                4 => depth -= 1,
+                _ => {
+                    self.take(4)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a varint off the front.
+///
+/// # Errors
+/// [`WireError`] when it breaks off or has more than 64 bits.
+pub(super) fn varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first().ok_or(WireError::Truncated)?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(WireError::Overflow)
+}
+
+/// Appends a varint.
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a number as a field.
+pub(super) fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
+    put_varint(out, u64::from(field) << 3);
+    put_varint(out, value);
+}
+
+/// Appends a number of fixed size as a field.
+pub(super) fn put_fixed64(out: &mut Vec<u8>, field: u32, value: u64) {
+    put_varint(out, u64::from(field) << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends bytes as a field.
+pub(super) fn put_bytes(out: &mut Vec<u8>, field: u32, content: &[u8]) {
+    put_run(out, field, content.len());
+    out.extend_from_slice(content);
+}
+
+/// Appends what comes before a field's bytes.
+pub(super) fn put_run(out: &mut Vec<u8>, field: u32, length: usize) {
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, length as u64);
+}
+
+/// Appends a field whose bytes `write` appends. One byte is left for their length, and more are
+/// made room for when it turns out to be longer.
+pub(super) fn put_nested(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    put_varint(out, u64::from(field) << 3 | 2);
+    let start = out.len();
+    out.push(0);
+    write(out);
+    let mut length = Vec::new();
+    put_varint(&mut length, (out.len() - start - 1) as u64);
+    out.splice(start..=start, length);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back() {
+        let mut out = Vec::new();
+        put_number(&mut out, 1, u64::MAX);
+        put_fixed64(&mut out, 2, 7);
+        put_nested(&mut out, 300, |out| out.extend_from_slice(&[9; 200]));
+        let mut fields = Fields::new(&out);
+        assert_eq!(fields.next(), Ok(Some((1, Content::Varint(u64::MAX)))));
+        assert_eq!(fields.next(), Ok(Some((2, Content::Fixed64(7)))));
+        assert_eq!(fields.next(), Ok(Some((300, Content::Bytes(&[9; 200])))));
+        assert_eq!(fields.next(), Ok(None));
+    }
+
+    #[test]
+    fn broken_bytes_are_errors() {
+        let error = |bytes: &[u8]| Fields::new(bytes).next().expect_err("broken");
+        assert_eq!(error(&[0x08]), WireError::Truncated);
+        assert_eq!(error(&[0x0a, 5, 1]), WireError::Truncated);
+        assert_eq!(error(&[0xff; 11]), WireError::Overflow);
+        assert_eq!(error(&[0x0c]), WireError::UnexpectedEndOfGroup);
+        assert!(matches!(error(&[0x02]), WireError::IllegalTag { .. }));
+        assert_eq!(error(&[0x0b; 40]), WireError::TooDeep);
+        let mut negative = vec![0x0a];
+        put_varint(&mut negative, u64::MAX);
+        assert_eq!(error(&negative), WireError::NegativeLength);
+        let group = [0x0b, 0x10, 1, 0x0c];
+        assert_eq!(Fields::new(&group).next(), Ok(Some((1, Content::Group))));
+    }
+}
