@@ -9,6 +9,9 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use super::errors::Failure;
 use super::params::Query;
 
+/// Kubernetes' protobuf.
+pub(super) const PROTOBUF_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
 /// The media types in which objects are written.
 pub(super) const OBJECT_MEDIA_TYPES: &[&str] = &["application/json", "application/yaml"];
 

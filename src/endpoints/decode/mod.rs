@@ -5,6 +5,7 @@
 
 mod go_json;
 mod metadata;
+mod protobuf;
 mod strict;
 mod top_level;
 
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use super::body::RequestBody;
 use super::errors::Failure;
-use super::negotiation::OBJECT_MEDIA_TYPES;
+use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
 use crate::registry::{GroupVersion, RequestContext};
 
@@ -80,13 +81,15 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
         .unwrap_or("application/json")
 }
 
-/// Reads any document in the syntax that the headers name.
+/// Reads any document in the syntax that the headers name. If it is protobuf and does not tell its
+/// version and kind, they are `default`.
 ///
 /// # Errors
 /// 415 for a syntax that is not known; the inner error tells in Go's words what is wrong.
 pub(super) fn document(
     headers: &HeaderMap,
     content: &[u8],
+    default: (&str, &str),
 ) -> Result<Result<Decoded, String>, Failure> {
     match media_type(headers) {
         "application/json" => Ok(strict::json(content).map_err(|error| {
@@ -97,6 +100,7 @@ pub(super) fn document(
         })),
         "application/yaml" => Ok(strict::yaml(content)
             .map_err(|error| format!("couldn't get version/kind; yaml parse error: {error}"))),
+        PROTOBUF_MEDIA_TYPE => Ok(protobuf::read(content, default).map_err(|it| it.to_string())),
         _ => Err(Failure::unknown_format(OBJECT_MEDIA_TYPES)),
     }
 }
@@ -120,11 +124,14 @@ pub(super) fn object(
             summarize(content)
         ))
     };
-    let decoded = document(headers, content)?.map_err(|error| unrecognized(&error))?;
     let Decoded {
         mut value,
         mut complaints,
-    } = decoded;
+    } = if media_type(headers) == PROTOBUF_MEDIA_TYPE {
+        protobuf::object(content, expected, known, &unrecognized)?
+    } else {
+        document(headers, content, ("", ""))?.map_err(|error| unrecognized(&error))?
+    };
     let Some(members) = value.as_object_mut() else {
         return Err(unrecognized(
             "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of \
@@ -133,17 +140,8 @@ pub(super) fn object(
         ));
     };
     let (kind, version) = default_type(members, expected);
-    let cannot = |error: &str| {
-        let (_, version) = version.rsplit_once('/').unwrap_or(("", &version));
-        Failure::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {}: {error}",
-            expected.kind
-        ))
-    };
-    check_type(&kind, &version, expected, known).map_err(|error| match error {
-        Mismatch::Version(message) => Failure::bad_request(message),
-        Mismatch::Kind(message) => cannot(&message),
-    })?;
+    let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
+    check_type(&kind, &version, expected, known)?;
     metadata::check(members).map_err(|error| cannot(&error))?;
     top_level::check_maps(members, expected).map_err(|error| cannot(&error))?;
     top_level::drop_unknown(members, expected, &mut complaints);
@@ -160,12 +158,13 @@ pub(super) fn object(
     }
 }
 
-/// What is wrong with a type.
-enum Mismatch {
-    /// The kind is right, but in another version that there is.
-    Version(String),
-    /// Something else.
-    Kind(String),
+/// The object is of this kind and version, but wrong.
+fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &str) -> Failure {
+    let (_, version) = version.rsplit_once('/').unwrap_or(("", version));
+    Failure::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {}: {error}",
+        expected.kind
+    ))
 }
 
 /// The kind and version of a body, which are set if they were left out.
@@ -195,26 +194,27 @@ fn check_type(
     version: &str,
     expected: Expected<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
-) -> Result<(), Mismatch> {
+) -> Result<(), Failure> {
+    let cannot = |error: &str| cannot_be_handled(kind, version, expected, error);
     let wanted = expected.group_version.to_string();
     if kind == expected.kind && version == wanted {
         return Ok(());
     }
     let (group, short) = version.split_once('/').unwrap_or(("", version));
     if !known(&GroupVersion::new(group, short), kind) {
-        return Err(Mismatch::Kind(format!(
+        return Err(cannot(&format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\""
         )));
     }
     if kind == expected.kind && group == expected.group_version.group {
-        return Err(Mismatch::Version(format!(
+        return Err(Failure::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version \
              ({wanted})"
         )));
     }
     let package = go_package(&expected.group_version.group);
-    Err(Mismatch::Kind(format!(
+    Err(cannot(&format!(
         "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
         expected.kind
     )))

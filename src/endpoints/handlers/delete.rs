@@ -61,7 +61,7 @@ fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> 
     if content.is_empty() {
         return Ok(None);
     }
-    match decode::document(call.headers, content)? {
+    match decode::document(call.headers, content, ("v1", "DeleteOptions"))? {
         Ok(decoded) => Ok(Some(decoded.value)),
         Err(error) => Err(Failure::bad_request(error)),
     }
