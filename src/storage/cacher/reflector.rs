@@ -7,6 +7,10 @@
 //!      +-- failed, wait                 +---- it broke -------+
 //! ```
 //!
+//! The first list is of some time ago, as far as the store's history reaches, and the changes since
+//! then are followed before anything is served. So the windows are full from the first moment, and
+//! clients that were following before a restart go on where they were.
+//!
 //! A stream that breaks is resumed after the last revision; nothing is listed again and no watch
 //! notices. Only when the history after that revision is gone do all types start over: their
 //! watches end, and clients come back to be told where to begin.
@@ -31,6 +35,13 @@ use crate::storage::{Change, ChangeBatch, ChangeStream, StorageError};
 /// How many objects are listed at a time.
 const LIST_PAGE_OBJECTS: u32 = 10_000;
 
+/// How many revisions before the newest the first list may be, the farthest first. The history of a
+/// quiet store may be compacted closer to its end than the farthest.
+const WARM_START_REVISIONS: [u64; 5] = [10_000, 1_000, 100, 10, 0];
+
+/// How often progress is asked for until the changes since the first list have come.
+const CATCH_UP_PERIOD: Duration = Duration::from_millis(100);
+
 /// The least and the longest time between attempts, before jitter.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
@@ -47,6 +58,8 @@ pub struct Reflector {
     types: Vec<WatchCache>,
     /// Where each prefix's type stands in `types`.
     by_prefix: HashMap<Box<str>, usize>,
+    /// The revision at which what was listed a while ago is served; `None` once it is.
+    serve_from: Option<u64>,
     /// When newcomers that could not be listed are tried again, and how often they have been.
     retry: Option<(Instant, u32)>,
 }
@@ -69,6 +82,7 @@ impl Reflector {
             publisher,
             types: Vec::new(),
             by_prefix: HashMap::new(),
+            serve_from: None,
             retry: None,
         }
     }
@@ -103,11 +117,12 @@ impl Reflector {
         let newcomers = self.feed.take_newcomers();
         self.adopt(newcomers);
         let mut types = std::mem::take(&mut self.types);
-        let listed = self.list_types(&mut types).await;
+        let listed = self.list_as_of_some_time_ago(&mut types).await;
         self.types = types;
         match listed {
-            Ok(revision) => {
-                self.publisher.publish(revision);
+            Ok((revision, newest)) => {
+                self.serve_from = Some(newest);
+                self.reach(revision);
                 State::Opening { attempt: 0 }
             }
             Err(error) => {
@@ -119,6 +134,35 @@ impl Reflector {
                     attempt: attempt.saturating_add(1),
                 }
             }
+        }
+    }
+
+    /// Lists all types as far back as the store's history reaches, but not before what has been
+    /// published. Returns the revision of the list, and the newest one.
+    async fn list_as_of_some_time_ago(
+        &self,
+        types: &mut [WatchCache],
+    ) -> Result<(u64, u64), StorageError> {
+        let newest = self.feed.source.current_revision().await?;
+        for back in WARM_START_REVISIONS {
+            let revision = newest
+                .saturating_sub(back)
+                .max(self.publisher.current())
+                .max(1);
+            match self.list_types(types, revision).await {
+                Err(StorageError::Expired) if back > 0 => {}
+                listed => return listed.map(|revision| (revision, newest)),
+            }
+        }
+        Err(StorageError::Expired)
+    }
+
+    /// Says that all types have come to a revision, and begins to serve once that is recent.
+    fn reach(&mut self, revision: u64) {
+        self.publisher.publish(revision);
+        if self.serve_from.is_some_and(|newest| revision >= newest) {
+            self.serve_from = None;
+            self.types.iter().for_each(WatchCache::serve);
         }
     }
 
@@ -135,6 +179,7 @@ impl Reflector {
     async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> State {
         let feed = Arc::clone(&self.feed);
         let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
+        let mut ask = feed.clock.now();
         loop {
             let retry = self.retry.map(|(at, _)| at);
             tokio::select! {
@@ -149,6 +194,13 @@ impl Reflector {
                 () = feed.newcomer(), if retry.is_none() => self.admit().await,
                 () = feed.clock.sleep_until(retry.unwrap_or(expiry)), if retry.is_some() => {
                     self.admit().await;
+                }
+                () = feed.clock.sleep_until(ask), if self.serve_from.is_some() => {
+                    // Without a change of ours the stream alone would not say how far it is.
+                    if let Err(error) = feed.source.request_progress().await {
+                        tracing::info!(%error, "progress cannot be asked for");
+                    }
+                    ask = feed.clock.now() + CATCH_UP_PERIOD;
                 }
                 () = feed.clock.sleep_until(expiry) => {
                     self.types.iter_mut().for_each(WatchCache::expire_events);
@@ -180,8 +232,11 @@ impl Reflector {
         if newcomers.is_empty() {
             return;
         }
-        match self.list_types(&mut newcomers).await {
-            Ok(_) => self.adopt(newcomers),
+        match self.list_types(&mut newcomers, 0).await {
+            Ok(_) => {
+                newcomers.iter().for_each(WatchCache::serve);
+                self.adopt(newcomers);
+            }
             Err(error) => {
                 tracing::warn!(%error, "listing an added type failed");
                 for cache in &newcomers {
@@ -202,12 +257,15 @@ impl Reflector {
         }
     }
 
-    /// Lists types at one revision, which is the store's newest, and returns it.
-    async fn list_types(&self, types: &mut [WatchCache]) -> Result<u64, StorageError> {
+    /// Lists types at one revision, the store's newest if it is 0, and returns it.
+    async fn list_types(
+        &self,
+        types: &mut [WatchCache],
+        mut revision: u64,
+    ) -> Result<u64, StorageError> {
         if types.is_empty() {
             return self.feed.source.current_revision().await;
         }
-        let mut revision = 0;
         let mut fillings = Vec::with_capacity(types.len());
         for cache in types.iter() {
             let (filling, listed_at) = self.list_type(cache, revision).await?;
@@ -266,7 +324,7 @@ impl Reflector {
         for (index, changes) in touched {
             self.types[index].apply(changes, batch.revision);
         }
-        self.publisher.publish(batch.revision);
+        self.reach(batch.revision);
     }
 
     /// The type that a key belongs to: that of the longest prefix.

@@ -55,7 +55,7 @@ impl WatchCache {
         }
     }
 
-    /// Begins to serve what was listed at `revision`. Watches of what was there before end.
+    /// Takes what was listed at `revision` for the state. Watches of what was there before end.
     pub(super) fn replace(&mut self, revision: u64, filling: Filling) {
         let mut wake = Vec::new();
         let mut watchers = self.cache.watchers();
@@ -70,10 +70,14 @@ impl WatchCache {
         // The old events go outside the lock.
         drop(before);
         wake.into_iter().for_each(Waker::wake);
-        let generation = self.view.generation;
-        self.cache.set_readiness(Readiness::Ready { generation });
         self.cache.metrics.initializations.inc();
         self.cache.metrics.set_resource_version(revision);
+    }
+
+    /// Begins to serve what the last [`WatchCache::replace`] and the changes since have brought.
+    pub(super) fn serve(&self) {
+        let generation = self.view.generation;
+        self.cache.set_readiness(Readiness::Ready { generation });
     }
 
     /// Stops serving, because history has a gap from here on: all watches end.

@@ -126,11 +126,65 @@ async fn types_are_listed_in_pages() {
     for number in 0..20_001 {
         script.put(&format!("/pods/d/{number}"), "x");
     }
+    script.compact();
     let world = World::of(script, WindowLimits::default());
     world.pods.ready().await.expect("listed");
-    assert_eq!(world.script.state().pages, 3);
+    let refused = 4;
+    assert_eq!(world.script.state().pages, refused + 3);
     let list = world.list(since(0)).await.expect("from memory");
     assert_eq!((list.revision, list.items.len()), (20_002, 20_001));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_feed_remembers_what_its_predecessor_told() {
+    let script = Arc::new(Script::default());
+    script.put("/pods/d/a", "x");
+    script.put("/pods/d/a", "y");
+    script.delete("/pods/d/a");
+    let world = World::of(script, WindowLimits::default());
+    world.pods.ready().await.expect("listed");
+    let mut watch = world.watch(since(2)).await;
+    world.script.put("/pods/d/b", "x");
+    assert_eq!(heard_all(&mut watch, 3).await, "~a@3 -a@4 +b@5");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_feed_goes_back_as_far_as_history_reaches() {
+    let script = Arc::new(Script::default());
+    for number in 0..50 {
+        script.put(&format!("/pods/d/{number}"), "x");
+        if number == 30 {
+            script.compact();
+        }
+    }
+    let world = World::of(script, WindowLimits::default());
+    world.pods.ready().await.expect("listed");
+    let mut watch = world.watch(since(50)).await;
+    assert_eq!(heard(&mut watch).await, "+49@51");
+    let mut older = world.watch(since(30)).await;
+    assert!(
+        heard(&mut older)
+            .await
+            .starts_with("too old resource version")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_served_before_the_newest_state_is_reached() {
+    let script = Arc::new(Script::default());
+    script.put("/pods/d/a", "x");
+    script.put("/pods/d/b", "x");
+    script.hold_after(1);
+    let world = World::of(script, WindowLimits::default());
+    world.clock.sleep(Duration::from_secs(10)).await;
+    assert!(
+        world.pods.check_ready().is_err(),
+        "the state of before a and b"
+    );
+    world.script.release();
+    world.pods.ready().await.expect("caught up");
+    let list = world.list(since(0)).await.expect("from memory");
+    assert_eq!((list.revision, list.items.len()), (3, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -88,6 +88,7 @@ impl Model {
         ));
         let mut writer = WatchCache::new(Arc::clone(&cache));
         writer.replace(1, Filling::default());
+        writer.serve();
         Self {
             cache,
             writer,

@@ -106,8 +106,13 @@ impl Script {
 
     /// Keeps changes and progress notices back from the streams.
     pub(super) fn hold(&self) {
-        let mut inner = self.state();
-        inner.held = Some(inner.revision);
+        let newest = self.state().revision;
+        self.hold_after(newest);
+    }
+
+    /// Keeps back what happened after a revision.
+    pub(super) fn hold_after(&self, revision: u64) {
+        self.state().held = Some(revision);
     }
 
     /// Lets go of what was held.
@@ -129,6 +134,12 @@ impl Script {
             };
             let _ = follower.send(Err(broken));
         }
+    }
+
+    /// Forgets all history before now.
+    pub(super) fn compact(&self) {
+        let mut inner = self.state();
+        inner.compacted = inner.revision;
     }
 
     /// Forgets all history and tells the followers that they are behind it.
@@ -212,7 +223,8 @@ impl ChangeSource for Script {
         if revision < inner.compacted {
             let _ = sender.send(Err(StorageError::WatchExpired));
         }
-        for change in inner.log.iter().filter(|it| it.revision > revision) {
+        let told = revision + 1..=inner.held.unwrap_or(u64::MAX);
+        for change in inner.log.iter().filter(|it| told.contains(&it.revision)) {
             let _ = sender.send(Ok(batch(change.clone())));
         }
         inner.followers.push(sender);

@@ -6,6 +6,7 @@ use super::*;
 async fn k49956_a_watch_from_an_empty_window_gets_the_next_event() {
     let script = Arc::new(Script::default());
     script.put("/pods/d/a", "x");
+    script.compact();
     let world = World::of(script, WindowLimits::default());
     world.pods.ready().await.expect("listed");
     let mut watch = world.watch(since(2)).await;
