@@ -29,6 +29,9 @@ pub async fn ensure_system_namespaces(namespaces: &Store, clock: &Clock) -> Resu
     Ok(())
 }
 
+/// How many objects are read at a time. Pages come from the store while a cache is being filled.
+const HELD_PAGE_OBJECTS: u64 = 500;
+
 /// Shows the strategy of a store what is stored there, so that it knows what objects hold that
 /// were stored before this process began: the addresses of services. Until then addresses may be
 /// given twice, so do this before serving writes.
@@ -36,14 +39,21 @@ pub async fn ensure_system_namespaces(namespaces: &Store, clock: &Clock) -> Resu
 /// # Errors
 /// When the store cannot be listed.
 pub async fn hold_what_is_stored(store: &Store) -> Result<(), Error> {
-    let list = store.list("", ListOptions::default()).await?;
-    for object in &list.items {
-        let value = object
-            .to_value()
-            .map_err(|error| Error::Internal(error.to_string()))?;
-        store.resource().strategy.hold(&value);
+    let mut options = ListOptions::default();
+    options.predicate.limit = HELD_PAGE_OBJECTS;
+    loop {
+        let list = store.list("", options.clone()).await?;
+        for object in &list.items {
+            let value = object
+                .to_value()
+                .map_err(|error| Error::Internal(error.to_string()))?;
+            store.resource().strategy.hold(&value);
+        }
+        match list.continue_token {
+            Some(token) => options.predicate.continue_token = token,
+            None => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -126,8 +126,8 @@ impl Server {
         let listener = tokio::runtime::Handle::current()
             .spawn(listener.run(assembled.connections.clone(), stop));
 
-        bootstrap(&assembled, &clock).await?;
         wait_until_filled(&assembled.cachers).await;
+        bootstrap(&assembled, &clock).await?;
         announce(flags, &url, &data_dir, &kubeconfig_path);
         Ok(Self {
             steps,
