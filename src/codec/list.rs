@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::encode;
 use super::envelope::{END, begin};
-use super::tables::{Kind, Type, kind};
+use super::tables::{Type, kind};
 use super::wire::{put_nested, put_run};
 
 /// What follows the items.
@@ -34,12 +34,15 @@ pub fn list_head(
     out
 }
 
-/// An item of a list.
+/// An item of a list, which tells its version and kind though a list does not repeat them; `None`
+/// if its kind has no message.
 #[must_use]
-pub fn list_item(kind: Kind, object: &Value) -> Vec<u8> {
+pub fn list_item(object: &Value) -> Option<Vec<u8>> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str);
+    let kind = kind(text("apiVersion")?, text("kind")?)?;
     let mut out = Vec::new();
     put_nested(&mut out, 2, |out| {
-        encode::message(out, kind.0, Some(object))
+        encode::message(out, kind.0, Some(object));
     });
-    out
+    Some(out)
 }

@@ -9,6 +9,7 @@ use super::params::{Query, WriteParams, manager_name};
 use super::request_info::RequestInfo;
 use super::routes::Routes;
 use crate::clock::Clock;
+use crate::codec;
 use crate::registry::{Error, GroupVersion, RequestContext, Store, User};
 
 /// A request about a resource.
@@ -90,7 +91,7 @@ impl Call<'_> {
     /// # Errors
     /// 406 when nothing that is accepted can be written.
     pub(super) fn output(&self) -> Result<Output, Failure> {
-        negotiation::negotiate(self.headers, self.pretty, negotiation::OBJECT_MEDIA_TYPES)
+        self.negotiate(negotiation::OBJECT_MEDIA_TYPES)
     }
 
     /// How a list is answered with.
@@ -98,7 +99,26 @@ impl Call<'_> {
     /// # Errors
     /// 406 when nothing that is accepted can be written.
     pub(super) fn list_output(&self) -> Result<Output, Failure> {
-        negotiation::negotiate(self.headers, self.pretty, negotiation::LIST_MEDIA_TYPES)
+        self.negotiate(negotiation::LIST_MEDIA_TYPES)
+    }
+
+    fn negotiate(&self, produced: &[&str]) -> Result<Output, Failure> {
+        negotiation::negotiate(self.headers, self.pretty, produced, self.in_protobuf())
+    }
+
+    /// How the events of a watch are answered with.
+    ///
+    /// # Errors
+    /// 406 when nothing that is accepted can be written.
+    pub(super) fn stream_output(&self) -> Result<Output, Failure> {
+        negotiation::negotiate_stream(self.headers, self.in_protobuf())
+    }
+
+    /// Whether the resource's kind has a form in protobuf.
+    fn in_protobuf(&self) -> bool {
+        let resource = self.store.resource();
+        let version = resource.group_version.to_string();
+        codec::kind(&version, &resource.kind).is_some()
     }
 
     /// Reads the object in a body: the resource's kind, or that of the subresource.

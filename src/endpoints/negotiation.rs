@@ -12,18 +12,24 @@ use super::params::Query;
 /// Kubernetes' protobuf.
 pub(super) const PROTOBUF_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
+/// Its frames.
+const PROTOBUF_STREAM_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
 /// The media types in which objects are written.
-pub(super) const OBJECT_MEDIA_TYPES: &[&str] = &["application/json", "application/yaml"];
+pub(super) const OBJECT_MEDIA_TYPES: &[&str] =
+    &["application/json", "application/yaml", PROTOBUF_MEDIA_TYPE];
 
 /// The media types of lists, which may also be watched.
 pub(super) const LIST_MEDIA_TYPES: &[&str] = &[
     "application/json",
     "application/yaml",
+    PROTOBUF_MEDIA_TYPE,
     "application/json;stream=watch",
+    PROTOBUF_STREAM_MEDIA_TYPE,
 ];
 
 /// The media types of watches.
-const STREAM_MEDIA_TYPES: &[&str] = &["application/json;stream=watch"];
+const STREAM_MEDIA_TYPES: &[&str] = &["application/json;stream=watch", PROTOBUF_STREAM_MEDIA_TYPE];
 
 /// The user agents whose users read what they get.
 const HUMAN_AGENTS: &[&str] = &["curl", "Wget", "Mozilla/5.0"];
@@ -49,6 +55,8 @@ pub(super) enum Format {
     PrettyJson,
     /// For people.
     Yaml,
+    /// For programs.
+    Protobuf,
 }
 
 /// What of an object is written.
@@ -77,6 +85,15 @@ impl Format {
         match self {
             Self::Json | Self::PrettyJson => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => PROTOBUF_MEDIA_TYPE,
+        }
+    }
+
+    /// The Content-Type of a watch.
+    pub(super) fn stream_media_type(self) -> &'static str {
+        match self {
+            Self::Protobuf => PROTOBUF_STREAM_MEDIA_TYPE,
+            other => other.media_type(),
         }
     }
 }
@@ -98,6 +115,7 @@ impl Clause {
         match self.subtype.as_str() {
             "*" | "json" => Some(Format::Json),
             "yaml" if self.kind == "application" => Some(Format::Yaml),
+            "vnd.kubernetes.protobuf" if self.kind == "application" => Some(Format::Protobuf),
             _ => None,
         }
     }
@@ -140,7 +158,7 @@ pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
     clauses
 }
 
-/// Decides how an object or a list is written.
+/// Decides how an object or a list is written. Its metadata alone can always be `in_protobuf`.
 ///
 /// # Errors
 /// 406 when nothing that is accepted can be written.
@@ -148,6 +166,7 @@ pub(super) fn negotiate(
     headers: &HeaderMap,
     pretty: bool,
     produced: &[&str],
+    in_protobuf: bool,
 ) -> Result<Output, Failure> {
     let clauses = clauses(headers);
     if !clauses.iter().any(|clause| clause.format().is_some()) {
@@ -156,6 +175,9 @@ pub(super) fn negotiate(
     for clause in clauses {
         let streams = clause.parameter("stream").is_some_and(|it| !it.is_empty());
         if let (Some(format), Some(form), false) = (clause.format(), clause.form(), streams) {
+            if format == Format::Protobuf && form == Form::Whole && !in_protobuf {
+                continue;
+            }
             let format =
                 if format == Format::Json && (pretty || clause.parameter("pretty") == Some("1")) {
                     Format::PrettyJson
@@ -168,20 +190,32 @@ pub(super) fn negotiate(
     Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES))
 }
 
-/// Decides how the events of a watch are written, which is JSON in some form.
+/// Decides how the events of a watch are written, which is JSON or protobuf.
 ///
 /// # Errors
 /// 406 when nothing that is accepted can be written.
-pub(super) fn negotiate_stream(headers: &HeaderMap) -> Result<Form, Failure> {
+pub(super) fn negotiate_stream(headers: &HeaderMap, in_protobuf: bool) -> Result<Output, Failure> {
     let clauses = clauses(headers);
     if !clauses.iter().any(|clause| clause.format().is_some()) {
         return Err(Failure::not_produced(LIST_MEDIA_TYPES));
     }
     clauses
         .iter()
-        .filter(|clause| clause.format() == Some(Format::Json))
         .filter(|clause| matches!(clause.parameter("stream"), None | Some("" | "watch")))
-        .find_map(Clause::form)
+        .find_map(|clause| {
+            let form = clause.form()?;
+            match clause.format()? {
+                Format::Json | Format::PrettyJson => Some(Output {
+                    format: Format::Json,
+                    form,
+                }),
+                Format::Protobuf if in_protobuf || form != Form::Whole => Some(Output {
+                    format: Format::Protobuf,
+                    form,
+                }),
+                Format::Protobuf | Format::Yaml => None,
+            }
+        })
         .ok_or_else(|| Failure::not_acceptable(STREAM_MEDIA_TYPES))
 }
 
@@ -193,7 +227,7 @@ pub(super) fn status_format(headers: &HeaderMap, pretty: bool) -> Format {
         .find_map(|clause| clause.format());
     match accepted {
         Some(Format::Json) if !pretty => Format::Json,
-        Some(Format::Yaml) => Format::Yaml,
+        Some(format @ (Format::Yaml | Format::Protobuf)) => format,
         _ => Format::PrettyJson,
     }
 }
@@ -264,12 +298,12 @@ mod tests {
     }
 
     fn chosen(value: &str) -> Output {
-        negotiate(&accept(value), false, OBJECT_MEDIA_TYPES).expect(value)
+        negotiate(&accept(value), false, OBJECT_MEDIA_TYPES, true).expect(value)
     }
 
     fn message(value: &str) -> String {
         let failure =
-            negotiate(&accept(value), false, LIST_MEDIA_TYPES).expect_err("not acceptable");
+            negotiate(&accept(value), false, LIST_MEDIA_TYPES, true).expect_err("not acceptable");
         failure.status().message.clone()
     }
 
@@ -304,17 +338,39 @@ mod tests {
     fn unknown_types_are_told_what_there_is() {
         assert_eq!(
             message("application/xml"),
-            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/json;stream=watch"
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
         );
     }
 
     #[test]
-    fn streams_are_json() {
-        assert_eq!(
-            negotiate_stream(&accept("application/json;stream=watch")).expect("json"),
-            Form::Whole
+    fn streams_are_json_or_protobuf() {
+        let stream = |text: &str| negotiate_stream(&accept(text), true).expect(text);
+        let json = stream("application/json;stream=watch");
+        assert_eq!((json.format, json.form), (Format::Json, Form::Whole));
+        let both = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(stream(both).format, Format::Protobuf);
+        let plain = negotiate_stream(&accept(both), false).expect("JSON");
+        assert_eq!(plain.format, Format::Json);
+        assert!(negotiate_stream(&accept("application/yaml"), true).is_err());
+    }
+
+    #[test]
+    fn kinds_without_protobuf_fall_back() {
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        assert_eq!(chosen(protobuf).format, Format::Protobuf);
+        let without = |text: &str| negotiate(&accept(text), false, OBJECT_MEDIA_TYPES, false);
+        let found = without(&format!("{protobuf},application/json")).expect("JSON");
+        assert_eq!(found.format, Format::Json);
+        let metadata = ";as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        let found = without(&format!("{protobuf}{metadata}")).expect("metadata");
+        assert_eq!(found.format, Format::Protobuf);
+        let failure = without(protobuf).expect_err("not acceptable");
+        assert!(
+            failure
+                .status()
+                .message
+                .starts_with("only the following media types")
         );
-        assert!(negotiate_stream(&accept("application/yaml")).is_err());
     }
 
     #[test]

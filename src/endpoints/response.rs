@@ -8,12 +8,15 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::body::{ResponseBody, full};
-use super::encoding::{GZIP_MIN_BYTES, GzipBody, ListBody, frame, indent};
+use super::encoding::{
+    GZIP_MIN_BYTES, GzipBody, JSON_LIST, ListBody, PROTOBUF_LIST, frame, indent, protobuf,
+};
 use super::errors::Failure;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
+use crate::codec;
 use crate::meta::Object;
 use crate::registry::{Resource, Store};
 use crate::storage::List;
@@ -59,7 +62,7 @@ pub(super) fn object(
     document(code, output.format, &json)
 }
 
-/// Any JSON document in a syntax.
+/// Any JSON document in a syntax. One of a kind that has no protobuf stays JSON.
 ///
 /// # Errors
 /// 500 when the document cannot be written, which a valid one can.
@@ -72,6 +75,10 @@ pub(super) fn document(
         Format::Json => [json, b"\n"].concat(),
         Format::PrettyJson => indent(json),
         Format::Yaml => yaml(json)?,
+        Format::Protobuf => match protobuf(json).map_err(Failure::internal)? {
+            Some(body) => body,
+            None => return document(code, Format::Json, json),
+        },
     };
     Ok(respond(code, format.media_type(), full(body)))
 }
@@ -121,18 +128,29 @@ pub(super) fn list(
         )));
     }
     let partial = output.form == Form::MetadataList;
+    let items = list.items.iter().map(|item| {
+        let served = store
+            .to_served(Arc::clone(item))
+            .map_err(Failure::internal)?;
+        list_item(&served, partial, output.format)
+    });
+    let items = items.collect::<Result<Vec<Bytes>, Failure>>()?;
     let head = list_head(resource, partial, &list);
-    let items = list
-        .items
-        .into_iter()
-        .map(|item| list_item(store, item, partial))
-        .collect::<Result<Vec<Bytes>, Failure>>()?;
-    let body = ListBody::new(&head, items);
-    if output.format == Format::Json {
-        let media_type = output.format.media_type();
-        return Ok(respond(StatusCode::OK, media_type, body.boxed_unsync()));
+    match output.format {
+        Format::Json | Format::Protobuf => {
+            let body = if output.format == Format::Json {
+                ListBody::new(&head.json(), items, JSON_LIST)
+            } else {
+                ListBody::new(&head.protobuf(&items), items, PROTOBUF_LIST)
+            };
+            let media_type = output.format.media_type();
+            Ok(respond(StatusCode::OK, media_type, body.boxed_unsync()))
+        }
+        Format::PrettyJson | Format::Yaml => {
+            let body = ListBody::new(&head.json(), items, JSON_LIST);
+            document(StatusCode::OK, output.format, &collect(body))
+        }
     }
-    document(StatusCode::OK, output.format, &collect(body))
 }
 
 /// Compresses a large answer to a read if the client accepts that.
@@ -151,18 +169,35 @@ pub(super) fn compress(
     response
 }
 
-/// The beginning of a list, up to its items.
-fn list_head(resource: &Resource, partial: bool, list: &List) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct ListMeta<'a> {
-        resource_version: String,
-        #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
-        continue_token: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        remaining_item_count: Option<u64>,
+/// What comes before the items of a list.
+struct ListHead {
+    kind: String,
+    api_version: String,
+    /// In JSON.
+    metadata: Value,
+}
+
+impl ListHead {
+    fn json(&self) -> Vec<u8> {
+        let Self {
+            kind,
+            api_version,
+            metadata,
+        } = self;
+        format!(
+            "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":["
+        )
+        .into_bytes()
     }
-    let (kind, version) = if partial {
+
+    fn protobuf(&self, items: &[Bytes]) -> Vec<u8> {
+        let items_bytes = items.iter().map(Bytes::len).sum();
+        codec::list_head(&self.api_version, &self.kind, &self.metadata, items_bytes)
+    }
+}
+
+fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
+    let (kind, api_version) = if partial {
         ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned())
     } else {
         (
@@ -170,24 +205,38 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> Vec<u8> {
             resource.group_version.to_string(),
         )
     };
-    let meta = ListMeta {
-        resource_version: list.revision.to_string(),
-        continue_token: list.continue_token.as_deref().filter(|it| !it.is_empty()),
-        remaining_item_count: list.remaining_item_count.filter(|count| *count > 0),
-    };
-    let meta = serde_json::to_string(&meta).unwrap_or_default();
-    format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{meta},\"items\":[")
-        .into_bytes()
+    let mut metadata = json!({"resourceVersion": list.revision.to_string()});
+    if let Some(token) = list.continue_token.as_deref().filter(|it| !it.is_empty()) {
+        metadata["continue"] = token.into();
+    }
+    if let Some(count) = list.remaining_item_count.filter(|count| *count > 0) {
+        metadata["remainingItemCount"] = count.into();
+    }
+    ListHead {
+        kind: kind.to_owned(),
+        api_version,
+        metadata,
+    }
 }
 
-/// An item of a list, without its opening brace.
-fn list_item(store: &Store, item: Arc<Object>, partial: bool) -> Result<Bytes, Failure> {
-    let served = store.to_served(item).map_err(Failure::internal)?;
-    if !partial {
+/// An item of a list: JSON without its opening brace, or a field of protobuf.
+fn list_item(served: &Object, partial: bool, format: Format) -> Result<Bytes, Failure> {
+    if !partial && format != Format::Protobuf {
         return Ok(served.item_after_brace());
     }
-    let json = frame::partial_metadata(served.json()).map_err(Failure::internal)?;
-    Ok(Bytes::from(json).slice(1..))
+    let json = if partial {
+        let json = frame::partial_metadata(served.json()).map_err(Failure::internal)?;
+        Bytes::from(json)
+    } else {
+        served.json().clone()
+    };
+    if format != Format::Protobuf {
+        return Ok(json.slice(1..));
+    }
+    let value: Value = serde_json::from_slice(&json).map_err(Failure::internal)?;
+    let item = codec::list_item(&value)
+        .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
+    Ok(item.into())
 }
 
 /// All of a list at once, for people.

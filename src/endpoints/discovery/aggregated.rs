@@ -8,11 +8,16 @@ use super::super::negotiation::Clause;
 use super::Aggregated;
 use super::groups::{Group, Version};
 use super::resources::verb_names;
+use crate::codec;
 use crate::registry::{GroupVersion, Resource, Subresource};
 
 /// The Content-Type of the document.
 pub(super) const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// The same of its form in protobuf.
+pub(super) const AGGREGATED_PROTOBUF_MEDIA_TYPE: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Whether a clause of the Accept header asks for the document.
 pub(super) fn is_wanted(clause: &Clause) -> bool {
@@ -38,6 +43,7 @@ pub(super) fn document(groups: &[Group], core: bool) -> Aggregated {
     let etag = HeaderValue::from_str(&format!("\"{digest}\""));
     Aggregated {
         json: json.into(),
+        protobuf: codec::encode_value(&document).unwrap_or_default().into(),
         etag: etag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
     }
 }

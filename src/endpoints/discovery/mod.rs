@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
-use self::aggregated::AGGREGATED_MEDIA_TYPE;
+use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
 use super::api::ApiConfig;
 use super::body::{ResponseBody, full};
 use super::errors::Failure;
@@ -43,6 +43,7 @@ struct Document {
 #[derive(Debug)]
 struct Aggregated {
     json: Bytes,
+    protobuf: Bytes,
     /// Changes with the content.
     etag: HeaderValue,
 }
@@ -50,7 +51,7 @@ struct Aggregated {
 /// Which form of a document is wanted.
 enum Wanted {
     Plain(Format),
-    Aggregated,
+    Aggregated(Format),
 }
 
 impl Discovery {
@@ -137,9 +138,11 @@ impl Document {
             return response::document(StatusCode::OK, Format::PrettyJson, &self.json);
         }
         match (self.wanted(headers, pretty)?, &self.aggregated) {
-            (Wanted::Aggregated, Some(aggregated)) => Ok(aggregated.answer(headers)),
+            (Wanted::Aggregated(format), Some(aggregated)) => {
+                Ok(aggregated.answer(headers, format))
+            }
             (Wanted::Plain(format), _) => response::document(StatusCode::OK, format, &self.json),
-            (Wanted::Aggregated, None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
+            (Wanted::Aggregated(_), None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
         }
     }
 
@@ -156,7 +159,7 @@ impl Document {
                 }));
             }
             if self.aggregated.is_some() && aggregated::is_wanted(&clause) {
-                return Ok(Wanted::Aggregated);
+                return Ok(Wanted::Aggregated(format));
             }
         }
         Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES))
@@ -164,7 +167,12 @@ impl Document {
 }
 
 impl Aggregated {
-    fn answer(&self, headers: &HeaderMap) -> Response<ResponseBody> {
+    fn answer(&self, headers: &HeaderMap, format: Format) -> Response<ResponseBody> {
+        let (media_type, content) = if format == Format::Protobuf {
+            (AGGREGATED_PROTOBUF_MEDIA_TYPE, &self.protobuf)
+        } else {
+            (AGGREGATED_MEDIA_TYPE, &self.json)
+        };
         let fresh = headers
             .get_all(IF_NONE_MATCH)
             .iter()
@@ -174,11 +182,11 @@ impl Aggregated {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response
         } else {
-            Response::new(full(self.json.clone()))
+            Response::new(full(content.clone()))
         };
         let answer = response.headers_mut();
         if !fresh {
-            let media_type = HeaderValue::from_static(AGGREGATED_MEDIA_TYPE);
+            let media_type = HeaderValue::from_static(media_type);
             answer.insert(CONTENT_TYPE, media_type);
         }
         answer.insert(ETAG, self.etag.clone());

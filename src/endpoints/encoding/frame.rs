@@ -1,29 +1,47 @@
-//! The events of a watch as JSON, one a line.
+//! The events of a watch: JSON, one a line, or protobuf, each with its length.
 
 use bytes::{BufMut, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::meta::Status;
+use super::super::errors::Failure;
+use super::super::negotiation::Format;
+use super::protobuf;
+use crate::codec;
 use crate::registry::Resource;
 
 /// Writes an event about an object, given as JSON.
-pub(crate) fn write_event(out: &mut BytesMut, kind: &str, object: &[u8]) {
+///
+/// # Errors
+/// When it is to be protobuf and the bytes are no JSON of a kind that has such a form.
+pub(crate) fn write_event(
+    out: &mut BytesMut,
+    format: Format,
+    kind: &str,
+    object: &[u8],
+) -> Result<(), Failure> {
+    if format == Format::Protobuf {
+        let object = protobuf(object).map_err(Failure::internal)?;
+        let object =
+            object.ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
+        out.put_slice(&codec::event_frame(kind, &object));
+        return Ok(());
+    }
     out.put_slice(b"{\"type\":\"");
     out.put_slice(kind.as_bytes());
     out.put_slice(b"\",\"object\":");
     out.put_slice(object);
     out.put_slice(b"}\n");
+    Ok(())
 }
 
-/// Writes that everything up to a revision has been delivered.
-pub(crate) fn write_bookmark(
-    out: &mut BytesMut,
+/// An object that says that everything up to a revision has been delivered.
+pub(crate) fn bookmark(
     resource: &Resource,
     partial: bool,
     revision: u64,
     initial_events_end: bool,
-) {
+) -> String {
     let (kind, version) = if partial {
         ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned())
     } else {
@@ -34,17 +52,10 @@ pub(crate) fn write_bookmark(
     } else {
         ""
     };
-    let object = format!(
+    format!(
         "{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{{\"resourceVersion\":\
          \"{revision}\"{annotations}}}}}"
-    );
-    write_event(out, "BOOKMARK", object.as_bytes());
-}
-
-/// Writes why the watch ends.
-pub(crate) fn write_error(out: &mut BytesMut, status: &Status) {
-    let object = serde_json::to_vec(status).unwrap_or_default();
-    write_event(out, "ERROR", &object);
+    )
 }
 
 /// An object's metadata as PartialObjectMetadata.

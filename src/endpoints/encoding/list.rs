@@ -1,7 +1,7 @@
 //! A list as a body that is put together while it is sent.
 //!
-//! Every item is a slice of its object's own bytes, so that a list costs a header and one chunk of
-//! memory, however long it is. The length is known beforehand.
+//! In JSON every item is a slice of its object's own bytes, so that a list costs a header and one
+//! chunk of memory, however long it is. The length is known beforehand.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,12 +10,35 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::super::body::BoxError;
+use crate::codec;
 
 /// How much is put together before it is handed on, in bytes. Items of this size go out as they are.
 const LIST_CHUNK_BYTES: usize = 16 * 1024;
 
-/// What follows the items.
-const LIST_END: &[u8] = b"]}\n";
+/// JSON, whose items come without their opening braces.
+pub(crate) const JSON_LIST: Punctuation = Punctuation {
+    first: b"{",
+    next: b",{",
+    end: b"]}\n",
+};
+
+/// Protobuf, whose items come as whole fields.
+pub(crate) const PROTOBUF_LIST: Punctuation = Punctuation {
+    first: b"",
+    next: b"",
+    end: codec::LIST_END,
+};
+
+/// What stands around the items.
+#[derive(Clone, Copy)]
+pub(crate) struct Punctuation {
+    /// What precedes the first item.
+    first: &'static [u8],
+    /// What precedes every other.
+    next: &'static [u8],
+    /// What follows them all.
+    end: &'static [u8],
+}
 
 /// A list.
 pub(crate) struct ListBody {
@@ -23,10 +46,10 @@ pub(crate) struct ListBody {
     pending: BytesMut,
     /// An item that is too large to be copied.
     large: Option<Bytes>,
-    /// The items, each without its opening brace.
     items: std::vec::IntoIter<Bytes>,
-    /// Whether an item went out already, so that the next needs a comma.
+    /// Whether an item went out already.
     begun: bool,
+    around: Punctuation,
     /// Whether the end went out.
     ended: bool,
     /// How many bytes are still to come.
@@ -34,16 +57,20 @@ pub(crate) struct ListBody {
 }
 
 impl ListBody {
-    /// A list that begins with `head`, up to and with the bracket before the items.
-    pub(crate) fn new(head: &[u8], items: Vec<Bytes>) -> Self {
-        let separators = items.len().saturating_sub(1) + items.len();
+    /// A list that begins with `head`, which is everything before the items.
+    pub(crate) fn new(head: &[u8], items: Vec<Bytes>, around: Punctuation) -> Self {
+        let separators = match items.len() {
+            0 => 0,
+            items => around.first.len() + (items - 1) * around.next.len(),
+        };
         let content: usize = items.iter().map(Bytes::len).sum();
-        let total = head.len() + content + separators + LIST_END.len();
+        let total = head.len() + content + separators + around.end.len();
         Self {
             pending: BytesMut::from(head),
             large: None,
             items: items.into_iter(),
             begun: false,
+            around,
             ended: false,
             remaining: total as u64,
         }
@@ -57,10 +84,14 @@ impl ListBody {
         while self.pending.len() < LIST_CHUNK_BYTES && !self.ended {
             let Some(item) = self.items.next() else {
                 self.ended = true;
-                self.pending.extend_from_slice(LIST_END);
+                self.pending.extend_from_slice(self.around.end);
                 break;
             };
-            let separator: &[u8] = if self.begun { b",{" } else { b"{" };
+            let separator = if self.begun {
+                self.around.next
+            } else {
+                self.around.first
+            };
             self.pending.extend_from_slice(separator);
             self.begun = true;
             if item.len() >= LIST_CHUNK_BYTES {
@@ -105,7 +136,7 @@ mod tests {
     use super::*;
 
     async fn written(items: Vec<Bytes>) -> String {
-        let body = ListBody::new(b"{\"items\":[", items);
+        let body = ListBody::new(b"{\"items\":[", items, JSON_LIST);
         let expected = body.size_hint().exact().expect("a length");
         let bytes = body.collect().await.expect("a body").to_bytes();
         assert_eq!(bytes.len() as u64, expected);

@@ -4,7 +4,9 @@ pub(super) mod frame;
 mod gzip;
 mod indent;
 mod list;
+mod protobuf;
 
 pub(super) use gzip::{GZIP_MIN_BYTES, GzipBody};
 pub(super) use indent::indent;
-pub(super) use list::ListBody;
+pub(super) use list::{JSON_LIST, ListBody, PROTOBUF_LIST};
+pub(super) use protobuf::protobuf;

@@ -19,7 +19,7 @@ use super::super::body::{BoxError, ResponseBody};
 use super::super::call::{Call, WatchTerms};
 use super::super::encoding::frame;
 use super::super::errors::{About, Failure};
-use super::super::negotiation::{self, Form};
+use super::super::negotiation::{Form, Format};
 use super::super::params::ListParams;
 use super::super::response;
 use crate::meta::{Object, WatchEvent};
@@ -38,7 +38,7 @@ pub(in super::super) async fn watch(
     call: &Call<'_>,
     terms: WatchTerms,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let form = negotiation::negotiate_stream(call.headers)?;
+    let output = call.stream_output()?;
     let mut params = ListParams::read(call.query)?;
     if !call.name().is_empty() {
         params.select_name(call.name())?;
@@ -58,14 +58,15 @@ pub(in super::super) async fn watch(
     let body = WatchBody {
         events,
         store: Arc::new(call.store.clone()),
-        partial: form != Form::Whole,
+        format: output.format,
+        partial: output.form != Form::Whole,
         terms,
         deadline: async move { clock.sleep_until(deadline).await }.boxed(),
         ended: false,
     };
     Ok(response::respond(
         StatusCode::OK,
-        "application/json",
+        output.format.stream_media_type(),
         body.boxed_unsync(),
     ))
 }
@@ -79,6 +80,7 @@ fn between_one_and_two_times(base: Duration) -> Duration {
 struct WatchBody {
     events: WatchStream,
     store: Arc<Store>,
+    format: Format,
     /// Whether only metadata is sent.
     partial: bool,
     terms: WatchTerms,
@@ -91,21 +93,21 @@ impl WatchBody {
     fn write(&mut self, out: &mut BytesMut, event: WatchEvent) {
         self.terms.events.inc();
         let (kind, object) = match event {
-            WatchEvent::Added(object) => ("ADDED", object),
-            WatchEvent::Modified(object) => ("MODIFIED", object),
-            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Added(object) => ("ADDED", self.encode(object)),
+            WatchEvent::Modified(object) => ("MODIFIED", self.encode(object)),
+            WatchEvent::Deleted(object) => ("DELETED", self.encode(object)),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,
             } => {
                 let resource = self.store.resource();
-                frame::write_bookmark(out, resource, self.partial, revision, initial_events_end);
-                return;
+                let object = frame::bookmark(resource, self.partial, revision, initial_events_end);
+                ("BOOKMARK", Ok(object.into()))
             }
         };
-        match self.encode(object) {
-            Ok(json) => frame::write_event(out, kind, &json),
-            Err(failure) => self.end(out, &failure),
+        let written = object.and_then(|json| frame::write_event(out, self.format, kind, &json));
+        if let Err(failure) = written {
+            self.end(out, &failure);
         }
     }
 
@@ -120,8 +122,10 @@ impl WatchBody {
     }
 
     fn end(&mut self, out: &mut BytesMut, failure: &Failure) {
-        frame::write_error(out, failure.status());
         self.ended = true;
+        let status = serde_json::to_vec(failure.status()).unwrap_or_default();
+        // A Status has every form. If it had not, the watch would end without one.
+        let _ = frame::write_event(out, self.format, "ERROR", &status);
     }
 }
 
