@@ -1,7 +1,7 @@
 //! One connection: the handshake, then HTTP/1.1 or HTTP/2 over it until it ends.
 //!
 //! The writes of all streams of a connection pass through [`ConnectionIo`], above TLS. It is where
-//! flushes of many streams can be joined into one, and [`serve`] is the outer future that would
+//! flushes of many streams can be joined into one, and `Connections::serve` is the outer future that would
 //! then do the real flush; today every flush goes straight through.
 
 use std::convert::Infallible;

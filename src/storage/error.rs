@@ -140,7 +140,7 @@ pub enum StorageError {
     },
     /// An error that several waiting callers share.
     #[error("{0}")]
-    Shared(Arc<StorageError>),
+    Shared(Arc<Self>),
 }
 
 impl StorageError {
