@@ -1,8 +1,8 @@
 //! One connection: the handshake, then HTTP/1.1 or HTTP/2 over it until it ends.
 //!
-//! The writes of all streams of a connection pass through [`ConnectionIo`], above TLS. It is where
-//! flushes of many streams can be joined into one, and `Connections::serve` is the outer future that would
-//! then do the real flush; today every flush goes straight through.
+//! The writes of all streams of a connection pass through its I/O object above TLS. That is where
+//! flushes of many streams can be joined into one, and `Connections::serve` is the outer future
+//! that would then do the real flush; today every flush goes straight through.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -22,12 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::authentication::{CertifiedUser, ClientCertificates};
 use super::filters::Filters;
+use super::preface::Prefaced;
 use crate::endpoints::{BoxError, ResponseBody};
 
-/// What carries HTTP: a TLS stream over TCP.
-pub type ConnectionIo = TokioIo<TlsStream<TcpStream>>;
-
-/// A client has this long for the handshake.
+/// A client has this long for the handshake, and on HTTP/2 as long again to begin.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
 /// A client has this long to send a request's head on HTTP/1.1, and may be idle for as long.
 const HEAD_SECONDS_MAX: u64 = 90;
@@ -90,20 +88,44 @@ impl Connections {
             .then(|| self.clients.identify(chain, now))
             .flatten()
             .map(Arc::new);
-        let io: ConnectionIo = TokioIo::new(stream);
         let result = if h2 {
-            self.serve_h2(io, certified).await
+            let Some(stream) = self.preface(stream).await else {
+                return;
+            };
+            self.serve_h2(TokioIo::new(stream), certified).await
         } else {
-            self.serve_h1(io, certified).await
+            self.serve_h1(TokioIo::new(stream), certified).await
         };
         if let Err(error) = result {
             tracing::debug!(%error, "a connection ended early");
         }
     }
 
+    /// Waits until an HTTP/2 client begins; `None` if it takes too long or the server ends.
+    async fn preface(
+        &self,
+        stream: TlsStream<TcpStream>,
+    ) -> Option<Prefaced<TlsStream<TcpStream>>> {
+        let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
+        tokio::select! {
+            read = tokio::time::timeout(limit, Prefaced::read(stream)) => match read {
+                Ok(Ok(stream)) => Some(stream),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a connection ended before it began");
+                    None
+                }
+                Err(_) => {
+                    tracing::debug!("an HTTP/2 client said nothing");
+                    None
+                }
+            },
+            () = self.closing.cancelled() => None,
+        }
+    }
+
     async fn serve_h1(
         &self,
-        io: ConnectionIo,
+        io: TokioIo<TlsStream<TcpStream>>,
         certified: Option<Arc<CertifiedUser>>,
     ) -> Result<(), hyper::Error> {
         let service = service_fn(|request| self.answer(request, certified.clone()));
@@ -123,7 +145,7 @@ impl Connections {
 
     async fn serve_h2(
         &self,
-        io: ConnectionIo,
+        io: TokioIo<Prefaced<TlsStream<TcpStream>>>,
         certified: Option<Arc<CertifiedUser>>,
     ) -> Result<(), hyper::Error> {
         // Streams are tasks of their own and may outlive this call's borrow.

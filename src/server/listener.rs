@@ -125,6 +125,7 @@ mod tests {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
     use rustls::{ClientConfig, RootCertStore};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
     use tokio::task::JoinHandle;
     use tokio_rustls::TlsConnector;
@@ -164,6 +165,9 @@ mod tests {
             None
         }
     }
+
+    /// A client that says nothing is not borne with for longer.
+    const SILENCE_SECONDS_MAX: u64 = 300;
 
     struct Server {
         address: SocketAddr,
@@ -330,6 +334,27 @@ mod tests {
         server.end_of_watches.cancel();
         assert_eq!(text(watch).await, "");
         assert_eq!(finish(open, Duration::from_secs(60)).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_begins_is_cut_off() {
+        let server = serve().await;
+        for (protocol, sent) in [
+            (&b"h2"[..], &b""[..]),
+            (b"h2", b"PRI "),
+            (b"http/1.1", b"GET "),
+        ] {
+            let mut stream = server.connect(protocol, None).await;
+            stream.write_all(sent).await.expect("written");
+            // From here on time passes by itself while nothing happens.
+            tokio::time::pause();
+            let mut end = Vec::new();
+            let read = stream.read_to_end(&mut end);
+            let at_most = Duration::from_secs(SILENCE_SECONDS_MAX);
+            let ended = tokio::time::timeout(at_most, read).await;
+            ended.expect("an end").unwrap_or_default();
+            tokio::time::resume();
+        }
     }
 
     #[tokio::test]

@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod object_counts;
 pub mod open_files;
 pub mod own_paths;
+pub mod preface;
 pub mod private_file;
 pub mod process;
 pub mod security;
