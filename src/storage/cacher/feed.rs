@@ -120,9 +120,21 @@ impl FeedShared {
     /// The store's newest revision, as of some moment after the call.
     ///
     /// # Errors
-    /// What the store said; [`StorageError::Timeout`] at the deadline.
+    /// What the store said; [`StorageError::Timeout`] at the deadline; [`StorageError::Internal`]
+    /// when the store is behind what it has told of. Then it was put back to an older state, and
+    /// what is cached would be taken for newer than it is.
     pub(super) async fn newest_revision(&self, deadline: Instant) -> Result<u64, StorageError> {
-        self.probe.revision(&self.clock, deadline).await
+        let told = self.fresh.revision();
+        let newest = self.probe.revision(&self.clock, deadline).await?;
+        if newest < told {
+            let message = format!(
+                "the store is at revision {newest} and has told of {told}: it was put back to an \
+                 older state; restart this server"
+            );
+            tracing::error!("{message}");
+            return Err(StorageError::Internal { message });
+        }
+        Ok(newest)
     }
 
     /// Whether the feed's revision says that every event up to it has come.

@@ -83,6 +83,28 @@ async fn a_consistent_read_falls_back_to_the_store() {
     assert_eq!((world.clock.now() - begun).as_secs(), 3);
 }
 
+/// The cache knows of a future that is no more, and reads it only for those who do not mind.
+#[tokio::test(start_paused = true)]
+async fn a_store_put_back_to_an_older_state_answers_itself() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    world.script.state().revision = 1;
+    let list = world.list(newest()).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION);
+    let after_newest = ListOptions {
+        send_initial_events: Some(false),
+        ..newest()
+    };
+    let mut watch = world.watch(after_newest).await;
+    let told = heard(&mut watch).await;
+    assert!(told.contains("put back to an older state"), "{told}");
+    assert_eq!(
+        listed(&world.list(since(0)).await.expect("as it is")),
+        "2: a"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_not_reached_is_refused_after_three_seconds() {
     let world = World::new(WindowLimits::default()).await;
