@@ -14,6 +14,7 @@ mod crash;
 mod embedded;
 mod endpoints;
 mod etcd_backend;
+mod full_disk;
 mod serve_errors;
 mod support;
 mod tidy;

@@ -20,27 +20,41 @@ pub(crate) struct Server {
     folder: TempDir,
     port: u16,
     arguments: Vec<String>,
+    /// The command that runs the server's, with its arguments; empty for none.
+    under: Vec<String>,
 }
 
 impl Server {
     /// Starts a server with these flags beside its own folder and port.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_under(&[], arguments)
+    }
+
+    /// The same by means of another command, which becomes the server (as `env` does).
+    pub(crate) fn start_under(under: &[&str], arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let port = free_port();
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-        let child = spawn(&folder, port, &arguments);
+        let under: Vec<String> = under.iter().map(ToString::to_string).collect();
+        let child = spawn(&folder, port, &under, &arguments);
         Self {
             child,
             folder,
             port,
             arguments,
+            under,
         }
     }
 
     /// Starts the server again on the same folder and port. It must have ended.
     pub(crate) fn start_again(&mut self) {
         assert!(!self.is_running(), "the server still runs");
-        self.child = spawn(&self.folder, self.port, &self.arguments);
+        self.child = spawn(&self.folder, self.port, &self.under, &self.arguments);
+    }
+
+    /// From the next start on the server runs by itself.
+    pub(crate) fn no_longer_under(&mut self) {
+        self.under.clear();
     }
 
     /// Ends the server as an operator would, and waits until it has drained.
@@ -119,14 +133,17 @@ impl Drop for Server {
     }
 }
 
-fn spawn(folder: &TempDir, port: u16, arguments: &[String]) -> Child {
+fn spawn(folder: &TempDir, port: u16, under: &[String], arguments: &[String]) -> Child {
     let path = folder.path().join("log");
     let log = File::options()
         .create(true)
         .append(true)
         .open(path)
         .expect("a log file");
-    Command::new(env!("CARGO_BIN_EXE_ringwatch"))
+    let binary = env!("CARGO_BIN_EXE_ringwatch").to_owned();
+    let words: Vec<_> = under.iter().chain([&binary]).collect();
+    Command::new(words[0])
+        .args(&words[1..])
         .args(["serve", "--data-dir"])
         .arg(folder.path().join("data"))
         .args(["--secure-port", &port.to_string()])

@@ -131,8 +131,9 @@ impl Writer {
         for answer in answers {
             answer(failure.as_ref());
         }
-        if failure.is_some() {
-            self.refusal = failure;
+        if let Some(error) = failure {
+            tracing::error!("{error}");
+            self.refusal = Some(error);
         }
     }
 
