@@ -10,6 +10,7 @@
 
 mod clients;
 mod conformance;
+mod corrupt_value;
 mod crash;
 mod embedded;
 mod endpoints;
