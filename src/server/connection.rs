@@ -9,9 +9,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::authentication::{CertifiedUser, ClientCertificates};
 use super::filters::Filters;
 use super::preface::Prefaced;
+use super::unread_body;
 use crate::endpoints::{BoxError, ResponseBody};
 
 /// A client has this long for the handshake, and on HTTP/2 as long again to begin.
@@ -175,20 +178,34 @@ impl Connections {
         connection.await
     }
 
+    /// Answers a request of HTTP/1.1, whose connection goes on only when its body is at its end.
     async fn answer(
         &self,
         request: Request<Incoming>,
         certified: Option<Arc<CertifiedUser>>,
     ) -> Result<Response<ResponseBody>, Infallible> {
-        answer(Arc::clone(&self.filters), request, certified).await
+        // A client that waits to be told to go on would be told so by reading.
+        let waits = request.headers().contains_key(EXPECT);
+        let (parts, body) = request.into_parts();
+        let (lent, lender) = unread_body::lend(body);
+        let request = Request::from_parts(parts, lent);
+        let Ok(mut response) = answer(Arc::clone(&self.filters), request, certified).await;
+        if !waits && !lender.finish().await {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        Ok(response)
     }
 }
 
-async fn answer(
+async fn answer<B>(
     filters: Arc<Filters>,
-    request: Request<Incoming>,
+    request: Request<B>,
     certified: Option<Arc<CertifiedUser>>,
-) -> Result<Response<ResponseBody>, Infallible> {
+) -> Result<Response<ResponseBody>, Infallible>
+where
+    B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+{
     let request = request.map(|body| {
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()

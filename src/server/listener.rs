@@ -357,6 +357,35 @@ mod tests {
         }
     }
 
+    async fn send(stream: &mut TlsStream<TcpStream>, text: &str) {
+        stream.write_all(text.as_bytes()).await.expect("written");
+        stream.flush().await.expect("sent");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_leaves_the_connection_to_the_next_request() {
+        let server = serve().await;
+        let mut stream = server.connect(b"http/1.1", None).await;
+        let head = "POST /x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\n";
+        let mut refusal = [0; 4_096];
+        for _ in 0..2 {
+            send(&mut stream, head).await;
+            send(&mut stream, "body").await;
+            let bytes = stream.read(&mut refusal).await.expect("an answer");
+            let refusal = String::from_utf8_lossy(&refusal[..bytes]);
+            assert!(refusal.starts_with("HTTP/1.1 401"), "{refusal}");
+            assert!(!refusal.contains("connection: close"), "{refusal}");
+        }
+        // A body that does not come ends the connection, which the answer says.
+        tokio::time::pause();
+        send(&mut stream, head).await;
+        let mut end = Vec::new();
+        stream.read_to_end(&mut end).await.unwrap_or_default();
+        let refusal = String::from_utf8(end).expect("text");
+        assert!(refusal.starts_with("HTTP/1.1 401"), "{refusal}");
+        assert!(refusal.contains("connection: close"), "{refusal}");
+    }
+
     #[tokio::test]
     async fn an_occupied_port_is_one_line() {
         let server = serve().await;

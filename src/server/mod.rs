@@ -25,4 +25,5 @@ pub mod serve;
 pub mod shutdown;
 pub mod storage_factory;
 pub mod tls;
+pub mod unread_body;
 pub mod watch_cache_sizes;

@@ -1,0 +1,131 @@
+//! What becomes of a request body that nobody has read when the answer is ready.
+//!
+//! On HTTP/1.1 the next request comes after it, so hyper closes the connection, and a client that
+//! was just told to retry finds it gone. So a small rest is read and thrown away before the answer,
+//! as Go's server does; for anything else the answer says that the connection closes.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::oneshot;
+
+use crate::endpoints::BoxError;
+
+/// So much of a rest is thrown away, as in Go.
+const THROWN_AWAY_BYTES_MAX: usize = 256 << 10;
+/// A client has this long to send it.
+const THROWN_AWAY_SECONDS_MAX: u64 = 1;
+
+/// A body that is given back when it is dropped before its end.
+#[derive(Debug)]
+pub struct Lent<B: Body> {
+    /// `None` only while it is dropped.
+    body: Option<B>,
+    back: Option<oneshot::Sender<B>>,
+}
+
+/// Where a body comes back to.
+#[derive(Debug)]
+pub struct Lender<B>(oneshot::Receiver<B>);
+
+/// Lends a body to whoever answers the request.
+pub fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
+    let (back, returned) = oneshot::channel();
+    let lent = Lent {
+        body: Some(body),
+        back: Some(back),
+    };
+    (lent, Lender(returned))
+}
+
+impl<B: Body<Error: Into<BoxError>> + Unpin> Lender<B> {
+    /// Throws away what is left once the answer is ready. False if the connection cannot go on.
+    pub async fn finish(mut self) -> bool {
+        let Ok(rest) = self.0.try_recv() else {
+            return true;
+        };
+        let mut rest = Limited::new(rest, THROWN_AWAY_BYTES_MAX);
+        let all = async {
+            while let Some(frame) = rest.frame().await {
+                if frame.is_err() {
+                    return false;
+                }
+            }
+            true
+        };
+        let at_most = Duration::from_secs(THROWN_AWAY_SECONDS_MAX);
+        tokio::time::timeout(at_most, all).await.unwrap_or(false)
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Lent<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+impl<B: Body> Drop for Lent<B> {
+    fn drop(&mut self) {
+        let unread = self.body.take().filter(|body| !body.is_end_stream());
+        if let (Some(body), Some(back)) = (unread, self.back.take()) {
+            // Whoever lent it may have gone with the connection.
+            let _ = back.send(body);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{Full, StreamBody};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_small_rest_is_thrown_away_and_a_large_one_is_not() {
+        for (bytes, goes_on) in [
+            (0, true),
+            (THROWN_AWAY_BYTES_MAX, true),
+            (THROWN_AWAY_BYTES_MAX + 1, false),
+        ] {
+            let (lent, lender) = lend(Full::new(Bytes::from(vec![0; bytes])));
+            drop(lent);
+            assert_eq!(lender.finish().await, goes_on, "{bytes} bytes");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_read_is_not_missed() {
+        let (lent, lender) = lend(Full::new(Bytes::from_static(b"body")));
+        assert_eq!(lent.collect().await.expect("read").to_bytes(), "body");
+        assert!(lender.finish().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_nothing_is_not_waited_for() {
+        let never = futures::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
+        let (lent, lender) = lend(StreamBody::new(never));
+        drop(lent);
+        assert!(!lender.finish().await);
+    }
+}
