@@ -219,7 +219,7 @@ impl Reflector {
             }
             return State::Listing { attempt: 0 };
         }
-        tracing::info!(%error, attempt, "the stream of changes broke");
+        tracing::warn!(%error, attempt, "the stream of changes broke");
         State::Opening {
             attempt: attempt.saturating_add(1),
         }
