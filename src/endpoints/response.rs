@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::body::{ResponseBody, full};
 use super::encoding::{
-    GZIP_MIN_BYTES, GzipBody, JSON_LIST, ListBody, PROTOBUF_LIST, frame, indent, protobuf,
+    GZIP_MIN_BYTES, GzipBody, JSON_LIST, ListBody, PROTOBUF_LIST, frame, indent, protobuf, yaml,
 };
 use super::errors::Failure;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
@@ -74,7 +74,10 @@ pub(super) fn document(
     let body = match format {
         Format::Json => [json, b"\n"].concat(),
         Format::PrettyJson => indent(json),
-        Format::Yaml => yaml(json)?,
+        Format::Yaml => {
+            let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
+            yaml(&value).into_bytes()
+        }
         Format::Protobuf => match protobuf(json).map_err(Failure::internal)? {
             Some(body) => body,
             None => return document(code, Format::Json, json),
@@ -248,13 +251,6 @@ fn collect(body: ListBody) -> Vec<u8> {
         .and_then(Result::ok)
         .map(|body| body.to_bytes().to_vec())
         .unwrap_or_default()
-}
-
-fn yaml(json: &[u8]) -> Result<Vec<u8>, Failure> {
-    let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
-    let options = serde_saphyr::ser_options! { compact_list_indent: true };
-    let text = serde_saphyr::to_string_with_options(&value, options).map_err(Failure::internal)?;
-    Ok(text.into_bytes())
 }
 
 /// What kube-apiserver, written in Go, calls the type of a kind.

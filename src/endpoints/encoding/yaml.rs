@@ -1,0 +1,381 @@
+//! JSON trees as YAML in blocks, quoted as kube-apiserver's YAML writer does.
+//!
+//! The hard part is when text needs quotes: when it means something else without them (`no`, `1e3`,
+//! a date), in which case they are double, or when the syntax forbids it (`- a`, `a: b`), in which
+//! case they are single. Where kube-apiserver trusts its own reader (`1e3`), quotes are written all
+//! the same, since other readers see a number. Long lines are not folded.
+
+use serde_json::{Map, Value};
+
+/// How much deeper a block is than what it is in, in spaces.
+const INDENT: usize = 2;
+
+/// Longer keys, in bytes, are written with a question mark, as YAML wants it.
+const SIMPLE_KEY_BYTES_MAX: usize = 128;
+
+/// Text that is not text without quotes.
+const RESERVED: &[&str] = &[
+    "", "~", "<<", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "y",
+    "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF",
+];
+
+/// The way in which text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Plain,
+    SingleQuoted,
+    DoubleQuoted,
+    Literal,
+}
+
+/// Writes a document.
+pub(crate) fn yaml(value: &Value) -> String {
+    let mut out = String::new();
+    match value {
+        Value::Object(members) if !members.is_empty() => mapping(&mut out, members, 0),
+        Value::Array(items) if !items.is_empty() => sequence(&mut out, items, 0),
+        scalar => leaf(&mut out, scalar, 0),
+    }
+    out
+}
+
+/// Writes members, the first of them where the text stands.
+fn mapping(out: &mut String, members: &Map<String, Value>, depth: usize) {
+    for (index, (key, value)) in members.iter().enumerate() {
+        if index > 0 {
+            spaces(out, depth);
+        }
+        if key.len() > SIMPLE_KEY_BYTES_MAX {
+            out.push_str("? ");
+            one_line(out, key);
+            out.push('\n');
+            spaces(out, depth);
+            out.push_str(": ");
+            item(out, value, depth);
+            continue;
+        }
+        one_line(out, key);
+        out.push(':');
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                out.push('\n');
+                spaces(out, depth + INDENT);
+                mapping(out, members, depth + INDENT);
+            }
+            Value::Array(items) if !items.is_empty() => {
+                out.push('\n');
+                spaces(out, depth);
+                sequence(out, items, depth);
+            }
+            scalar => {
+                out.push(' ');
+                leaf(out, scalar, depth);
+            }
+        }
+    }
+}
+
+/// Writes items, the first of them where the text stands.
+fn sequence(out: &mut String, items: &[Value], depth: usize) {
+    for (index, value) in items.iter().enumerate() {
+        if index > 0 {
+            spaces(out, depth);
+        }
+        out.push_str("- ");
+        item(out, value, depth);
+    }
+}
+
+/// Writes what follows a mark of two characters on the same line.
+fn item(out: &mut String, value: &Value, depth: usize) {
+    match value {
+        Value::Object(members) if !members.is_empty() => mapping(out, members, depth + INDENT),
+        Value::Array(items) if !items.is_empty() => sequence(out, items, depth + INDENT),
+        scalar => leaf(out, scalar, depth),
+    }
+}
+
+/// Writes what has nothing below it, to the end of its last line.
+fn leaf(out: &mut String, value: &Value, depth: usize) {
+    match value {
+        Value::Object(_) => out.push_str("{}"),
+        Value::Array(_) => out.push_str("[]"),
+        Value::String(text) if style(text) == Style::Literal => {
+            literal(out, text, depth + INDENT);
+            return;
+        }
+        Value::String(text) => one_line(out, text),
+        other => out.push_str(&other.to_string()),
+    }
+    out.push('\n');
+}
+
+/// Writes lines as they are, in a block of their own.
+fn literal(out: &mut String, text: &str, depth: usize) {
+    out.push('|');
+    if text.starts_with([' ', '\n']) {
+        out.push_str(&INDENT.to_string());
+    }
+    let body = text.strip_suffix('\n');
+    match body {
+        None => out.push('-'),
+        Some(body) if body.is_empty() || body.ends_with('\n') => out.push('+'),
+        Some(_) => {}
+    }
+    out.push('\n');
+    for line in body.unwrap_or(text).split('\n') {
+        if !line.is_empty() {
+            spaces(out, depth);
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+}
+
+/// Writes text within a line.
+fn one_line(out: &mut String, text: &str) {
+    match style(text) {
+        Style::Plain => out.push_str(text),
+        Style::SingleQuoted => {
+            out.push('\'');
+            out.push_str(&text.replace('\'', "''"));
+            out.push('\'');
+        }
+        Style::DoubleQuoted | Style::Literal => double_quoted(out, text),
+    }
+}
+
+fn double_quoted(out: &mut String, text: &str) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            _ if is_printable(char) => out.push(char),
+            _ => {
+                let code = u32::from(char);
+                out.push_str(&match code {
+                    0..=0xff => format!("\\x{code:02X}"),
+                    0x100..=0xffff => format!("\\u{code:04X}"),
+                    _ => format!("\\U{code:08X}"),
+                });
+            }
+        }
+    }
+    out.push('"');
+}
+
+fn style(text: &str) -> Style {
+    if !text.chars().all(|char| char == '\n' || is_printable(char)) {
+        return Style::DoubleQuoted;
+    }
+    if text.contains('\n') {
+        let exact = !text.contains(" \n") && !text.ends_with(' ');
+        return if exact {
+            Style::Literal
+        } else {
+            Style::DoubleQuoted
+        };
+    }
+    if RESERVED.contains(&text) || is_numeric(text) || is_date(text) {
+        return Style::DoubleQuoted;
+    }
+    if is_syntax(text) {
+        Style::SingleQuoted
+    } else {
+        Style::Plain
+    }
+}
+
+/// Whether a reader takes the characters for marks rather than for text.
+fn is_syntax(text: &str) -> bool {
+    let mut chars = text.chars();
+    let first = chars.next().unwrap_or(' ');
+    let alone = chars.next().is_none_or(|second| second == ' ');
+    text.starts_with(' ')
+        || text.ends_with([' ', ':'])
+        || text.starts_with("---")
+        || text.starts_with("...")
+        || "#,[]{}&*!|>'\"%@`".contains(first)
+        || "-?:".contains(first) && alone
+        || text.contains(": ")
+        || text.contains(" #")
+}
+
+/// Whether a character may be written as it is; others are escaped.
+fn is_printable(char: char) -> bool {
+    matches!(char, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
+        && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+/// Whether some reader takes the text for a number: any base, infinities, and base 60 (`1:30`).
+fn is_numeric(text: &str) -> bool {
+    let text = text.replace('_', "").to_ascii_lowercase();
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(&text);
+    if matches!(unsigned, ".inf" | ".nan") {
+        return true;
+    }
+    let based = [("0x", 16), ("0o", 8), ("0b", 2)];
+    let digits = based.iter().find_map(|(prefix, base)| {
+        let digits = unsigned.strip_prefix(prefix)?;
+        Some((digits, *base))
+    });
+    if let Some((digits, base)) = digits {
+        return !digits.is_empty() && digits.chars().all(|char| char.is_digit(base));
+    }
+    let mut sixties = unsigned.split(':');
+    let head = sixties.next().unwrap_or_default();
+    if !all_digits(head) || !unsigned.contains(':') {
+        return is_decimal(unsigned);
+    }
+    sixties.all(is_decimal)
+}
+
+/// Digits with at most one point and an exponent.
+fn is_decimal(text: &str) -> bool {
+    let (number, exponent) = match text.split_once('e') {
+        Some((number, exponent)) => (number, Some(exponent)),
+        None => (text, None),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.chars().all(|char| char.is_ascii_digit());
+    let exponent = exponent.map(|it| it.strip_prefix(['-', '+']).unwrap_or(it));
+    digits(whole)
+        && digits(fraction)
+        && !(whole.is_empty() && fraction.is_empty())
+        && exponent.is_none_or(all_digits)
+}
+
+fn all_digits(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|char| char.is_ascii_digit())
+}
+
+/// Whether the text begins like a date and ends or goes on like a time.
+fn is_date(text: &str) -> bool {
+    let (date, time) = match text.find(['T', 't', ' ']) {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let parts: Vec<&str> = date.split('-').collect();
+    let [year, month, day] = parts.as_slice() else {
+        return false;
+    };
+    let short = |part: &str| all_digits(part) && part.len() <= 2;
+    let hour = time.get(1..).and_then(|rest| rest.chars().next());
+    year.len() == 4
+        && all_digits(year)
+        && short(month)
+        && short(day)
+        && (time.is_empty() || hour.is_some_and(|char| char.is_ascii_digit()))
+}
+
+fn spaces(out: &mut String, count: usize) {
+    out.extend(std::iter::repeat_n(' ', count));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn blocks_are_laid_out_as_kubectl_users_know_them() {
+        let value = json!({"data": {"a": "one\ntwo\n", "b": "one\n\ntwo"}, "metadata": {
+            "creationTimestamp": "2026-11-21T03:16:14Z", "managedFields": [{"fieldsV1": {
+            "f:data": {".": {}, "f:a": {}}}, "manager": "golden"}], "resourceVersion": "244"},
+            "list": [[1, 2], [], {}, null, true]});
+        assert_eq!(
+            yaml(&value),
+            "data:\n  a: |\n    one\n    two\n  b: |-\n    one\n\n    two\n\
+             list:\n- - 1\n  - 2\n- []\n- {}\n- null\n- true\n\
+             metadata:\n  creationTimestamp: \"2026-11-21T03:16:14Z\"\n  managedFields:\n  \
+             - fieldsV1:\n      f:data:\n        .: {}\n        f:a: {}\n    manager: golden\n  \
+             resourceVersion: \"244\"\n"
+        );
+    }
+
+    #[test]
+    fn text_is_quoted_where_it_must_be() {
+        for plain in [
+            ".",
+            "f:data",
+            "a b",
+            "10.0.0.1",
+            "a#b",
+            "-a",
+            "v1",
+            "100m",
+            "0.5Gi",
+            "=",
+            "1-2",
+            "k:{\"name\":\"c\"}",
+            "nginx:1.27",
+            "é",
+            "12:ab",
+            "2026-01-02-x",
+            "e5",
+        ] {
+            assert_eq!(style(plain), Style::Plain, "{plain}");
+        }
+        for single in [
+            "- a", "a: b", "a:", "*", "'a", " a", "a ", "a #b", "---", "{a", "@a", "-", "?",
+        ] {
+            assert_eq!(style(single), Style::SingleQuoted, "{single}");
+        }
+        for double in [
+            "",
+            "no",
+            "Y",
+            "~",
+            "1",
+            "-1.5",
+            "1e5",
+            "0x1F",
+            "1_000",
+            "12:30",
+            "2026-01-02",
+            "2026-1-2 3:04:05",
+            ".inf",
+            "a\tb",
+            "a \nb",
+            "😀",
+        ] {
+            assert_eq!(style(double), Style::DoubleQuoted, "{double}");
+        }
+        let mut out = String::new();
+        double_quoted(&mut out, "\"\\\t\u{1}\u{2028}😀é");
+        assert_eq!(out, "\"\\\"\\\\\\t\\x01\\u2028\\U0001F600é\"");
+    }
+
+    #[test]
+    fn long_keys_are_explicit() {
+        let key = "k".repeat(129);
+        let value = json!({"a": {&key: {"b": 1, "c": [2]}}});
+        let text = yaml(&value);
+        assert_eq!(text, format!("a:\n  ? {key}\n  : b: 1\n    c:\n    - 2\n"));
+        let read: Value = serde_saphyr::from_str(&text).expect("YAML");
+        assert_eq!(read, value);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(
+            texts in proptest::collection::vec("[-a0-9 :#'\"{}\\[\\]\n\\\\.,?&*!|>%@`~_+enoxT\t]{0,8}|\\PC{0,6}", 1..6),
+        ) {
+            let members: Map<String, Value> = texts
+                .iter()
+                .map(|text| (text.clone(), json!([text, {"in": text}, [text]])))
+                .collect();
+            let value = Value::Object(members);
+            let text = yaml(&value);
+            let read: Value = serde_saphyr::from_str(&text)
+                .map_err(|error| TestCaseError::fail(format!("{error}: {text}")))?;
+            prop_assert_eq!(read, value, "{}", text);
+        }
+    }
+}
