@@ -212,6 +212,8 @@ async fn special(
         ("scale", Verb::Update) => handlers::update_scale(call, body).await,
         ("scale", Verb::Patch) => handlers::patch_scale(call, body).await,
         ("binding", Verb::Create) => handlers::bind(call, body).await,
+        ("eviction", Verb::Create) => handlers::evict(call, body).await,
+        ("log", Verb::Get) => handlers::pod_log(call).await,
         _ => Err(Failure::method_not_allowed()),
     }
 }

@@ -140,9 +140,9 @@ fn workload() -> Vec<Row> {
             .subresource("attach", None, "PodAttachOptions", STREAM, Served::Nowhere)
             .subresource("binding", None, "Binding", post, Served::Handler)
             .part("ephemeralcontainers")
-            .subresource("eviction", Some(policy), "Eviction", post, Served::Nowhere)
+            .subresource("eviction", Some(policy), "Eviction", post, Served::Handler)
             .subresource("exec", None, "PodExecOptions", STREAM, Served::Nowhere)
-            .subresource("log", None, "Pod", &[Verb::Get], Served::Nowhere)
+            .subresource("log", None, "Pod", &[Verb::Get], Served::Handler)
             .subresource(
                 "portforward",
                 None,
@@ -159,6 +159,7 @@ fn workload() -> Vec<Row> {
                     .peculiar(Pods)
                     .part("status", pods::status())
                     .part("binding", pods::Bound)
+                    .part("eviction", pods::Bound)
                     .part("ephemeralcontainers", pods::ephemeral_containers())
                     .part("resize", pods::resize())
                     .generation(&["spec"])

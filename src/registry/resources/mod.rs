@@ -43,7 +43,7 @@ mod workloads;
 
 use std::sync::Arc;
 
-pub use self::pods::bind as bind_pod;
+pub use self::pods::{bind as bind_pod, mark_evicted};
 use super::Resource;
 
 /// All built-in resources, in the order of discovery: the core, then the groups by their priority,

@@ -1,8 +1,9 @@
 //! Binding a pod to a node: what a scheduler posts.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::condition;
 use crate::registry::resources::path::{get, keep, list, set, text};
 use crate::registry::{Error, RequestContext, Strategy};
 
@@ -42,11 +43,11 @@ pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Erro
     for member in ["annotations", "labels"] {
         merge_metadata(pod, binding, member);
     }
-    scheduled(pod, now);
+    condition::note(pod, "PodScheduled", now, None);
     Ok(())
 }
 
-/// The strategy of the subresource: the pod comes as [`bind`] leaves it.
+/// The strategy of the subresource, and of `eviction`: the pod comes as the handler leaves it.
 #[derive(Debug)]
 pub(in crate::registry::resources) struct Bound;
 
@@ -71,21 +72,10 @@ fn merge_metadata(pod: &mut Value, binding: &Value, member: &str) {
     }
 }
 
-/// Says in the status that the pod has a node.
-fn scheduled(pod: &mut Value, now: Timestamp) {
-    let mut conditions = list(pod, "status.conditions").to_vec();
-    conditions.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
-    conditions.push(json!({
-        "type": "PodScheduled",
-        "status": "True",
-        "lastProbeTime": null,
-        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    }));
-    set(pod, "status.conditions", Value::Array(conditions));
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

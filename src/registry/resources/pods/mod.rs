@@ -1,6 +1,8 @@
 //! Pods: what the server sets, how they are bound to nodes, and how gracefully they go.
 
 mod binding;
+mod condition;
+mod eviction;
 mod quality;
 mod update;
 pub(super) mod validation;
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::binding::Bound;
 pub use self::binding::bind;
+pub use self::eviction::mark_evicted;
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, list, set, text};
 use super::peculiar::Peculiar;

@@ -1,0 +1,25 @@
+//! What a pod's status says about it, one condition a type.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::registry::resources::path::{list, set};
+
+/// Notes that a condition of this type is true since `now`, in place of what was known of the
+/// type. `why` is put into it: a reason and a message, or nothing.
+pub(super) fn note(pod: &mut Value, kind: &str, now: Timestamp, why: Option<(&str, &str)>) {
+    let mut condition = json!({
+        "type": kind,
+        "status": "True",
+        "lastProbeTime": null,
+        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    });
+    if let Some((reason, message)) = why {
+        set(&mut condition, "reason", reason.into());
+        set(&mut condition, "message", message.into());
+    }
+    let mut conditions = list(pod, "status.conditions").to_vec();
+    conditions.retain(|condition| condition.get("type").and_then(Value::as_str) != Some(kind));
+    conditions.push(condition);
+    set(pod, "status.conditions", Value::Array(conditions));
+}

@@ -1,0 +1,56 @@
+//! What eviction leaves in a pod before it is deleted. Disruption budgets are not looked at.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::condition;
+use crate::registry::resources::path::{get, text};
+
+/// Says in the status of a pod that runs why it will go. A pod that does not run, or goes already,
+/// is left alone.
+pub fn mark_evicted(pod: &mut Value, now: Timestamp) {
+    let idle = matches!(
+        text(pod, "status.phase"),
+        "Pending" | "Succeeded" | "Failed"
+    );
+    if idle || get(pod, "metadata.deletionTimestamp").is_some() {
+        return;
+    }
+    let why = ("EvictionByEvictionAPI", "Eviction API: evicting");
+    condition::note(pod, "DisruptionTarget", now, Some(why));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_running_pod_is_told_why_it_goes() {
+        let now: Timestamp = "2026-01-02T03:04:05.6Z".parse().expect("a time");
+        let evicted = |mut pod: Value| {
+            mark_evicted(&mut pod, now);
+            pod
+        };
+        let running = json!({"metadata": {}, "status": {"phase": "Running"}});
+        assert_eq!(
+            evicted(running.clone())["status"]["conditions"],
+            json!([{"type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
+                "lastTransitionTime": "2026-01-02T03:04:05Z", "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting"}])
+        );
+        let twice = evicted(evicted(running));
+        assert_eq!(
+            twice["status"]["conditions"].as_array().map(Vec::len),
+            Some(1)
+        );
+        for idle in [
+            json!({"metadata": {}, "status": {"phase": "Pending"}}),
+            json!({"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z"},
+                "status": {"phase": "Running"}}),
+        ] {
+            assert_eq!(evicted(idle.clone()), idle);
+        }
+    }
+}
