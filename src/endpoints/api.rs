@@ -20,7 +20,7 @@ use super::negotiation::{self, status_format};
 use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
-use super::routes::{NoRoute, Routes};
+use super::routes::{NoRoute, Route, Routes};
 use super::version::VersionInfo;
 use super::warnings::warning_headers;
 use crate::clock::Clock;
@@ -133,16 +133,56 @@ impl Api {
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
         let format = status_format(asked.headers, asked.pretty);
-        let (store, verb) = match self.routes.find(asked.info) {
-            Ok(found) => found,
-            Err(no_route) => {
-                let response = match no_route {
-                    NoRoute::Nothing => super::discovery::page_not_found(),
-                    NoRoute::Refused(failure) => response::failure(format, &failure),
-                };
-                return (response, RequestKind::unknown(asked.info));
+        let refused = match self.routes.find(asked.info) {
+            Ok(Route::Stored(store, verb)) => {
+                return self.stored(asked, (store, verb), body, user).await;
             }
+            Ok(Route::Review(resource)) => return self.review(asked, resource, body, user).await,
+            Err(NoRoute::Nothing) => super::discovery::page_not_found(),
+            Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
         };
+        (refused, RequestKind::unknown(asked.info))
+    }
+
+    /// Answers a question about the user.
+    async fn review(
+        &self,
+        asked: &Asked<'_>,
+        resource: &Resource,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let Asked {
+            info,
+            query,
+            headers,
+            pretty,
+        } = *asked;
+        let context = Call::context(info, query, headers, user, self.clock.clone());
+        let review = handlers::Review {
+            routes: &self.routes,
+            resource,
+            query,
+            headers,
+            context: &context,
+            pretty,
+        };
+        let answer = handlers::review(review, body).await;
+        let format = status_format(headers, pretty);
+        let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
+        warning_headers(&context.warnings(), response.headers_mut());
+        (response, RequestKind::of(info, resource.namespaced))
+    }
+
+    /// Answers a request about a resource that has a store.
+    async fn stored(
+        &self,
+        asked: &Asked<'_>,
+        (store, verb): (&Arc<Store>, Verb),
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let format = status_format(asked.headers, asked.pretty);
         let Asked {
             info,
             query,

@@ -20,6 +20,15 @@ pub(super) struct Routes {
     kinds: HashSet<(GroupVersion, String)>,
 }
 
+/// Who answers a request.
+#[derive(Debug)]
+pub(super) enum Route<'a> {
+    /// A store, whose verb is asked for.
+    Stored(&'a Arc<Store>, Verb),
+    /// A handler that stores nothing.
+    Review(&'a Arc<Resource>),
+}
+
 /// Why a path leads nowhere.
 #[derive(Debug)]
 pub(super) enum NoRoute {
@@ -66,18 +75,19 @@ impl Routes {
         self.kinds.contains(&key)
     }
 
-    /// The store that serves a request, and the verb that is asked of it.
-    pub(super) fn find(&self, info: &RequestInfo) -> Result<(&Arc<Store>, Verb), NoRoute> {
+    /// Who answers a request.
+    pub(super) fn find(&self, info: &RequestInfo) -> Result<Route<'_>, NoRoute> {
         let group_version = GroupVersion::new(&info.group, &info.version);
         if !self.versions.contains(&group_version) {
             return Err(NoRoute::Nothing);
         }
         let key = (group_version, info.resource.clone());
         if let Some(resource) = self.storeless.get(&key) {
-            let failure = check_path(resource, info).err();
-            return Err(NoRoute::Refused(
-                failure.unwrap_or_else(|| refusal(resource, info)),
-            ));
+            check_path(resource, info).map_err(NoRoute::Refused)?;
+            return match resource.served {
+                Served::Handler => Ok(Route::Review(resource)),
+                Served::Store | Served::Nowhere => Err(NoRoute::Refused(refusal(resource, info))),
+            };
         }
         let Some(store) = self.stores.get(&key) else {
             return Err(NoRoute::Refused(Failure::no_such_resource()));
@@ -87,7 +97,7 @@ impl Routes {
         if subresource.is_some_and(|it| it.served == Served::Nowhere) {
             return Err(NoRoute::Refused(refusal(store.resource(), info)));
         }
-        Ok((store, verb))
+        Ok(Route::Stored(store, verb))
     }
 }
 

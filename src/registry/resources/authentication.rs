@@ -8,7 +8,7 @@ const V1: Group = Group::new("authentication.k8s.io", "v1");
 pub(super) fn rows() -> Vec<Row> {
     vec![
         V1.cluster("selfsubjectreviews", "SelfSubjectReview")
-            .review(Served::Nowhere),
+            .review(Served::Handler),
         V1.cluster("tokenreviews", "TokenReview")
             .review(Served::Nowhere),
     ]

@@ -10,9 +10,9 @@ pub(super) fn rows() -> Vec<Row> {
         V1.namespaced("localsubjectaccessreviews", "LocalSubjectAccessReview")
             .review(Served::Nowhere),
         V1.cluster("selfsubjectaccessreviews", "SelfSubjectAccessReview")
-            .review(Served::Nowhere),
+            .review(Served::Handler),
         V1.cluster("selfsubjectrulesreviews", "SelfSubjectRulesReview")
-            .review(Served::Nowhere),
+            .review(Served::Handler),
         V1.cluster("subjectaccessreviews", "SubjectAccessReview")
             .review(Served::Nowhere),
     ]
