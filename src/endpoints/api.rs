@@ -75,6 +75,10 @@ impl Api {
     /// An API of these resources.
     #[must_use]
     pub fn new(config: ApiConfig) -> Self {
+        let resources = config.stores.iter().map(|store| store.resource());
+        for resource in resources.filter(|it| it.verbs.contains(&Verb::Watch)) {
+            config.metrics.expect_watches(resource);
+        }
         Self {
             routes: Routes::new(&config.stores, &config.storeless),
             discovery: Discovery::new(&config),

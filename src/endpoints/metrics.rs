@@ -10,6 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::request_info::RequestInfo;
+use crate::registry::Resource;
 
 /// The program that answers.
 const COMPONENT: &str = "apiserver";
@@ -209,6 +210,20 @@ impl Metrics {
                 .get_or_create(kind)
                 .observe(bytes as f64);
         }
+    }
+
+    /// Shows that no watch of all objects of a resource runs, before the first one does.
+    pub(crate) fn expect_watches(&self, resource: &Resource) {
+        let kind = RequestKind {
+            verb: "WATCH".to_owned(),
+            group: resource.group_version.group.clone(),
+            version: resource.group_version.version.clone(),
+            resource: resource.plural.clone(),
+            subresource: String::new(),
+            scope: "cluster",
+            component: COMPONENT,
+        };
+        self.long_running.get_or_create(&kind).set(0);
     }
 
     /// Counts a watch as running until the guard is dropped.

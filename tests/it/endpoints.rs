@@ -528,6 +528,42 @@ async fn bad_bodies_change_nothing() {
 }
 
 #[tokio::test]
+async fn users_learn_who_they_are_and_what_they_may_do() {
+    let fixture = Fixture::start(false).await;
+    let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
+    let answer = fixture.post(who, review).await;
+    assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
+    let answer = answer.json();
+    assert_eq!(answer["status"]["userInfo"], json!({"username": "admin"}));
+    assert!(answer["metadata"]["creationTimestamp"].is_string());
+    let may = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let spec = json!({"resourceAttributes": {"verb": "list", "resource": "pods"}});
+    let review = json!({"spec": spec, "status": {"allowed": false, "reason": "made up"}});
+    let answer = fixture.post(may, review).await.json();
+    assert_eq!(answer["status"], json!({"allowed": true}));
+    assert_eq!(answer["spec"], spec);
+    assert_eq!(
+        answer["metadata"]["managedFields"][0]["fieldsV1"],
+        json!({"f:spec": {"f:resourceAttributes": {".": {}, "f:resource": {}, "f:verb": {}}}})
+    );
+    let neither = fixture.post(may, json!({"spec": {}})).await.failure();
+    assert_eq!(neither.0, 422);
+    assert!(neither.1.contains("exactly one of"), "{}", neither.1);
+    let rules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let answer = fixture
+        .post(rules, json!({"spec": {"namespace": "default"}}))
+        .await
+        .json();
+    assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["*"]));
+    assert_eq!(fixture.post(rules, json!({})).await.failure().0, 400);
+    assert_eq!(fixture.get(who).await.failure().0, 405);
+    let unserved = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let refused = fixture.post(unserved, json!({})).await.failure();
+    assert_eq!(refused.0, 405);
+}
+
+#[tokio::test]
 async fn pods_are_evicted() {
     let fixture = Fixture::start(true).await;
     let pods = "/api/v1/namespaces/default/pods";
@@ -616,39 +652,16 @@ async fn pods_without_a_node_have_logged_nothing() {
 }
 
 #[tokio::test]
-async fn users_learn_who_they_are_and_what_they_may_do() {
+async fn watches_are_counted_before_the_first() {
     let fixture = Fixture::start(false).await;
-    let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
-    let answer = fixture.post(who, review).await;
-    assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
-    let answer = answer.json();
-    assert_eq!(answer["status"]["userInfo"], json!({"username": "admin"}));
-    assert!(answer["metadata"]["creationTimestamp"].is_string());
-    let may = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let spec = json!({"resourceAttributes": {"verb": "list", "resource": "pods"}});
-    let review = json!({"spec": spec, "status": {"allowed": false, "reason": "made up"}});
-    let answer = fixture.post(may, review).await.json();
-    assert_eq!(answer["status"], json!({"allowed": true}));
-    assert_eq!(answer["spec"], spec);
-    assert_eq!(
-        answer["metadata"]["managedFields"][0]["fieldsV1"],
-        json!({"f:spec": {"f:resourceAttributes": {".": {}, "f:resource": {}, "f:verb": {}}}})
+    let running = metrics(&fixture.registry);
+    assert!(
+        running.contains(
+            "apiserver_longrunning_requests{verb=\"WATCH\",group=\"\",version=\"v1\",\
+             resource=\"pods\",subresource=\"\",scope=\"cluster\",component=\"apiserver\"} 0"
+        ),
+        "{running}"
     );
-    let neither = fixture.post(may, json!({"spec": {}})).await.failure();
-    assert_eq!(neither.0, 422);
-    assert!(neither.1.contains("exactly one of"), "{}", neither.1);
-    let rules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let answer = fixture
-        .post(rules, json!({"spec": {"namespace": "default"}}))
-        .await
-        .json();
-    assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["*"]));
-    assert_eq!(fixture.post(rules, json!({})).await.failure().0, 400);
-    assert_eq!(fixture.get(who).await.failure().0, 405);
-    let unserved = "/apis/authentication.k8s.io/v1/tokenreviews";
-    let refused = fixture.post(unserved, json!({})).await.failure();
-    assert_eq!(refused.0, 405);
 }
 
 fn metrics(registry: &Registry) -> String {
