@@ -27,7 +27,7 @@ use super::mailbox::Signal;
 use super::snapshot::{Entry, SnapshotMap};
 use super::type_cache::TypeCache;
 use super::watchers::Registered;
-use super::window::Slot;
+use super::window::{Slot, Window};
 use crate::meta::{Object, WatchEvent};
 use crate::storage::{StorageError, WatchStream};
 
@@ -166,7 +166,7 @@ impl CacheWatcher {
                         return ControlFlow::Break(Ok(item));
                     }
                 }
-                Slot::Gone => return ControlFlow::Break(Err(self.expire())),
+                Slot::Gone => return self.skip_or_expire(&view.window),
                 Slot::Future => {
                     // What comes from now on is told; what came meanwhile is read once more.
                     let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
@@ -218,7 +218,7 @@ impl CacheWatcher {
         let view = cache.view();
         // It was published before it was told, so it is there or it is gone.
         let Slot::Event(event) = view.window.slot(sequence) else {
-            return ControlFlow::Break(Err(self.expire()));
+            return self.skip_or_expire(&view.window);
         };
         self.cursor = sequence + 1;
         match self.convert(event) {
@@ -236,14 +236,20 @@ impl CacheWatcher {
         Some(item)
     }
 
-    /// Ends the watch because its next event is gone.
-    fn expire(&mut self) -> StorageError {
+    /// The event at the cursor is gone. Goes on behind it if all that is gone is what the client has
+    /// or does not want: a watch of a later version than the cache had reached. Otherwise ends.
+    fn skip_or_expire(&mut self, window: &Window) -> Step {
+        let has = self.floor.max(self.reached);
+        if let Some(next) = window.after(has) {
+            self.cursor = next;
+            return ControlFlow::Continue(());
+        }
         self.phase = Phase::Ended;
         self.cache.metrics.terminated_watchers.inc();
-        StorageError::TooOld {
-            requested: self.reached,
-            oldest: self.cache.view().window.base_revision(),
-        }
+        ControlFlow::Break(Err(StorageError::TooOld {
+            requested: has,
+            oldest: window.base_revision(),
+        }))
     }
 }
 

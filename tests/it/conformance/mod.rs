@@ -161,11 +161,9 @@ impl Subject {
                 .await
                 .revision();
         }
-        self.delete("filler", "f", DeleteOptions::default())
-            .await
-            .expect("the filler")
-            .revision()
-            .max(newest)
+        let gone = self.delete("filler", "f", DeleteOptions::default()).await;
+        self.catch_up().await;
+        gone.expect("the filler").revision().max(newest)
     }
 
     async fn compact(&self, revision: u64) {

@@ -17,6 +17,24 @@ async fn k49956_a_watch_from_an_empty_window_gets_the_next_event() {
     assert_eq!(heard_all(&mut older, 2).await, ended);
 }
 
+/// A cache that lags behind has not reached the version that a client saw. What leaves the window
+/// before that version is nothing that the client waits for.
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_a_later_version_outlives_what_came_before_it() {
+    let limits = WindowLimits {
+        events_min: 5,
+        events_max: 5,
+        ..WindowLimits::default()
+    };
+    let world = World::new(limits).await;
+    let mut watch = world.watch(since(100)).await;
+    for number in 2..=103 {
+        assert_eq!(world.script.put(&format!("/pods/d/{number}"), "x"), number);
+    }
+    world.settle().await;
+    assert_eq!(heard_all(&mut watch, 3).await, "+101@101 +102@102 +103@103");
+}
+
 #[tokio::test(start_paused = true)]
 async fn k73845_events_after_the_state_are_newer_than_the_state() {
     let world = World::new(WindowLimits::default()).await;
