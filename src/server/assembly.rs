@@ -28,6 +28,9 @@ use crate::storage::etcd3;
 /// The check of kube-apiserver's hook that creates the first namespaces.
 const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
 
+/// How many types that are not ready are named.
+const UNREADY_NAMED_MAX: usize = 5;
+
 /// What a server is put together from.
 pub struct Assembly<'server> {
     /// What the operator wants.
@@ -165,8 +168,12 @@ impl Assembly<'_> {
         health.add("etcd-readiness", Scope::Readiness, self.store_check());
         let cachers = cachers.to_vec();
         let filled = check(move || {
-            let unready = cachers.iter().find_map(|cacher| cacher.check_ready().err());
-            unready.map_or(Ok(()), |error| Err(error.to_string()))
+            let unready: Vec<String> = cachers.iter().filter_map(|it| it.complaint()).collect();
+            if unready.is_empty() {
+                return Ok(());
+            }
+            let named = unready[..unready.len().min(UNREADY_NAMED_MAX)].join("; ");
+            Err(format!("{} not ready, among them {named}", unready.len()))
         });
         health.add("watch-caches", Scope::Readiness, filled);
         health.add(NAMESPACES_CHECK, Scope::Everywhere, bootstrapped.check());

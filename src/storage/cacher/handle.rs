@@ -58,6 +58,20 @@ impl Cacher {
         self.cache.check_ready()
     }
 
+    /// What an operator is told: which type cannot be served, and how far it is; `None` if all is
+    /// well.
+    #[must_use]
+    pub fn complaint(&self) -> Option<String> {
+        let now = self.cache.clock.now();
+        let complaint = self.cache.readiness().complaint(now)?;
+        let config = &self.cache.config;
+        let dot = if config.group.is_empty() { "" } else { "." };
+        Some(format!(
+            "{}{dot}{}: {complaint}",
+            config.resource, config.group
+        ))
+    }
+
     /// Ends all watches for good: each gets what it was told, then a last bookmark if it wants
     /// bookmarks, then its end. New watches are refused.
     pub fn drain(&self) {

@@ -61,7 +61,7 @@ pub use delegator::CacheDelegator;
 pub use feed::Feed;
 pub use handle::Cacher;
 pub use metrics::CacheMetrics;
-pub use readiness::Readiness;
+pub use readiness::{Progress, Readiness};
 pub use reflector::Reflector;
 pub use window::WindowLimits;
 

@@ -1,5 +1,28 @@
-//! Whether a type can be served from memory.
+//! Whether a type can be served from memory: a state machine, with one function for its transitions.
+//!
+//! ```text
+//!        Page, Failed                  Failed
+//!           +---+                       +---+
+//!           |   v                       |   v
+//!   ----> Listing -------Listed------> CatchingUp ------Current------> Ready
+//!           ^  ^                         ^  |                         |  |
+//!           |  +----- Page, HistoryLost -|--+                         |  |
+//!           |                            +---------- Listed ----------+  |
+//!           +---------------------- HistoryLost -------------------------+
+//!
+//!   Stop leads from everywhere to Stopped, which nothing leaves.
+//! ```
+//!
+//! The hard part is what must not happen: a type that has lost its place must not be taken for
+//! ready because something else went well, and one that is ready must not be refused because an
+//! attempt to do better failed. So [`Readiness::after`] names the outcome of every event in every
+//! state, and its test goes through all of them.
+//!
+//! `Ready` alone does not make a watch complete: between the check and the registration of a
+//! watcher the type may be filled anew. That is what the generation is for, which both the view and
+//! the registry carry.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Instant;
@@ -12,13 +35,15 @@ const RETRY_AFTER_SECONDS: (f64, f64) = (1.0, 30.0);
 const RETRY_GROWTH_PER_SECOND: f64 = 0.06;
 
 /// The state of a type's cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// The type is being listed.
+    /// The type is being filled.
     Pending {
-        /// Since when.
+        /// Since when it cannot be served.
         since: Instant,
-        /// Why the last attempt failed.
+        /// How far it is.
+        progress: Progress,
+        /// Why the last attempt failed, or why it is filled anew.
         reason: Option<String>,
     },
     /// The type is served.
@@ -30,7 +55,119 @@ pub enum Readiness {
     Stopped,
 }
 
+/// How far a type is that is being filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Its objects are read from the store.
+    Listing {
+        /// How many have been read.
+        objects: u64,
+    },
+    /// The changes since the list are followed.
+    CatchingUp {
+        /// The revision of the list.
+        listed_at: u64,
+    },
+}
+
+/// What happens to a type.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// A page of its list has come.
+    Page {
+        /// How many objects have been read with it.
+        objects: u64,
+    },
+    /// It has been listed as a whole.
+    Listed {
+        /// The revision of the list.
+        revision: u64,
+    },
+    /// It could not be listed.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+    /// What it holds is as new as the store was when the filling began.
+    Current {
+        /// Which filling that is.
+        generation: u64,
+    },
+    /// The changes after what it holds cannot be had any more.
+    HistoryLost {
+        /// Why.
+        reason: String,
+    },
+    /// The feed ends.
+    Stop,
+}
+
 impl Readiness {
+    /// The first state of every type.
+    pub(super) fn begin(now: Instant) -> Self {
+        Self::listing(now, 0, None)
+    }
+
+    /// The state after an event.
+    #[must_use]
+    pub(super) fn after(&self, event: Event, now: Instant) -> Self {
+        match (self, event) {
+            (Self::Stopped, _) | (_, Event::Stop) => Self::Stopped,
+
+            (Self::Pending { since, reason, .. }, Event::Page { objects }) => {
+                Self::listing(*since, objects, reason.clone())
+            }
+            (Self::Pending { since, reason, .. }, Event::Listed { revision }) => {
+                Self::catching_up(*since, revision, reason.clone())
+            }
+            (
+                Self::Pending {
+                    since, progress, ..
+                },
+                Event::Failed { reason },
+            ) => Self::Pending {
+                since: *since,
+                progress: *progress,
+                reason: Some(reason),
+            },
+            (Self::Pending { since, .. }, Event::HistoryLost { reason }) => {
+                Self::listing(*since, 0, Some(reason))
+            }
+            (Self::Pending { progress, .. }, Event::Current { generation }) => match progress {
+                Progress::CatchingUp { .. } => Self::Ready { generation },
+                // What has not been listed is not current, however far the others are.
+                Progress::Listing { .. } => self.clone(),
+            },
+
+            // The type is read again while it is served; what it holds stays right.
+            (Self::Ready { .. }, Event::Page { .. } | Event::Failed { .. }) => self.clone(),
+            (Self::Ready { .. }, Event::Current { generation }) => Self::Ready { generation },
+            // The list may be of a revision before what was served.
+            (Self::Ready { .. }, Event::Listed { revision }) => {
+                Self::catching_up(now, revision, None)
+            }
+            (Self::Ready { .. }, Event::HistoryLost { reason }) => {
+                Self::listing(now, 0, Some(reason))
+            }
+        }
+    }
+
+    fn listing(since: Instant, objects: u64, reason: Option<String>) -> Self {
+        Self::Pending {
+            since,
+            progress: Progress::Listing { objects },
+            reason,
+        }
+    }
+
+    fn catching_up(since: Instant, listed_at: u64, reason: Option<String>) -> Self {
+        Self::Pending {
+            since,
+            progress: Progress::CatchingUp { listed_at },
+            reason,
+        }
+    }
+
     /// Whether the type can be served.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -44,7 +181,7 @@ impl Readiness {
     pub fn check(&self, now: Instant) -> Result<(), StorageError> {
         match self {
             Self::Ready { .. } => Ok(()),
-            Self::Pending { since, reason } => Err(StorageError::NotReady {
+            Self::Pending { since, reason, .. } => Err(StorageError::NotReady {
                 reason: reason.clone(),
                 retry_after_seconds: retry_after(now.saturating_duration_since(*since)),
             }),
@@ -52,6 +189,39 @@ impl Readiness {
                 reason: Some("the watch cache has stopped".to_owned()),
                 retry_after_seconds: 1,
             }),
+        }
+    }
+
+    /// What an operator is told at `now`; `None` if all is well.
+    #[must_use]
+    pub fn complaint(&self, now: Instant) -> Option<String> {
+        match self {
+            Self::Ready { .. } => None,
+            Self::Stopped => Some("stopped".to_owned()),
+            Self::Pending {
+                since,
+                progress,
+                reason,
+            } => {
+                let seconds = now.saturating_duration_since(*since).as_secs();
+                let mut text = format!("{progress}, not ready for {seconds} s");
+                if let Some(reason) = reason {
+                    text.push_str(": ");
+                    text.push_str(reason);
+                }
+                Some(text)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listing { objects } => write!(formatter, "listing, {objects} objects so far"),
+            Self::CatchingUp { listed_at } => {
+                write!(formatter, "catching up since revision {listed_at}")
+            }
         }
     }
 }
@@ -71,10 +241,114 @@ fn retry_after(down: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
 
     #[test]
     fn the_retry_time_grows_with_the_down_time() {
         let after = |seconds| retry_after(Duration::from_secs(seconds));
         assert_eq!([0, 11, 12, 30, 60, 3600].map(after), [1, 1, 2, 6, 30, 30]);
+    }
+
+    #[test]
+    fn every_event_has_its_outcome_in_every_state() {
+        let start = Clock::real().now();
+        let now = start + Duration::from_secs(100);
+        let old = || Some("old".to_owned());
+        let new = || Some("new".to_owned());
+        let listing = Readiness::listing;
+        let catching_up = Readiness::catching_up;
+        let ready = |generation| Readiness::Ready { generation };
+        let states = [
+            listing(start, 10, old()),
+            catching_up(start, 50, old()),
+            ready(1),
+            Readiness::Stopped,
+        ];
+        let stopped = || Readiness::Stopped;
+        // A row for each event, a column for each of the states above.
+        let table: [(Event, [Readiness; 4]); 6] = [
+            (
+                Event::Page { objects: 20 },
+                [
+                    listing(start, 20, old()),
+                    listing(start, 20, old()),
+                    ready(1),
+                    stopped(),
+                ],
+            ),
+            (
+                Event::Listed { revision: 60 },
+                [
+                    catching_up(start, 60, old()),
+                    catching_up(start, 60, old()),
+                    catching_up(now, 60, None),
+                    stopped(),
+                ],
+            ),
+            (
+                Event::Failed {
+                    reason: "new".to_owned(),
+                },
+                [
+                    listing(start, 10, new()),
+                    catching_up(start, 50, new()),
+                    ready(1),
+                    stopped(),
+                ],
+            ),
+            (
+                Event::Current { generation: 2 },
+                [listing(start, 10, old()), ready(2), ready(2), stopped()],
+            ),
+            (
+                Event::HistoryLost {
+                    reason: "new".to_owned(),
+                },
+                [
+                    listing(start, 0, new()),
+                    listing(start, 0, new()),
+                    listing(now, 0, new()),
+                    stopped(),
+                ],
+            ),
+            (Event::Stop, std::array::from_fn(|_| stopped())),
+        ];
+        for (event, outcomes) in table {
+            for (state, outcome) in states.iter().zip(outcomes) {
+                let after = state.after(event.clone(), now);
+                assert_eq!(after, outcome, "{state:?} after {event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_operator_is_told_what_is_going_on() {
+        let start = Clock::real().now();
+        let now = start + Duration::from_secs(12);
+        let mut state = Readiness::begin(start);
+        let told = |state: &Readiness| state.complaint(now).unwrap_or_default();
+        assert_eq!(
+            told(&state),
+            "listing, 0 objects so far, not ready for 12 s"
+        );
+        for event in [
+            Event::Failed {
+                reason: "no leader".to_owned(),
+            },
+            Event::Page { objects: 10_000 },
+        ] {
+            state = state.after(event, now);
+        }
+        assert_eq!(
+            told(&state),
+            "listing, 10000 objects so far, not ready for 12 s: no leader"
+        );
+        state = state.after(Event::Listed { revision: 7 }, now);
+        assert_eq!(
+            told(&state),
+            "catching up since revision 7, not ready for 12 s: no leader"
+        );
+        state = state.after(Event::Current { generation: 1 }, now);
+        assert_eq!(told(&state), "");
     }
 }

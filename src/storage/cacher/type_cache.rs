@@ -16,7 +16,7 @@ use super::config::TypeConfig;
 use super::freshness::Freshness;
 use super::mailbox::Bookmark;
 use super::metrics::TypeMetrics;
-use super::readiness::Readiness;
+use super::readiness::{self, Readiness};
 use super::view::View;
 use super::watchers::Watchers;
 use crate::clock::Clock;
@@ -50,10 +50,6 @@ impl TypeCache {
         fresh: Arc<Freshness>,
     ) -> Self {
         let now = clock.now();
-        let pending = Readiness::Pending {
-            since: now,
-            reason: None,
-        };
         metrics.set_capacity(config.window.events_min);
         Self {
             config,
@@ -62,7 +58,7 @@ impl TypeCache {
             fresh,
             view: ArcSwap::default(),
             watchers: Mutex::new(Watchers::new(now)),
-            readiness: watch::Sender::new(pending),
+            readiness: watch::Sender::new(Readiness::begin(now)),
         }
     }
 
@@ -100,9 +96,17 @@ impl TypeCache {
         self.readiness.subscribe()
     }
 
-    /// Changes the state of readiness.
-    pub(super) fn set_readiness(&self, readiness: Readiness) {
-        self.readiness.send_replace(readiness);
+    /// Tells the state machine of readiness what has happened.
+    pub(super) fn note(&self, event: readiness::Event) {
+        let now = self.clock.now();
+        self.readiness.send_modify(|it| {
+            let after = it.after(event, now);
+            if it.is_ready() != after.is_ready() {
+                let (group, resource) = (&self.config.group, &self.config.resource);
+                tracing::info!(group, resource, from = ?it, to = ?after, "readiness changed");
+            }
+            *it = after;
+        });
     }
 
     /// Whether the view may be served.

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use super::event::{CacheEvent, Current};
-use super::readiness::Readiness;
+use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
 use super::type_cache::TypeCache;
 use super::view::View;
@@ -28,6 +28,8 @@ pub(super) struct WatchCache {
 #[derive(Debug, Default)]
 pub(super) struct Filling {
     state: SnapshotMap,
+    /// How many objects have come.
+    objects: u64,
 }
 
 impl WatchCache {
@@ -51,12 +53,16 @@ impl WatchCache {
                 Some(object) => Entry::Readable(object),
                 None => Entry::Unreadable { last: None },
             };
+            filling.objects += 1;
             filling.state.insert(raw.key.into(), entry);
         }
+        let objects = filling.objects;
+        self.cache.note(Event::Page { objects });
     }
 
     /// Takes what was listed at `revision` for the state. Watches of what was there before end.
     pub(super) fn replace(&mut self, revision: u64, filling: Filling) {
+        self.cache.note(Event::Listed { revision });
         let mut wake = Vec::new();
         let mut watchers = self.cache.watchers();
         watchers.end_all(&mut wake);
@@ -77,32 +83,26 @@ impl WatchCache {
     /// Begins to serve what the last [`WatchCache::replace`] and the changes since have brought.
     pub(super) fn serve(&self) {
         let generation = self.view.generation;
-        self.cache.set_readiness(Readiness::Ready { generation });
+        self.cache.note(Event::Current { generation });
     }
 
     /// Stops serving, because history has a gap from here on: all watches end.
     pub(super) fn invalidate(&self, reason: &StorageError) {
-        self.cache.set_readiness(Readiness::Pending {
-            since: self.cache.clock.now(),
-            reason: Some(reason.to_string()),
-        });
+        let reason = reason.to_string();
+        self.cache.note(Event::HistoryLost { reason });
         self.end_watches();
     }
 
     /// Notes why the type could not be listed.
     pub(super) fn note_failure(&self, reason: &StorageError) {
         self.cache.metrics.initialization_errors.inc();
-        if let Readiness::Pending { since, .. } = self.cache.readiness() {
-            self.cache.set_readiness(Readiness::Pending {
-                since,
-                reason: Some(reason.to_string()),
-            });
-        }
+        let reason = reason.to_string();
+        self.cache.note(Event::Failed { reason });
     }
 
     /// Stops serving for good.
     pub(super) fn stop(&self) {
-        self.cache.set_readiness(Readiness::Stopped);
+        self.cache.note(Event::Stop);
         self.end_watches();
     }
 

@@ -19,6 +19,7 @@ use scripted::{CountingStore, Script};
 
 mod feeding;
 mod model;
+mod readiness;
 mod reading;
 mod scripted;
 mod watching;

@@ -1,0 +1,141 @@
+//! Readiness: what is served while a type is filled, and that filling it anew misses nothing.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::*;
+
+/// How often the history is lost under the watches.
+const LOSSES: u64 = 40;
+
+/// How many tasks open watches meanwhile.
+const OPENERS: u64 = 4;
+
+/// What the openers and their test tell each other.
+#[derive(Default)]
+struct Openers {
+    /// How many watches are open.
+    open: AtomicUsize,
+    /// Whether no more are to be opened.
+    done: AtomicBool,
+}
+
+/// What an opener saw of one watch: where it began, the revisions it was told, and how it ended.
+type Seen = (u64, Vec<u64>, String);
+
+/// k#116122: a watch that was opened while the cache was being filled anew could pass the check for
+/// readiness before the filling and be taken in after it. It then stood behind changes that it was
+/// never told of, and stayed open. So watches are opened by several threads without pause while the
+/// history is lost again and again: each is refused, or ends, or is told every change after the one
+/// it began with, in order and without a gap.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn k116122_watches_opened_while_the_cache_is_filled_anew_miss_nothing() {
+    let world = Arc::new(World::new(WindowLimits::default()).await);
+    let progress = Arc::new(Openers::default());
+    let mut openers = JoinSet::new();
+    for _ in 0..OPENERS {
+        openers.spawn(open_watches(Arc::clone(&world), Arc::clone(&progress)));
+    }
+    let mut written = BTreeSet::new();
+    for round in 0..LOSSES {
+        for number in 0..3 {
+            written.insert(world.script.put(&format!("/pods/d/{round}-{number}"), "x"));
+            tokio::task::yield_now().await;
+        }
+        until(|| progress.open.load(Ordering::SeqCst) > 0).await;
+        let pages = world.script.state().pages;
+        world.script.lose_history();
+        written.insert(world.script.put(&format!("/pods/d/{round}"), "x"));
+        until(|| world.script.state().pages > pages).await;
+        let ready = tokio::time::timeout(Duration::from_secs(60), world.pods.ready());
+        ready.await.expect("in time").expect("listed");
+    }
+    progress.done.store(true, Ordering::SeqCst);
+    world.feed.drain();
+    let (mut opened, mut told) = (0, 0);
+    while let Some(seen) = openers.join_next().await {
+        for (from, revisions, end) in seen.expect("no panic") {
+            opened += 1;
+            told += revisions.len();
+            let after: Vec<u64> = written.range(from + 1..).copied().collect();
+            let prefix = &after[..revisions.len().min(after.len())];
+            assert_eq!(revisions, prefix, "since {from}, ended with {end:?}");
+        }
+    }
+    assert!(opened >= LOSSES, "only {opened} watches were opened");
+    assert!(told > 0, "no watch was told anything");
+}
+
+/// Opens a watch after the newest revision, hears it to its end, and begins again.
+async fn open_watches(world: Arc<World>, openers: Arc<Openers>) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    while !openers.done.load(Ordering::SeqCst) {
+        let from = world.script.state().revision;
+        let Ok(mut watch) = world.pods.watch("/pods/", since(from)).await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        openers.open.fetch_add(1, Ordering::SeqCst);
+        let mut revisions = Vec::new();
+        let end = loop {
+            match watch.next().await {
+                Some(Ok(event)) => revisions.extend(revision_of(&event)),
+                Some(Err(error)) => break error.to_string(),
+                None => break String::new(),
+            }
+        };
+        openers.open.fetch_sub(1, Ordering::SeqCst);
+        seen.push((from, revisions, end));
+    }
+    seen
+}
+
+/// Waits for a condition, for a minute at most.
+async fn until(condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let limit = Duration::from_secs(60);
+    tokio::time::timeout(limit, wait).await.expect("in time");
+}
+
+fn revision_of(event: &WatchEvent) -> Option<u64> {
+    match event {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+            Some(object.revision())
+        }
+        WatchEvent::Bookmark { .. } => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_learns_what_keeps_a_type_from_being_served() {
+    let script = Arc::new(Script::default());
+    script.put("/pods/d/a", "x");
+    script.state().reachable = false;
+    script.hold_after(1);
+    let world = World::of(script, WindowLimits::default());
+    world.clock.sleep(Duration::from_secs(5)).await;
+    let complaint = world.pods.complaint().expect("not listed");
+    assert!(
+        complaint.starts_with("pods: listing, 0 objects so far, not ready for 5 s: "),
+        "{complaint}"
+    );
+    world.script.state().reachable = true;
+    world.clock.sleep(Duration::from_secs(20)).await;
+    let complaint = world.pods.complaint().expect("not caught up");
+    assert!(
+        complaint.starts_with("pods: catching up since revision 1, not ready for 25 s"),
+        "{complaint}"
+    );
+    world.script.release();
+    world.pods.ready().await.expect("caught up");
+    assert_eq!(world.pods.complaint(), None);
+    world.script.lose_history();
+    world.script.state().reachable = false;
+    world.clock.sleep(Duration::from_secs(2)).await;
+    let complaint = world.pods.complaint().expect("being listed again");
+    assert!(complaint.contains("not ready for 2 s"), "{complaint}");
+}
