@@ -1,8 +1,8 @@
 //! One connection: the handshake, then HTTP/1.1 or HTTP/2 over it until it ends.
 //!
-//! The writes of all streams of a connection pass through its I/O object above TLS. That is where
-//! flushes of many streams can be joined into one, and `Connections::serve` is the outer future
-//! that would then do the real flush; today every flush goes straight through.
+//! HTTP is spoken over any I/O object. On HTTP/2 the writes of all streams are joined above TLS
+//! ([`super::joined_io`]). On HTTP/1.1 there is nothing to join: its one stream at a time hands over
+//! all it has, and hyper writes that at once.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -17,6 +17,7 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::authentication::{CertifiedUser, ClientCertificates};
 use super::filters::Filters;
+use super::joined_io;
 use super::preface::Prefaced;
 use super::unread_body;
 use crate::endpoints::{BoxError, ResponseBody};
@@ -44,6 +46,15 @@ const STREAM_SEND_BUFFER_BYTES: usize = 64 << 10;
 const KEEP_ALIVE_SECONDS: u64 = 30;
 /// Streams of an HTTP/2 connection if the flag says 0, as in kube-apiserver.
 const STREAMS_MAX_DEFAULT: u32 = 100;
+
+/// What is spoken over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request after the other.
+    Http1,
+    /// Many streams at a time.
+    Http2,
+}
 
 /// What all connections share.
 #[derive(Clone, Debug)]
@@ -81,23 +92,38 @@ impl Connections {
         }
     }
 
-    /// Serves HTTP until the client or the server wants to end.
+    /// Serves what the handshake agreed on until the client or the server wants to end.
     pub async fn serve(&self, stream: TlsStream<TcpStream>) {
         let session = stream.get_ref().1;
-        let h2 = session.alpn_protocol() == Some(b"h2".as_slice());
+        let protocol = if session.alpn_protocol() == Some(b"h2".as_slice()) {
+            Protocol::Http2
+        } else {
+            Protocol::Http1
+        };
         let chain = session.peer_certificates().unwrap_or_default();
         let now = self.filters.clock.wall();
         let certified = (!chain.is_empty())
             .then(|| self.clients.identify(chain, now))
             .flatten()
             .map(Arc::new);
-        let result = if h2 {
-            let Some(stream) = self.preface(stream).await else {
-                return;
-            };
-            self.serve_h2(TokioIo::new(stream), certified).await
-        } else {
-            self.serve_h1(TokioIo::new(stream), certified).await
+        self.serve_http(stream, protocol, certified).await;
+    }
+
+    /// Serves HTTP over any I/O object until the client or the server wants to end.
+    pub async fn serve_http<T>(
+        &self,
+        io: T,
+        protocol: Protocol,
+        certified: Option<Arc<CertifiedUser>>,
+    ) where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let result = match protocol {
+            Protocol::Http1 => self.serve_h1(io, certified).await,
+            Protocol::Http2 => match self.preface(io).await {
+                Some(io) => self.serve_h2(io, certified).await,
+                None => return,
+            },
         };
         if let Err(error) = result {
             tracing::debug!(%error, "a connection ended early");
@@ -105,14 +131,11 @@ impl Connections {
     }
 
     /// Waits until an HTTP/2 client begins; `None` if it takes too long or the server ends.
-    async fn preface(
-        &self,
-        stream: TlsStream<TcpStream>,
-    ) -> Option<Prefaced<TlsStream<TcpStream>>> {
+    async fn preface<T: AsyncRead + Unpin>(&self, io: T) -> Option<Prefaced<T>> {
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         tokio::select! {
-            read = tokio::time::timeout(limit, Prefaced::read(stream)) => match read {
-                Ok(Ok(stream)) => Some(stream),
+            read = tokio::time::timeout(limit, Prefaced::read(io)) => match read {
+                Ok(Ok(io)) => Some(io),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a connection ended before it began");
                     None
@@ -126,31 +149,37 @@ impl Connections {
         }
     }
 
-    async fn serve_h1(
+    async fn serve_h1<T>(
         &self,
-        io: TokioIo<TlsStream<TcpStream>>,
+        io: T,
         certified: Option<Arc<CertifiedUser>>,
-    ) -> Result<(), hyper::Error> {
+    ) -> Result<(), BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let service = service_fn(|request| self.answer(request, certified.clone()));
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX))
                 .max_buf_size(HEAD_BYTES_MAX as usize)
-                .serve_connection(io, service)
+                .serve_connection(TokioIo::new(io), service)
         );
         tokio::select! {
-            result = connection.as_mut() => return result,
+            result = connection.as_mut() => return Ok(result?),
             () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
         }
-        connection.await
+        Ok(connection.await?)
     }
 
-    async fn serve_h2(
+    async fn serve_h2<T>(
         &self,
-        io: TokioIo<Prefaced<TlsStream<TcpStream>>>,
+        io: T,
         certified: Option<Arc<CertifiedUser>>,
-    ) -> Result<(), hyper::Error> {
+    ) -> Result<(), BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         // Streams are tasks of their own and may outlive this call's borrow.
         let filters = Arc::clone(&self.filters);
         let service =
@@ -159,6 +188,7 @@ impl Connections {
             0 => STREAMS_MAX_DEFAULT,
             streams => streams,
         };
+        let (io, mut turns) = joined_io::join(io);
         let mut connection = pin!(
             http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
@@ -169,13 +199,13 @@ impl Connections {
                 .max_send_buf_size(STREAM_SEND_BUFFER_BYTES)
                 .keep_alive_interval(Duration::from_secs(KEEP_ALIVE_SECONDS))
                 .keep_alive_timeout(Duration::from_secs(KEEP_ALIVE_SECONDS))
-                .serve_connection(io, service)
+                .serve_connection(TokioIo::new(io), service)
         );
         tokio::select! {
-            result = connection.as_mut() => return result,
+            result = turns.drive(connection.as_mut()) => return Ok(result??),
             () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
         }
-        connection.await
+        Ok(turns.drive(connection).await??)
     }
 
     /// Answers a request of HTTP/1.1, whose connection goes on only when its body is at its end.

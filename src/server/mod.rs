@@ -10,6 +10,7 @@ pub mod error;
 pub mod filters;
 pub mod flags;
 pub mod health;
+pub mod joined_io;
 pub mod kubeconfig;
 pub mod listener;
 pub mod logging;
