@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use criterion::{Bencher, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::StreamExt;
 use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::meta::{FieldSchema, Object};
 use ringwatch::storage::backend::embedded::Embedded;
@@ -78,7 +79,7 @@ impl World {
         let store = store_with_object(&backend).await;
         let source = Arc::new(etcd3::Changes::new(backend, PATH_PREFIX));
         let metrics = CacheMetrics::register(&mut Registry::default());
-        let (feed, reflector) = Feed::new(source, Clock::real(), metrics);
+        let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
         let cacher = feed.add_type(TypeConfig {
             group: String::new(),
             resource: "pods".to_owned(),

@@ -10,6 +10,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::Body;
 
+use super::admission::Admission;
 use super::body::{RequestBody, ResponseBody};
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
@@ -23,6 +24,7 @@ use super::response;
 use super::routes::{NoRoute, Route, Routes};
 use super::version::VersionInfo;
 use super::warnings::warning_headers;
+use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::{Resource, Served, Store, User, Verb};
 
@@ -49,6 +51,8 @@ pub struct ApiConfig {
     pub extra_root_paths: Vec<String>,
     /// What is counted.
     pub metrics: Metrics,
+    /// What lists and watches ask for memory.
+    pub ledger: Ledger,
     /// For how long a watch without `timeoutSeconds` runs: this long up to twice as long.
     pub min_request_timeout: Duration,
 }
@@ -59,6 +63,7 @@ pub struct Api {
     routes: Routes,
     discovery: Discovery,
     clock: Clock,
+    admission: Admission,
     metrics: Metrics,
     min_request_timeout: Duration,
 }
@@ -83,6 +88,7 @@ impl Api {
             routes: Routes::new(&config.stores, &config.storeless),
             discovery: Discovery::new(&config),
             clock: config.clock,
+            admission: Admission::new(config.ledger, config.metrics.clone()),
             metrics: config.metrics,
             min_request_timeout: config.min_request_timeout,
         }
@@ -226,9 +232,13 @@ impl Api {
         }
         match verb {
             Verb::Get => handlers::get(call).await,
-            Verb::List => handlers::list(call).await,
+            Verb::List => {
+                let share = self.admission.list()?;
+                self.admission.send_list(share, handlers::list(call).await?)
+            }
             Verb::Watch => {
                 let terms = WatchTerms {
+                    _share: self.admission.watch()?,
                     _running: self.metrics.long_running(kind),
                     events: self.metrics.watch_events(kind),
                     default_timeout: self.min_request_timeout,

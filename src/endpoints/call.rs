@@ -8,6 +8,7 @@ use super::negotiation::{self, Output};
 use super::params::{Query, WriteParams, manager_name};
 use super::request_info::RequestInfo;
 use super::routes::Routes;
+use crate::budget::Share;
 use crate::clock::Clock;
 use crate::codec;
 use crate::registry::{Error, GroupVersion, RequestContext, Store, User};
@@ -36,6 +37,8 @@ pub(super) struct Call<'a> {
 pub(super) struct WatchTerms {
     /// Counts the watch as running for as long as it is held.
     pub(super) _running: LongRunning,
+    /// What the watch has of the memory budget.
+    pub(super) _share: Share,
     /// Counts its events.
     pub(super) events: prometheus_client::metrics::counter::Counter,
     /// For how long it runs if the client does not say.

@@ -14,6 +14,10 @@ const UNREACHABLE_RETRY_AFTER_SECONDS: u32 = 2;
 /// How long a client waits after no free generated name was found, in seconds.
 const GENERATED_NAME_RETRY_AFTER_SECONDS: u32 = 1;
 
+/// How long a client waits after the server had no memory for its list or watch, in seconds. Long
+/// enough that thousands of clients that come back cost little.
+const MEMORY_RETRY_AFTER_SECONDS: u32 = 5;
+
 /// How many unreadable objects a Status names.
 const CORRUPT_CAUSES_MAX: usize = 100;
 
@@ -122,6 +126,13 @@ impl Failure {
             "RequestEntityTooLarge",
             message,
         )))
+    }
+
+    /// There is no memory for another list or watch.
+    pub(crate) fn out_of_memory() -> Self {
+        let message = "the server is short of memory and begins no lists and watches now, please try \
+                       again later";
+        Self::plain(429, "TooManyRequests", message).retry_after(Some(MEMORY_RETRY_AFTER_SECONDS))
     }
 
     /// A fault of this program.

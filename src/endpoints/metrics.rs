@@ -23,6 +23,7 @@ pub struct Metrics {
     response_sizes: Family<RequestKind, Histogram, fn() -> Histogram>,
     long_running: Family<RequestKind, Gauge<i64, AtomicI64>>,
     watch_events: Family<WatchLabels, Counter>,
+    sheds: Family<ShedLabels, Counter>,
 }
 
 /// What a request is about, as labels.
@@ -78,6 +79,31 @@ struct WatchLabels {
     group: String,
     version: String,
     resource: String,
+}
+
+/// What is refused when memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shed {
+    /// A list.
+    List,
+    /// A watch.
+    Watch,
+}
+
+/// The labels of `ringwatch_sheds_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ShedLabels {
+    kind: &'static str,
+}
+
+impl ShedLabels {
+    fn new(kind: Shed) -> Self {
+        let kind = match kind {
+            Shed::List => "list",
+            Shed::Watch => "watch",
+        };
+        Self { kind }
+    }
 }
 
 /// What happened to a request.
@@ -142,13 +168,19 @@ impl Metrics {
     /// Counters that start at zero.
     #[must_use]
     pub fn new() -> Self {
-        Self {
+        let metrics = Self {
             requests: Family::default(),
             durations: Family::new_with_constructor(duration_histogram),
             response_sizes: Family::new_with_constructor(size_histogram),
             long_running: Family::default(),
             watch_events: Family::default(),
+            sheds: Family::default(),
+        };
+        // Both lines are there from the start.
+        for kind in [Shed::List, Shed::Watch] {
+            let _ = metrics.sheds.get_or_create(&ShedLabels::new(kind));
         }
+        metrics
     }
 
     /// Makes the counters part of what `/metrics` shows. Counters go without the `_total` that the
@@ -183,6 +215,11 @@ impl Metrics {
             "[ALPHA] Number of events sent in watch clients",
             self.watch_events.clone(),
         );
+        registry.register(
+            "ringwatch_sheds",
+            "Lists and watches refused because the memory budget is spent.",
+            self.sheds.clone(),
+        );
     }
 
     /// Counts a request that was answered.
@@ -210,6 +247,11 @@ impl Metrics {
                 .get_or_create(kind)
                 .observe(bytes as f64);
         }
+    }
+
+    /// Counts a request that was refused for want of memory.
+    pub(super) fn count_shed(&self, kind: Shed) {
+        self.sheds.get_or_create(&ShedLabels::new(kind)).inc();
     }
 
     /// Shows that no watch of all objects of a resource runs, before the first one does.

@@ -4,6 +4,7 @@
 //! parameters, the accepted media types and the body, calls the store, and writes the answer.
 //! Who the user is, how many requests may be in flight, health and TLS are the server's.
 
+mod admission;
 mod api;
 mod body;
 mod call;

@@ -10,6 +10,7 @@ use hyper::body::Body;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::admission::HeldBytes;
 use super::body::{ResponseBody, full};
 use super::encoding::{
     GZIP_MIN_BYTES, GzipBody, JSON_LIST, ListBody, PROTOBUF_LIST, frame, indent, protobuf, yaml,
@@ -139,6 +140,11 @@ pub(super) fn list(
     });
     let items = items.collect::<Result<Vec<Bytes>, Failure>>()?;
     let head = list_head(resource, partial, &list);
+    // Items in JSON are slices of objects that the cache has anyway; others were made for this list.
+    let shared = output.format == Format::Json && !partial;
+    let made = |item: &Bytes| if shared { 0 } else { item.len() };
+    let held: usize = items.iter().map(|it| size_of::<Bytes>() + made(it)).sum();
+    let held = held as u64;
     match output.format {
         Format::Json | Format::Protobuf => {
             let body = if output.format == Format::Json {
@@ -147,11 +153,16 @@ pub(super) fn list(
                 ListBody::new(&head.protobuf(&items), items, PROTOBUF_LIST)
             };
             let media_type = output.format.media_type();
-            Ok(respond(StatusCode::OK, media_type, body.boxed_unsync()))
+            let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
+            response.extensions_mut().insert(HeldBytes(held));
+            Ok(response)
         }
         Format::PrettyJson | Format::Yaml => {
             let body = ListBody::new(&head.json(), items, JSON_LIST);
-            document(StatusCode::OK, output.format, &collect(body))
+            let mut response = document(StatusCode::OK, output.format, &collect(body))?;
+            let whole = response.body().size_hint().lower();
+            response.extensions_mut().insert(HeldBytes(whole));
+            Ok(response)
         }
     }
 }

@@ -12,12 +12,14 @@ use super::connection::Connections;
 use super::filters::{Filters, InFlight};
 use super::flags::ServeFlags;
 use super::health::{Check, Done, Health, Scope, check};
+use super::memory::MemoryMetrics;
 use super::object_counts::ObjectCounts;
 use super::own_paths::{HealthAndMetrics, StoreSize};
 use super::process::Process;
 use super::security::Security;
 use super::shutdown::Steps;
 use super::storage_factory::{StorageFactory, Storages};
+use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::endpoints::{Api, ApiConfig, Metrics, VersionInfo};
 use crate::registry::Store;
@@ -79,6 +81,7 @@ impl Assembly<'_> {
         background: &mut JoinSet<()>,
     ) -> Assembled {
         let limits = &self.flags.limits;
+        let ledger = Ledger::new(self.flags.memory_budget());
         let metrics = Metrics::new();
         metrics.register(&mut registry);
         let in_flight = InFlight::new(
@@ -86,13 +89,14 @@ impl Assembly<'_> {
             limits.max_mutating_requests_inflight,
         );
         in_flight.register(&mut registry);
-        let storages = self.storages(&mut registry, background);
+        let storages = self.storages(&mut registry, ledger.clone(), background);
         let bootstrapped = Done::default();
         let namespaces = storages.core("namespaces").cloned();
         let services = storages.core("services").cloned();
         let version = VersionInfo::kubernetes_1_36();
         let own = HealthAndMetrics {
             health: self.health(&storages.cachers, &bootstrapped),
+            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, &version, self.clock.wall()),
             size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
             registry,
@@ -107,6 +111,7 @@ impl Assembly<'_> {
             server_address: address.to_string(),
             extra_root_paths,
             metrics,
+            ledger: ledger.clone(),
             min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
         });
         let filters = Filters {
@@ -135,7 +140,12 @@ impl Assembly<'_> {
         }
     }
 
-    fn storages(&self, registry: &mut Registry, background: &mut JoinSet<()>) -> Storages {
+    fn storages(
+        &self,
+        registry: &mut Registry,
+        ledger: Ledger,
+        background: &mut JoinSet<()>,
+    ) -> Storages {
         let interval = self.flags.etcd.etcd_compaction_interval;
         let compactor = etcd3::Compactor::new(
             Arc::clone(&self.backend),
@@ -148,6 +158,7 @@ impl Assembly<'_> {
             caches: self.flags.watch_cache_sizes(),
             metrics: CacheMetrics::register(registry),
             compact_revision: compactor.compact_revision(),
+            ledger,
             clock: self.clock.clone(),
         };
         let (storages, reflector) = factory.build();

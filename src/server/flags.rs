@@ -9,8 +9,13 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use super::duration;
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
+use super::{duration, memory};
+
+/// The least memory with which anything can be served.
+const MEMORY_BUDGET_MIB_MIN: u64 = 16;
+/// More than any machine has.
+const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 
 /// Serve the Kubernetes API on an embedded store, in memory, or over etcd.
 #[derive(Args, Clone, Debug)]
@@ -184,6 +189,13 @@ pub struct LimitFlags {
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     pub request_timeout: Duration,
 
+    /// How much memory, in MiB, objects, history, encodings, connections and requests may take; before
+    /// it is spent, new lists and watches are answered 429. The default is half of the machine's or of
+    /// the control group's.
+    #[arg(long, value_name = "MIB",
+          value_parser = clap::value_parser!(u64).range(MEMORY_BUDGET_MIB_MIN..=MEMORY_BUDGET_MIB_MAX))]
+    pub memory_budget_mib: Option<u64>,
+
     /// After how many seconds at the earliest a watch is ended that sets no timeout of its own.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub min_request_timeout: u32,
@@ -239,6 +251,13 @@ impl ServeFlags {
             } else {
                 StorageBackend::Etcd3
             })
+    }
+
+    /// How much memory may be used, in bytes.
+    #[must_use]
+    pub fn memory_budget(&self) -> u64 {
+        let named = self.limits.memory_budget_mib;
+        named.map_or_else(memory::default_budget, |mib| mib << 20)
     }
 
     /// Which resources are served from memory.
@@ -410,6 +429,17 @@ mod tests {
                 .expect("flags")
                 .watch_cache
         );
+    }
+
+    #[test]
+    fn the_memory_budget_is_named_or_a_share_of_the_machine() {
+        let flags = parse(&["--memory-budget-mib=64"]).expect("flags");
+        assert_eq!(flags.memory_budget(), 64 << 20);
+        let flags = parse(&[]).expect("no flags");
+        assert_eq!(flags.memory_budget(), memory::default_budget());
+        for wrong in ["0", "15", "1073741825", "-1", "64MiB"] {
+            assert!(parse(&[&format!("--memory-budget-mib={wrong}")]).is_err());
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod joined_io;
 pub mod kubeconfig;
 pub mod listener;
 pub mod logging;
+pub mod memory;
 pub mod metrics;
 pub mod object_counts;
 pub mod open_files;

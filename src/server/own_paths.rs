@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 
 use super::filters::OwnPaths;
 use super::health::Health;
+use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
 use crate::endpoints::ResponseBody;
@@ -28,6 +29,8 @@ pub struct HealthAndMetrics {
     pub health: Health,
     /// The families.
     pub registry: Registry,
+    /// What memory is spent on.
+    pub memory: MemoryMetrics,
     /// The process's numbers.
     pub process: Process,
     /// The size of the store.
@@ -80,6 +83,7 @@ impl OwnPaths for HealthAndMetrics {
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
         if path == "/metrics" {
             self.process.refresh();
+            self.memory.refresh();
             self.size.refresh().await;
             return Some(metrics::answer(&self.registry));
         }

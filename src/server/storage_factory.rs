@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::watch_cache_sizes::WatchCacheSizes;
+use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::resources::built_in;
 use crate::registry::{Lifecycle, NamespaceLifecycle, Resource, Served, Store};
@@ -35,6 +36,8 @@ pub struct StorageFactory {
     pub metrics: CacheMetrics,
     /// Up to where history is compacted.
     pub compact_revision: watch::Receiver<u64>,
+    /// What the caches spend memory from.
+    pub ledger: Ledger,
     /// The time.
     pub clock: Clock,
 }
@@ -60,8 +63,12 @@ impl StorageFactory {
     #[must_use]
     pub fn build(self) -> (Storages, Reflector) {
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
-        let (feed, reflector) =
-            Feed::new(Arc::new(changes), self.clock.clone(), self.metrics.clone());
+        let (feed, reflector) = Feed::new(
+            Arc::new(changes),
+            self.clock.clone(),
+            self.metrics.clone(),
+            self.ledger.clone(),
+        );
         let mut storages = Storages {
             stores: Vec::new(),
             storeless: Vec::new(),

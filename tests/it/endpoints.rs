@@ -8,6 +8,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::endpoints::{Api, ApiConfig, Metrics, ResponseBody, VersionInfo, full};
@@ -49,6 +50,7 @@ impl Fixture {
             caches: WatchCacheSizes::new(cached, Vec::new()),
             metrics: CacheMetrics::register(&mut registry),
             compact_revision,
+            ledger: Ledger::unlimited(),
             clock: clock.clone(),
         };
         let (storages, reflector) = factory.build();
@@ -64,6 +66,7 @@ impl Fixture {
             version: VersionInfo::kubernetes_1_36(),
             server_address: "127.0.0.1:6443".to_owned(),
             extra_root_paths: vec!["/healthz".to_owned()],
+            ledger: Ledger::unlimited(),
             metrics,
             min_request_timeout: Duration::from_secs(1800),
         });

@@ -17,6 +17,7 @@ use super::probe::RevisionProbe;
 use super::reflector::Reflector;
 use super::type_cache::TypeCache;
 use super::watch_cache::WatchCache;
+use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::published;
 use crate::storage::{ChangeSource, StorageError};
@@ -45,6 +46,8 @@ pub(super) struct FeedShared {
     /// The store's revision.
     probe: RevisionProbe,
     metrics: CacheMetrics,
+    /// Where the types' memory is written.
+    ledger: Ledger,
     /// Types that have been added and not yet been taken over by the reflector.
     newcomers: Mutex<Vec<WatchCache>>,
     /// Told of each newcomer.
@@ -54,12 +57,13 @@ pub(super) struct FeedShared {
 }
 
 impl Feed {
-    /// A feed of a store's changes. Nothing happens until [`Reflector::run`] is polled.
+    /// A feed of a store's changes, whose caches spend memory from `ledger`. Nothing happens until [`Reflector::run`] is polled.
     #[must_use]
     pub fn new(
         source: Arc<dyn ChangeSource>,
         clock: Clock,
         metrics: CacheMetrics,
+        ledger: Ledger,
     ) -> (Self, Reflector) {
         let (publisher, published) = published(0);
         let shared = Arc::new(FeedShared {
@@ -68,6 +72,7 @@ impl Feed {
             clock,
             probe: RevisionProbe::default(),
             metrics,
+            ledger,
             newcomers: Mutex::default(),
             arrived: Notify::new(),
             caches: Mutex::default(),
@@ -88,7 +93,7 @@ impl Feed {
             Arc::clone(&shared.fresh),
         ));
         shared.caches().push(Arc::clone(&cache));
-        shared.return_newcomers(vec![WatchCache::new(Arc::clone(&cache))]);
+        shared.return_newcomers(vec![WatchCache::new(Arc::clone(&cache), &shared.ledger)]);
         Arc::new(Cacher::new(cache, Arc::clone(shared)))
     }
 

@@ -10,12 +10,18 @@ use imbl::OrdMap;
 
 use crate::meta::Object;
 
+/// What an entry takes beside its key and its object's JSON: the object's record and attributes, and
+/// its part of the map's nodes.
+const ENTRY_OVERHEAD_BYTES: u64 = 512;
+
 /// The objects by key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SnapshotMap {
     entries: OrdMap<Arc<str>, Entry>,
     /// How many entries are unreadable.
     unreadable: usize,
+    /// What the entries take.
+    bytes: u64,
 }
 
 /// What is stored under a key.
@@ -40,6 +46,11 @@ impl Entry {
         }
     }
 
+    fn bytes(&self, key: &str) -> u64 {
+        let json = self.object().map_or(0, |object| object.json().len());
+        (json + key.len()) as u64 + ENTRY_OVERHEAD_BYTES
+    }
+
     fn is_unreadable(&self) -> bool {
         matches!(self, Self::Unreadable { .. })
     }
@@ -54,20 +65,27 @@ impl SnapshotMap {
     /// Stores under a key and returns what was there.
     pub(super) fn insert(&mut self, key: Arc<str>, entry: Entry) -> Option<Entry> {
         self.unreadable += usize::from(entry.is_unreadable());
-        let before = self.entries.insert(key, entry);
-        self.forget(before.as_ref());
+        self.bytes += entry.bytes(&key);
+        let before = self.entries.insert(Arc::clone(&key), entry);
+        self.forget(&key, before.as_ref());
         before
     }
 
     /// Takes a key away and returns what was there.
     pub(super) fn remove(&mut self, key: &str) -> Option<Entry> {
         let before = self.entries.remove(key);
-        self.forget(before.as_ref());
+        self.forget(key, before.as_ref());
         before
     }
 
-    fn forget(&mut self, before: Option<&Entry>) {
+    fn forget(&mut self, key: &str, before: Option<&Entry>) {
         self.unreadable -= usize::from(before.is_some_and(Entry::is_unreadable));
+        self.bytes -= before.map_or(0, |entry| entry.bytes(key));
+    }
+
+    /// What the entries take, roughly, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whether something in here cannot be read, so that only the store can list it.

@@ -12,6 +12,7 @@ use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
 use super::type_cache::TypeCache;
 use super::view::View;
+use crate::budget::{Account, Ledger, Share};
 use crate::clock::Instant;
 use crate::meta::Object;
 use crate::storage::{Change, ChangeKind, RawObject, StorageError};
@@ -22,6 +23,8 @@ pub(super) struct WatchCache {
     cache: Arc<TypeCache>,
     /// What was published last.
     view: View,
+    /// What its state has of the memory budget.
+    objects: Share,
 }
 
 /// A type's content while it is listed, page by page.
@@ -30,14 +33,17 @@ pub(super) struct Filling {
     state: SnapshotMap,
     /// How many objects have come.
     objects: u64,
+    /// What they have of the memory budget, beside what is served meanwhile.
+    share: Option<Share>,
 }
 
 impl WatchCache {
     /// The writer of a cache that has not been filled.
-    pub(super) fn new(cache: Arc<TypeCache>) -> Self {
+    pub(super) fn new(cache: Arc<TypeCache>, ledger: &Ledger) -> Self {
         Self {
             cache,
             view: View::default(),
+            objects: ledger.share(Account::Objects),
         }
     }
 
@@ -56,6 +62,8 @@ impl WatchCache {
             filling.objects += 1;
             filling.state.insert(raw.key.into(), entry);
         }
+        let share = filling.share.get_or_insert_with(|| self.objects.another());
+        share.set(filling.state.bytes());
         let objects = filling.objects;
         self.cache.note(Event::Page { objects });
     }
@@ -69,6 +77,8 @@ impl WatchCache {
         self.view.generation = watchers.generation();
         self.view.revision = revision;
         self.view.state = filling.state;
+        drop(filling.share);
+        self.objects.set(self.view.state.bytes());
         let before = self.view.window.clone();
         self.view.window.reset(revision, self.view.state.clone());
         self.cache.publish(self.view.clone());
@@ -123,6 +133,7 @@ impl WatchCache {
             self.cache.metrics.events_received.inc();
             events.extend(self.event(change, now));
         }
+        self.objects.set(self.view.state.bytes());
         self.view.revision = reached.max(revision);
         self.publish(events, now);
         self.cache.metrics.set_resource_version(self.view.revision);

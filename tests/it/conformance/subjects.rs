@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::backend::embedded::Embedded;
@@ -122,7 +123,7 @@ fn store(backend: Arc<dyn Backend>, support: Support) -> Subject {
 async fn cacher(backend: Arc<dyn Backend>, mut support: Support) -> Subject {
     let source = Arc::new(etcd3::Changes::new(Arc::clone(&backend), PATH_PREFIX));
     let metrics = CacheMetrics::register(&mut Registry::default());
-    let (feed, reflector) = Feed::new(source, Clock::real(), metrics);
+    let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
     let cacher = feed.add_type(TypeConfig {
         group: String::new(),
         resource: "pods".to_owned(),

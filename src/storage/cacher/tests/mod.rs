@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::{CacheDelegator, CacheMetrics, Cacher, Feed, TypeConfig, WindowLimits};
+use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::meta::{LabelSelector, ResourceVersion, WatchEvent};
 use crate::storage::{
@@ -18,6 +19,7 @@ use crate::storage::{
 use scripted::{CountingStore, Script};
 
 mod feeding;
+mod memory;
 mod model;
 mod readiness;
 mod reading;
@@ -32,6 +34,7 @@ struct World {
     store: Arc<CountingStore>,
     delegator: CacheDelegator,
     clock: Clock,
+    ledger: Ledger,
     /// Stops the feed.
     shutdown: Option<oneshot::Sender<()>>,
     /// The running feed; dropped with the world.
@@ -51,7 +54,13 @@ impl World {
     fn of(script: Arc<Script>, limits: WindowLimits) -> Self {
         let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
         let source = Arc::clone(&script);
-        let (feed, reflector) = Feed::new(source, clock.clone(), CacheMetrics::default());
+        let ledger = Ledger::unlimited();
+        let (feed, reflector) = Feed::new(
+            source,
+            clock.clone(),
+            CacheMetrics::default(),
+            ledger.clone(),
+        );
         let pods = feed.add_type(of_type("pods", "/pods/", limits));
         let store = Arc::new(CountingStore::default());
         let (sender, receiver) = oneshot::channel::<()>();
@@ -67,6 +76,7 @@ impl World {
             pods,
             store,
             clock,
+            ledger,
             shutdown: Some(sender),
             running,
         }

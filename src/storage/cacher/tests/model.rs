@@ -86,7 +86,7 @@ impl Model {
             clock.clone(),
             Arc::new(Freshness::new(published, clock)),
         ));
-        let mut writer = WatchCache::new(Arc::clone(&cache));
+        let mut writer = WatchCache::new(Arc::clone(&cache), &Ledger::unlimited());
         writer.replace(1, Filling::default());
         writer.serve();
         Self {

@@ -1,0 +1,405 @@
+//! What the process's memory is spent on, and whether there is any left: a ledger of bytes.
+//!
+//! ```text
+//!   0                              6/8          7/8          limit
+//!   |------- as anyone likes -------|-- relief --|-- reserve --|
+//!                                   |            +-- new lists and watches are refused
+//!                                   +-- encodings give way, then windows shrink
+//! ```
+//!
+//! Whoever keeps memory for long holds a [`Share`] of an account and says when its size changes;
+//! dropping the share gives everything back. Only new lists and watches must ask beforehand, since
+//! only they can be refused: [`Ledger::admit`]. Objects come from the store and cannot be refused,
+//! nor can what is written; the reserve is for them and for bytes that are on their way to clients.
+//!
+//! The hard part is that sizes change on every core at every moment. A share's owner knows its own
+//! size and tells differences alone, in batches where it can, so nobody ever adds up and nothing is
+//! locked. [`Ledger::admit`] checks and spends in one step, so that any number of requests at once
+//! cannot take the same bytes.
+//!
+//! # Who gives way, in which order
+//!
+//! Each rule looks at the total without what gives way before it, so the order needs no messages:
+//! encodings may have what all others leave below the relief mark
+//! ([`Ledger::allowed_to_encodings`]); windows must shrink only when the total without encodings is
+//! above it ([`Ledger::owed_by_windows`]).
+
+#![allow(
+    clippy::disallowed_types,
+    reason = "these are crate::sync's atomics, as the ban wants it"
+)]
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Above so many eighths of the limit encodings give way and windows shrink.
+const RELIEF_EIGHTHS: u64 = 6;
+
+/// Above so many eighths of the limit no list and no watch begins.
+const ADMISSION_EIGHTHS: u64 = 7;
+
+/// What memory is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Account {
+    /// The newest state of all types: keys, objects, and the map's nodes.
+    Objects,
+    /// History: what events keep alive beside the newest state.
+    Windows,
+    /// Encodings of objects that are kept for the next one who wants them.
+    Encodings,
+    /// Connections, and the bytes that their clients have not taken.
+    Connections,
+    /// Lists and watches in progress.
+    Requests,
+}
+
+impl Account {
+    /// All accounts.
+    pub const ALL: [Self; 5] = [
+        Self::Objects,
+        Self::Windows,
+        Self::Encodings,
+        Self::Connections,
+        Self::Requests,
+    ];
+
+    /// The account's name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Objects => "objects",
+            Self::Windows => "windows",
+            Self::Encodings => "encodings",
+            Self::Connections => "connections",
+            Self::Requests => "requests",
+        }
+    }
+}
+
+/// The ledger of a process. Clones are the same ledger.
+#[derive(Clone, Debug)]
+pub struct Ledger(Arc<Book>);
+
+#[derive(Debug)]
+struct Book {
+    /// What the total should stay below.
+    limit: u64,
+    /// The sum of the accounts.
+    total: AtomicU64,
+    /// What each account has, by its number.
+    accounts: [AtomicU64; Account::ALL.len()],
+    /// Told when the total rises above the relief mark, and when somebody is refused.
+    pressed: Notify,
+}
+
+/// No list and no watch can begin now. Retry later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the memory budget is spent: {total} of {limit} bytes are in use and {wanted} more are needed"
+)]
+pub struct Exceeded {
+    /// How many bytes were asked for.
+    pub wanted: u64,
+    /// How many are in use.
+    pub total: u64,
+    /// How many there are.
+    pub limit: u64,
+}
+
+impl Ledger {
+    /// A ledger of so many bytes.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Self(Arc::new(Book {
+            limit,
+            total: AtomicU64::new(0),
+            accounts: std::array::from_fn(|_| AtomicU64::new(0)),
+            pressed: Notify::new(),
+        }))
+    }
+
+    /// A ledger that counts and refuses nothing.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::new(u64::MAX)
+    }
+
+    /// What the total should stay below, in bytes.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.0.limit
+    }
+
+    /// How many bytes are in use.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        // Relaxed: a figure by itself, which orders nothing; so are all the others here.
+        self.0.total.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes an account has.
+    #[must_use]
+    pub fn spent(&self, account: Account) -> u64 {
+        // Relaxed: as in `total`.
+        self.account(account).load(Ordering::Relaxed)
+    }
+
+    /// A share of an account, of nothing as yet.
+    #[must_use]
+    pub fn share(&self, account: Account) -> Share {
+        Share {
+            ledger: self.clone(),
+            account,
+            bytes: 0,
+        }
+    }
+
+    /// Spends what a new list or watch is estimated to take, for as long as the share is held.
+    ///
+    /// # Errors
+    /// [`Exceeded`] when the total would rise above what is open to newcomers.
+    pub fn admit(&self, estimate: u64) -> Result<Share, Exceeded> {
+        let mut share = self.share(Account::Requests);
+        share.admit(estimate)?;
+        Ok(share)
+    }
+
+    /// How many bytes encodings may have now.
+    #[must_use]
+    pub fn allowed_to_encodings(&self) -> u64 {
+        self.relief_mark().saturating_sub(self.without_encodings())
+    }
+
+    /// How many bytes windows must give back now.
+    #[must_use]
+    pub fn owed_by_windows(&self) -> u64 {
+        self.without_encodings().saturating_sub(self.relief_mark())
+    }
+
+    /// Completes when memory has become scarce: at once if it has since the last time. For one
+    /// waiting task.
+    pub async fn pressed(&self) {
+        self.0.pressed.notified().await;
+    }
+
+    fn without_encodings(&self) -> u64 {
+        // The two figures are of two moments, so their difference may be off for a moment.
+        self.total().saturating_sub(self.spent(Account::Encodings))
+    }
+
+    fn relief_mark(&self) -> u64 {
+        self.0.limit / 8 * RELIEF_EIGHTHS
+    }
+
+    fn admission_mark(&self) -> u64 {
+        self.0.limit / 8 * ADMISSION_EIGHTHS
+    }
+
+    fn account(&self, account: Account) -> &AtomicU64 {
+        &self.0.accounts[account as usize]
+    }
+
+    fn add(&self, account: Account, bytes: u64) {
+        // Relaxed: as in `total`.
+        self.account(account).fetch_add(bytes, Ordering::Relaxed);
+        let before = self.0.total.fetch_add(bytes, Ordering::Relaxed);
+        self.tell_if_pressed(before, bytes);
+    }
+
+    fn subtract(&self, account: Account, bytes: u64) {
+        // Relaxed: as in `total`. Nobody takes away more than they have added.
+        self.account(account).fetch_sub(bytes, Ordering::Relaxed);
+        self.0.total.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Adds if the sum does not exceed what is open to newcomers.
+    fn try_add(&self, account: Account, bytes: u64) -> Result<(), Exceeded> {
+        let most = self.admission_mark();
+        let within = |total: u64| total.checked_add(bytes).filter(|sum| *sum <= most);
+        // Relaxed: as in `total`. One step on one variable, so that no two take the same bytes.
+        let spent = self
+            .0
+            .total
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        match spent {
+            Ok(before) => {
+                // Relaxed: as in `total`.
+                self.account(account).fetch_add(bytes, Ordering::Relaxed);
+                self.tell_if_pressed(before, bytes);
+                Ok(())
+            }
+            Err(total) => {
+                self.0.pressed.notify_one();
+                Err(Exceeded {
+                    wanted: bytes,
+                    total,
+                    limit: self.0.limit,
+                })
+            }
+        }
+    }
+
+    fn tell_if_pressed(&self, before: u64, bytes: u64) {
+        let mark = self.relief_mark();
+        if before <= mark && before.saturating_add(bytes) > mark {
+            self.0.pressed.notify_one();
+        }
+    }
+}
+
+/// A share of an account. Dropping it gives its bytes back.
+#[derive(Debug)]
+pub struct Share {
+    /// Where it is written.
+    ledger: Ledger,
+    /// What the bytes are spent on.
+    account: Account,
+    /// How many they are.
+    bytes: u64,
+}
+
+impl Share {
+    /// How many bytes it has.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Another share of the same account, of nothing as yet.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        self.ledger.share(self.account)
+    }
+
+    /// Says that it now has this many bytes.
+    pub fn set(&mut self, bytes: u64) {
+        if bytes > self.bytes {
+            self.ledger.add(self.account, bytes - self.bytes);
+        } else if bytes < self.bytes {
+            self.ledger.subtract(self.account, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+    }
+
+    /// Asks for more bytes; what it has it keeps in any case.
+    ///
+    /// # Errors
+    /// [`Exceeded`] when the total would rise above what is open to newcomers.
+    pub fn admit(&mut self, more: u64) -> Result<(), Exceeded> {
+        self.ledger.try_add(self.account, more)?;
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn shares_add_up_and_are_given_back() {
+        let ledger = Ledger::new(8_000);
+        let mut objects = ledger.share(Account::Objects);
+        let mut window = ledger.share(Account::Windows);
+        objects.set(300);
+        window.set(200);
+        objects.set(100);
+        let spent = |account| ledger.spent(account);
+        assert_eq!(spent(Account::Objects), 100);
+        assert_eq!(spent(Account::Windows), 200);
+        assert_eq!(ledger.total(), 300);
+        drop(objects);
+        assert_eq!((spent(Account::Objects), ledger.total()), (0, 200));
+        drop(window);
+        assert_eq!(ledger.total(), 0);
+    }
+
+    #[test]
+    fn newcomers_are_refused_before_the_limit_and_let_in_again() {
+        let ledger = Ledger::new(8_000);
+        let mut first = ledger.admit(6_000).expect("room");
+        let mut second = ledger.admit(1_000).expect("up to the reserve");
+        let refused = ledger.admit(1).expect_err("no room");
+        let expected = Exceeded {
+            wanted: 1,
+            total: 7_000,
+            limit: 8_000,
+        };
+        assert_eq!(refused, expected);
+        assert!(second.admit(1).is_err(), "nor may those inside grow");
+        assert_eq!(second.bytes(), 1_000, "but they keep what they have");
+        // What cannot be refused goes into the reserve.
+        let mut objects = ledger.share(Account::Objects);
+        objects.set(900);
+        assert_eq!(ledger.total(), 7_900);
+        first.set(0);
+        assert!(ledger.admit(1).is_ok());
+        assert!(ledger.admit(u64::MAX).is_err(), "whatever is asked for");
+    }
+
+    #[test]
+    fn encodings_give_way_before_windows() {
+        let ledger = Ledger::new(8_000);
+        let mut objects = ledger.share(Account::Objects);
+        let mut encodings = ledger.share(Account::Encodings);
+        objects.set(5_000);
+        encodings.set(2_000);
+        assert_eq!(ledger.allowed_to_encodings(), 1_000);
+        assert_eq!(ledger.owed_by_windows(), 0, "encodings go first");
+        let mut window = ledger.share(Account::Windows);
+        window.set(1_500);
+        assert_eq!(ledger.allowed_to_encodings(), 0);
+        assert_eq!(ledger.owed_by_windows(), 500);
+        encodings.set(0);
+        assert_eq!(ledger.owed_by_windows(), 500, "encodings do not count");
+        window.set(1_000);
+        assert_eq!(ledger.owed_by_windows(), 0);
+    }
+
+    #[test]
+    fn scarcity_is_told_once_for_each_time_it_comes() {
+        let ledger = Ledger::new(8_000);
+        let told = || ledger.pressed().now_or_never().is_some();
+        let mut objects = ledger.share(Account::Objects);
+        objects.set(6_000);
+        assert!(!told());
+        objects.set(6_001);
+        objects.set(6_002);
+        assert!(told());
+        assert!(!told());
+        assert!(ledger.admit(2_000).is_err());
+        assert!(told(), "somebody was refused");
+    }
+
+    #[test]
+    fn requests_at_once_cannot_take_the_same_bytes() {
+        const THREADS: usize = 4;
+        const EACH: usize = 10_000;
+        let ledger = Ledger::new(8_000);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..EACH {
+                        let permit = ledger.admit(3_000);
+                        assert!(ledger.total() <= 7_000);
+                        drop(permit);
+                    }
+                });
+            }
+        });
+        assert_eq!(ledger.total(), 0);
+        assert_eq!(ledger.spent(Account::Requests), 0);
+    }
+}

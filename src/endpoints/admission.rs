@@ -1,0 +1,174 @@
+//! Whether a list or a watch may begin: what it will take of the memory budget, and the refusal.
+//!
+//! Gets and writes are never refused here: they are small, and deleting is how memory comes back.
+//!
+//! The hard part is that nobody knows how long a list is before it has been read. So a list asks
+//! twice: for what every list takes before anything is read, and for the rest once its items are
+//! at hand, of which most are shared with the cache and cost a reference each. What it was given
+//! goes with its body until that is sent.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::body::{BoxError, ResponseBody};
+use super::errors::Failure;
+use super::metrics::{Metrics, Shed};
+use crate::budget::{Exceeded, Ledger, Share};
+
+/// What every list takes: its head, a chunk that is put together, the state of compression.
+const LIST_BYTES: u64 = 64 << 10;
+
+/// What a watch takes: its stream, its channel, and its part in the connection. Bytes on their way
+/// to the client are the connection's.
+const WATCH_BYTES: u64 = 8 << 10;
+
+/// Lets lists and watches in as long as there is memory.
+#[derive(Clone, Debug)]
+pub(super) struct Admission {
+    ledger: Ledger,
+    /// Counts those who were refused.
+    metrics: Metrics,
+}
+
+/// How much memory a response takes until it is sent, beside what it shares with others. Goes with
+/// the response as an extension.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldBytes(pub(super) u64);
+
+impl Admission {
+    /// Admission by a ledger.
+    pub(super) fn new(ledger: Ledger, metrics: Metrics) -> Self {
+        Self { ledger, metrics }
+    }
+
+    /// Lets a watch begin.
+    ///
+    /// # Errors
+    /// 429 when memory is short.
+    pub(super) fn watch(&self) -> Result<Share, Failure> {
+        let admitted = self.ledger.admit(WATCH_BYTES);
+        admitted.map_err(|exceeded| self.refuse(Shed::Watch, exceeded))
+    }
+
+    /// Lets a list begin.
+    ///
+    /// # Errors
+    /// 429 when memory is short.
+    pub(super) fn list(&self) -> Result<Share, Failure> {
+        let admitted = self.ledger.admit(LIST_BYTES);
+        admitted.map_err(|exceeded| self.refuse(Shed::List, exceeded))
+    }
+
+    /// Lets a list that has been read be sent, and holds what it takes until it is.
+    ///
+    /// # Errors
+    /// 429 when memory is short.
+    pub(super) fn send_list(
+        &self,
+        mut share: Share,
+        response: Response<ResponseBody>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        if let Some(HeldBytes(bytes)) = response.extensions().get() {
+            share
+                .admit(*bytes)
+                .map_err(|exceeded| self.refuse(Shed::List, exceeded))?;
+        }
+        Ok(response.map(|inner| {
+            AdmittedBody {
+                inner,
+                _share: share,
+            }
+            .boxed_unsync()
+        }))
+    }
+
+    fn refuse(&self, kind: Shed, exceeded: Exceeded) -> Failure {
+        self.metrics.count_shed(kind);
+        tracing::debug!(%exceeded, ?kind, "refused for want of memory");
+        Failure::out_of_memory()
+    }
+}
+
+/// A body that holds its share of the memory budget.
+struct AdmittedBody {
+    inner: ResponseBody,
+    /// Held for its drop.
+    _share: Share,
+}
+
+impl Body for AdmittedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.inner).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::full;
+    use super::*;
+    use crate::budget::Account;
+
+    fn admission(limit: u64) -> (Admission, Ledger) {
+        let ledger = Ledger::new(limit);
+        (Admission::new(ledger.clone(), Metrics::new()), ledger)
+    }
+
+    #[test]
+    fn a_refusal_is_a_status_with_a_time_to_retry() {
+        let (admission, _) = admission(8);
+        let failure = admission.watch().expect_err("no room");
+        let status = serde_json::to_value(failure.status()).expect("json");
+        assert_eq!(
+            status,
+            serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                "status": "Failure", "reason": "TooManyRequests", "code": 429,
+                "message": "the server is short of memory and begins no lists and watches now, \
+                            please try again later",
+                "details": {"retryAfterSeconds": 5}})
+        );
+        assert_eq!(failure.retry_after_seconds(), Some(5));
+    }
+
+    #[tokio::test]
+    async fn a_list_holds_what_it_takes_until_it_is_sent() {
+        let (admission, ledger) = admission(1 << 20);
+        let share = admission.list().expect("room");
+        let mut response = Response::new(full("items"));
+        response.extensions_mut().insert(HeldBytes(1_000));
+        let response = admission.send_list(share, response).expect("room");
+        assert_eq!(ledger.spent(Account::Requests), LIST_BYTES + 1_000);
+        let body = response.into_body().collect().await.expect("a body");
+        assert_eq!(body.to_bytes(), "items");
+        assert_eq!(ledger.total(), 0);
+    }
+
+    #[test]
+    fn a_list_that_turns_out_too_long_is_refused() {
+        let (admission, ledger) = admission(1 << 20);
+        let share = admission.list().expect("room");
+        let mut response = Response::new(full("items"));
+        response.extensions_mut().insert(HeldBytes(1 << 20));
+        assert!(admission.send_list(share, response).is_err());
+        assert_eq!(ledger.total(), 0);
+        assert!(admission.watch().is_ok(), "others go on");
+    }
+}
