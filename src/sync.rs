@@ -10,4 +10,6 @@
 )]
 
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+pub(crate) use arc_swap::{ArcSwap, Guard};

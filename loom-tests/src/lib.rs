@@ -17,6 +17,8 @@ mod ring;
 mod sync;
 
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod waiters;

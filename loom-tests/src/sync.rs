@@ -1,4 +1,112 @@
-//! loom's primitives under the names of the production crate's `sync`.
+//! loom's primitives under the names of the production crate's `sync`, and two that loom has not.
+//!
+//! Both are built so that loom sees each publication and nothing else. What they keep lies in cells
+//! of the standard library that are set once and never changed, so no `unsafe` is needed: what must
+//! not be visible yet is hidden by an atomic of loom's.
+
+use std::sync::OnceLock as Cell;
 
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+
+use loom::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// `std::sync::OnceLock`. Who has not acquired that the value was set may find none.
+#[derive(Debug)]
+pub(crate) struct OnceLock<T> {
+    /// Whether the value may be seen.
+    set: AtomicBool,
+    value: Cell<T>,
+}
+
+impl<T> OnceLock<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            set: AtomicBool::new(false),
+            value: Cell::new(),
+        }
+    }
+
+    pub(crate) fn set(&self, value: T) -> Result<(), T> {
+        self.value.set(value)?;
+        // Release: pairs with the Acquire load in `get`, as the standard library's does.
+        self.set.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        // Acquire: pairs with the Release store in `set`.
+        let set = self.set.load(Ordering::Acquire);
+        set.then(|| self.value.get()).flatten()
+    }
+}
+
+/// `arc_swap::ArcSwap`, as far as it is used: one stores, all load. Nothing is freed before it is.
+#[derive(Debug)]
+pub(crate) struct ArcSwap<T> {
+    /// Which of the stored values is the present one.
+    newest: AtomicUsize,
+    /// How many have been stored, less one. For the only thread that stores; loom must not see it.
+    stored: std::sync::atomic::AtomicUsize,
+    /// Everything that was ever stored, in order.
+    oldest: Stored<T>,
+}
+
+#[derive(Debug)]
+struct Stored<T> {
+    value: Arc<T>,
+    next: Cell<Box<Self>>,
+}
+
+/// `arc_swap::Guard`.
+#[derive(Debug)]
+pub(crate) struct Guard<T>(T);
+
+impl<T> ArcSwap<T> {
+    pub(crate) fn new(value: Arc<T>) -> Self {
+        Self {
+            newest: AtomicUsize::new(0),
+            stored: std::sync::atomic::AtomicUsize::new(0),
+            oldest: Stored::new(value),
+        }
+    }
+
+    pub(crate) fn load(&self) -> Guard<Arc<T>> {
+        // Acquire: pairs with the Release store in `store`.
+        let newest = self.newest.load(Ordering::Acquire);
+        Guard(Arc::clone(&self.stored(newest).value))
+    }
+
+    pub(crate) fn store(&self, value: Arc<T>) {
+        let before = self.stored.fetch_add(1, Ordering::Relaxed);
+        let next = &self.stored(before).next;
+        assert!(next.set(Box::new(Stored::new(value))).is_ok(), "one stores");
+        // Release: pairs with the Acquire load in `load`.
+        self.newest.store(before + 1, Ordering::Release);
+    }
+
+    fn stored(&self, index: usize) -> &Stored<T> {
+        let mut stored = &self.oldest;
+        for _ in 0..index {
+            stored = stored.next.get().expect("what is told of was stored");
+        }
+        stored
+    }
+}
+
+impl<T> Stored<T> {
+    fn new(value: Arc<T>) -> Self {
+        Self {
+            value,
+            next: Cell::new(),
+        }
+    }
+}
+
+impl<T> std::ops::Deref for Guard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}

@@ -6,6 +6,7 @@
 //! over loom's primitives too. Nothing here knows what an object or a watch is; nothing here
 //! imports more than [`crate::sync`].
 //!
+//! - `log`: numbered values, of which the newest are kept.
 //! - `waiters`: a number that rises, and those who wait for it.
 
 #![allow(
@@ -13,4 +14,9 @@
     reason = "these are crate::sync's atomics, as the ban wants it"
 )]
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the window is put on it by the next change")
+)]
+pub(crate) mod log;
 pub(crate) mod waiters;

@@ -1,0 +1,413 @@
+//! An append-only log of numbered values, of which the newest are kept. One writes, all read,
+//! nobody waits.
+//!
+//! ```text
+//!              Directory: replaced, never changed
+//!   base  |  segment    |  segment   |  segment         |
+//!         |  [0 1 2 3]  |  [4 5 _ _] |  [6 7 8 _ _ _ _] |
+//!            ^ first        sealed        ^ ^
+//!                                         | filled, not yet published
+//!                                         end: 7
+//!
+//!  Writer (one, &mut)                       Log (many, Clone)
+//!  ------------------                       -----------------
+//!  append:  slot.set(value)                 read:  1. end.load(Acquire)
+//!  publish: 1. directory.store, if it                    |
+//!              has another segment                  2. directory.load
+//!           2. end.store(n, Release) -- pairs with 1     |
+//!  evict:   directory.store with a later            values in first..end
+//!           first and base
+//! ```
+//!
+//! A value is numbered by its place in the order of all values. It is written once, into a slot
+//! that nothing else ever uses, so there is no value to be torn, no lap to be counted and no memory
+//! to be reclaimed by anybody but reference counts. To wait for the next value is to keep a number;
+//! it pins no memory. What went before the first value is told by the `base`.
+//!
+//! # Invariants
+//!
+//! - A slot is set once, before its number is published. Numbers never fall and never repeat, not
+//!   even over [`Writer::reset`].
+//! - `end` rises only in [`Writer::publish`], so what is appended between two calls is seen whole or
+//!   not at all.
+//! - The segments of a directory stand without a gap in the order of their numbers. The first begins
+//!   with `first`, each has a value, and only the last takes more of them: a *sealed* segment may
+//!   have slots that stay empty, whose numbers belong to the next one.
+//! - A value is evicted only after it was published, and with its whole segment. `base` and `first`
+//!   change by the same store, so nobody sees one without the other.
+//! - The writer keeps its own copy of everything: a writer that loads what only it stores hides
+//!   interleavings from loom.
+//!
+//! # What a reader finds
+//!
+//! Let `e` be the loaded end, and `D` the directory that was loaded after it. `D` says which end
+//! was published when it was stored; the reader takes the later of the two, `n`. Every number from
+//! `D.first` to `n` has its value, and `D.first <= n`:
+//!
+//! - `D` was stored before `e` was published. The load of `e` acquired what preceded its
+//!   publication, so `D` is the last directory that was stored before it and lists each segment
+//!   that was begun by then; and each slot below `e` is set. `D` evicted only what was published at
+//!   its time, so `D.first <= D.published <= e = n`.
+//! - `D` was stored after `e` was published. Then it lists what its writer had then, except for what
+//!   was evicted, and what was evicted lies below `D.first`. The slots below `D.published` were set
+//!   before `D` was stored, and the load of `D` acquired that. `D.first <= D.published = n`.
+//!
+//! Were the end loaded second, it could tell of a segment that the directory does not have. Were
+//! `D.published` not heeded, a reader that slept between its two loads could find a base that is
+//! later than its end.
+//!
+//! `n` and `D.first` never fall from one read to the next of the same thread, nor for a thread that
+//! was told of a read: both loads are coherent.
+//!
+//! # Trade-offs
+//!
+//! - A reader that looks at one value only pays for the directory's guard (some 10 ns). Reading on
+//!   with the same [`Reader`] costs two loads a value.
+//! - Whoever holds a `Reader` holds the segments of its directory: take what is needed, and let go.
+//! - Eviction is as coarse as segments are. The caller seals a segment that would be too coarse.
+//! - A new directory copies the list of segments: some nanoseconds for each of them, once a segment.
+
+use crate::sync::{Arc, ArcSwap, AtomicU64, Guard, OnceLock, Ordering};
+
+/// How many slots a segment has at least.
+const SEGMENT_SLOTS_MIN: usize = 16;
+
+/// How many slots a segment has at most. Each has twice as many as its predecessor used, between
+/// the two, so that a log of few values costs little.
+const SEGMENT_SLOTS_MAX: usize = 256;
+
+/// Makes the two halves of an empty log.
+pub(crate) fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
+    let directory = Directory {
+        segments: Vec::new(),
+        first: 0,
+        published: 0,
+        base: base.clone(),
+    };
+    let shared = Arc::new(Shared {
+        end: AtomicU64::new(0),
+        directory: ArcSwap::new(Arc::new(directory)),
+    });
+    let writer = Writer {
+        shared: Arc::clone(&shared),
+        segments: Vec::new(),
+        unlisted: false,
+        sealed: false,
+        first: 0,
+        published: 0,
+        end: 0,
+        base,
+    };
+    (writer, Log { shared })
+}
+
+/// The half that appends and evicts. There is one.
+#[derive(Debug)]
+pub(crate) struct Writer<T, B> {
+    shared: Arc<Shared<T, B>>,
+    /// Those that the directory lists, and those that are to be listed.
+    segments: Vec<Arc<Segment<T>>>,
+    /// Whether a segment is not yet listed.
+    unlisted: bool,
+    /// Whether the next value begins a segment.
+    sealed: bool,
+    /// What the directory's `first` is.
+    first: u64,
+    /// What `shared.end` holds, or, after a reset, what readers take for it.
+    published: u64,
+    /// The next value's number.
+    end: u64,
+    /// What the directory's `base` is.
+    base: B,
+}
+
+/// The half that reads.
+#[derive(Debug)]
+pub(crate) struct Log<T, B> {
+    shared: Arc<Shared<T, B>>,
+}
+
+/// The log as of one moment.
+pub(crate) struct Reader<T, B> {
+    directory: Guard<Arc<Directory<T, B>>>,
+    /// Numbers below this are published.
+    end: u64,
+}
+
+/// What stands at a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot<'a, T> {
+    /// A value.
+    Value(&'a T),
+    /// No value yet.
+    Future,
+    /// No value any more.
+    Gone,
+}
+
+/// Segments that have left the log. Readers may hold them still; who drops the last reference to a
+/// segment drops its values, so the writer does that where nobody waits for it.
+#[derive(Debug)]
+#[must_use = "dropping it may take a while; do it outside locks"]
+pub(crate) struct Evicted<T> {
+    /// Kept for the sake of dropping it.
+    _segments: Vec<Arc<Segment<T>>>,
+}
+
+#[derive(Debug)]
+struct Shared<T, B> {
+    /// Numbers below this are published. Stored by the writer alone.
+    end: AtomicU64,
+    /// Where the values are. Stored by the writer alone.
+    directory: ArcSwap<Directory<T, B>>,
+}
+
+#[derive(Debug)]
+struct Directory<T, B> {
+    /// In the order of their numbers.
+    segments: Vec<Arc<Segment<T>>>,
+    /// The oldest value's number; the next one's if there is none.
+    first: u64,
+    /// What was published when this was stored.
+    published: u64,
+    /// What went before `first`.
+    base: B,
+}
+
+#[derive(Debug)]
+struct Segment<T> {
+    /// The first slot's number.
+    first: u64,
+    /// Set from the first on.
+    slots: Box<[OnceLock<T>]>,
+}
+
+impl<T, B: Clone> Writer<T, B> {
+    /// Appends a value that nobody sees before [`Writer::publish`]. Says whether it begins a segment.
+    pub(crate) fn append(&mut self, value: T) -> bool {
+        let begins = self.sealed || self.newest().is_none_or(|it| it.is_full(self.end));
+        if begins {
+            self.begin_segment();
+        }
+        let newest = self.segments.len() - 1;
+        self.segments[newest].set(self.end, value);
+        self.end += 1;
+        begins
+    }
+
+    /// Shows readers everything that was appended, at once.
+    pub(crate) fn publish(&mut self) {
+        if self.unlisted {
+            self.store_directory();
+        }
+        self.published = self.end;
+        // Release: pairs with the Acquire load in `Log::read`. It comes after the slots and the
+        // directory, so who sees the number finds the values.
+        self.shared.end.store(self.end, Ordering::Release);
+    }
+
+    /// Lets the next value begin a segment.
+    pub(crate) fn seal(&mut self) {
+        self.sealed = true;
+    }
+
+    /// Lets go of the oldest segments, all of whose values are published. `base` tells what went
+    /// before those that stay.
+    pub(crate) fn evict(&mut self, segments: usize, base: B) -> Evicted<T> {
+        debug_assert_eq!(self.published, self.end, "what nobody has seen must stay");
+        let evicted = self.segments.drain(..segments).collect();
+        self.first = self.segments.first().map_or(self.end, |it| it.first);
+        self.base = base;
+        self.store_directory();
+        Evicted { _segments: evicted }
+    }
+
+    /// Lets go of everything and begins anew after `base`. One number is left out, so that whoever
+    /// waits for the next value finds it gone.
+    pub(crate) fn reset(&mut self, base: B) -> Evicted<T> {
+        let evicted = std::mem::take(&mut self.segments);
+        self.end += 1;
+        self.first = self.end;
+        self.published = self.end;
+        self.base = base;
+        self.store_directory();
+        Evicted { _segments: evicted }
+    }
+
+    /// The last value of the oldest `segments` segments; `None` if that is no value.
+    pub(crate) fn last_of(&self, segments: usize) -> Option<&T> {
+        let segment = self.segments.get(segments.checked_sub(1)?)?;
+        let next = self.segments.get(segments).map_or(self.end, |it| it.first);
+        segment.get(next - 1)
+    }
+
+    /// The next value's number.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn newest(&self) -> Option<&Segment<T>> {
+        self.segments.last().map(|it| &**it)
+    }
+
+    fn begin_segment(&mut self) {
+        let used = self.newest().map_or(0, |it| it.index(self.end));
+        let slots = (2 * used).clamp(SEGMENT_SLOTS_MIN, SEGMENT_SLOTS_MAX);
+        let segment = Segment {
+            first: self.end,
+            slots: (0..slots).map(|_| OnceLock::new()).collect(),
+        };
+        self.segments.push(Arc::new(segment));
+        self.sealed = false;
+        self.unlisted = true;
+    }
+
+    /// Stores a directory of the present segments. `published` is what it was before.
+    fn store_directory(&mut self) {
+        self.unlisted = false;
+        self.shared.directory.store(Arc::new(Directory {
+            segments: self.segments.clone(),
+            first: self.first,
+            published: self.published,
+            base: self.base.clone(),
+        }));
+    }
+}
+
+impl<T, B> Clone for Log<T, B> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<T, B> Log<T, B> {
+    /// The log as it is now.
+    pub(crate) fn read(&self) -> Reader<T, B> {
+        // Acquire: pairs with the Release store in `Writer::publish`. It comes before the load of
+        // the directory, which is thereby at least as new.
+        let end = self.shared.end.load(Ordering::Acquire);
+        let directory = self.shared.directory.load();
+        Reader {
+            end: end.max(directory.published),
+            directory,
+        }
+    }
+}
+
+impl<T, B> Reader<T, B> {
+    /// What went before the first value.
+    pub(crate) fn base(&self) -> &B {
+        &self.directory.base
+    }
+
+    /// The oldest value's number; the next one's if there is none.
+    pub(crate) fn first(&self) -> u64 {
+        self.directory.first
+    }
+
+    /// The next value's number.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// What stands at a number.
+    pub(crate) fn slot(&self, number: u64) -> Slot<'_, T> {
+        if number < self.first() {
+            return Slot::Gone;
+        }
+        if number >= self.end {
+            return Slot::Future;
+        }
+        let segment = self.directory.segments.get(self.segment_of(number));
+        // By the invariants there is a value. Models see that there is; who reads on would wait.
+        segment
+            .and_then(|it| it.get(number))
+            .map_or(Slot::Future, Slot::Value)
+    }
+
+    /// The newest value.
+    pub(crate) fn last(&self) -> Option<&T> {
+        match self.slot(self.end.checked_sub(1)?) {
+            Slot::Value(value) => Some(value),
+            Slot::Future | Slot::Gone => None,
+        }
+    }
+
+    /// The values from a number on, or from the oldest if that is later.
+    pub(crate) fn values(&self, from: u64) -> impl Iterator<Item = &T> {
+        let from = from.max(self.first());
+        let segments = self.directory.segments.get(self.segment_of(from)..);
+        let segments = segments.unwrap_or_default().iter();
+        segments.flat_map(move |it| it.values(from, self.end))
+    }
+
+    /// The number of the first value that a predicate refuses, which refuses all later ones too.
+    pub(crate) fn partition_point(&self, predicate: impl Fn(&T) -> bool) -> u64 {
+        let segments = &self.directory.segments;
+        let passes = |segment: &Segment<T>, index: usize| {
+            let slot = segment.slots.get(index).and_then(OnceLock::get);
+            slot.is_some_and(&predicate)
+        };
+        // The segments that begin with a value that passes; those after the end do not count.
+        let passed = segments.partition_point(|it| it.first < self.end && passes(it, 0));
+        let Some(at) = passed.checked_sub(1) else {
+            return self.first();
+        };
+        let segment = &segments[at];
+        let next = segments.get(passed).map_or(self.end, |it| it.first);
+        let (mut low, mut high) = (0, segment.index(next.min(self.end)));
+        while low < high {
+            let middle = low.midpoint(high);
+            if passes(segment, middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        segment.first + low as u64
+    }
+
+    /// Which segment has a number that is not before the first one's. Most ask for the newest.
+    fn segment_of(&self, number: u64) -> usize {
+        let segments = &self.directory.segments;
+        match segments.last() {
+            Some(newest) if newest.first <= number => segments.len() - 1,
+            _ => segments
+                .partition_point(|it| it.first <= number)
+                .saturating_sub(1),
+        }
+    }
+}
+
+impl<T> Segment<T> {
+    /// Where a number stands that is not below the first.
+    fn index(&self, number: u64) -> usize {
+        // A segment has few slots; what is far behind it is behind it in any case.
+        usize::try_from(number - self.first).unwrap_or(usize::MAX)
+    }
+
+    fn is_full(&self, next: u64) -> bool {
+        self.index(next) >= self.slots.len()
+    }
+
+    /// Sets a slot for the first and only time.
+    fn set(&self, number: u64, value: T) {
+        let set = self.slots[self.index(number)].set(value);
+        debug_assert!(set.is_ok(), "a number is used once");
+    }
+
+    fn get(&self, number: u64) -> Option<&T> {
+        self.slots.get(self.index(number))?.get()
+    }
+
+    /// The values whose numbers are in `from..end`.
+    fn values(&self, from: u64, end: u64) -> impl Iterator<Item = &T> {
+        let slot = |number: u64| self.index(number.max(self.first)).min(self.slots.len());
+        let (from, end) = (slot(from), slot(end));
+        let slots = self.slots.get(from..end).unwrap_or_default();
+        // A sealed segment ends with slots that stay empty.
+        slots.iter().map_while(OnceLock::get)
+    }
+}
