@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-pub use tokio::time::Instant;
+pub use tokio::time::{Instant, Sleep as Timer};
 
 /// A source of monotonic and wall time.
 #[derive(Clone, Debug)]
@@ -58,6 +58,11 @@ impl Clock {
 
     /// Completes at `deadline`.
     pub async fn sleep_until(&self, deadline: Instant) {
-        tokio::time::sleep_until(deadline).await;
+        self.timer(deadline).await;
+    }
+
+    /// Completes at `deadline`, as a type that can be kept.
+    pub fn timer(&self, deadline: Instant) -> Timer {
+        tokio::time::sleep_until(deadline)
     }
 }

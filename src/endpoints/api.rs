@@ -14,6 +14,7 @@ use super::admission::Admission;
 use super::body::{RequestBody, ResponseBody};
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
+use super::encoding::EncodingCache;
 use super::errors::Failure;
 use super::handlers;
 use super::metrics::{Metrics, Outcome, RequestKind};
@@ -53,6 +54,8 @@ pub struct ApiConfig {
     pub metrics: Metrics,
     /// What lists and watches ask for memory.
     pub ledger: Ledger,
+    /// What is kept of answers.
+    pub encodings: EncodingCache,
     /// For how long a watch without `timeoutSeconds` runs: this long up to twice as long.
     pub min_request_timeout: Duration,
 }
@@ -65,6 +68,7 @@ pub struct Api {
     clock: Clock,
     admission: Admission,
     metrics: Metrics,
+    encodings: EncodingCache,
     min_request_timeout: Duration,
 }
 
@@ -90,6 +94,7 @@ impl Api {
             clock: config.clock,
             admission: Admission::new(config.ledger, config.metrics.clone()),
             metrics: config.metrics,
+            encodings: config.encodings,
             min_request_timeout: config.min_request_timeout,
         }
     }
@@ -202,6 +207,7 @@ impl Api {
         let call = Call {
             routes: &self.routes,
             store,
+            encodings: &self.encodings,
             info,
             query,
             headers,
@@ -238,8 +244,8 @@ impl Api {
             }
             Verb::Watch => {
                 let terms = WatchTerms {
-                    _share: self.admission.watch()?,
-                    _running: self.metrics.long_running(kind),
+                    share: self.admission.watch()?,
+                    running: self.metrics.long_running(kind),
                     events: self.metrics.watch_events(kind),
                     default_timeout: self.min_request_timeout,
                 };

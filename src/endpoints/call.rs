@@ -1,7 +1,10 @@
 //! One request about a resource: everything that its handler needs to know.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 
+use super::encoding::{Encoder, EncodingCache};
 use super::errors::{About, Failure};
 use super::metrics::LongRunning;
 use super::negotiation::{self, Output};
@@ -19,7 +22,9 @@ pub(super) struct Call<'a> {
     /// What is served.
     pub(super) routes: &'a Routes,
     /// The store of the resource.
-    pub(super) store: &'a Store,
+    pub(super) store: &'a Arc<Store>,
+    /// What is kept of answers to others.
+    pub(super) encodings: &'a EncodingCache,
     /// What the request is about.
     pub(super) info: &'a RequestInfo,
     /// Its parameters.
@@ -36,9 +41,9 @@ pub(super) struct Call<'a> {
 #[derive(Debug)]
 pub(super) struct WatchTerms {
     /// Counts the watch as running for as long as it is held.
-    pub(super) _running: LongRunning,
+    pub(super) running: LongRunning,
     /// What the watch has of the memory budget.
-    pub(super) _share: Share,
+    pub(super) share: Share,
     /// Counts its events.
     pub(super) events: prometheus_client::metrics::counter::Counter,
     /// For how long it runs if the client does not say.
@@ -115,6 +120,11 @@ impl Call<'_> {
     /// 406 when nothing that is accepted can be written.
     pub(super) fn stream_output(&self) -> Result<Output, Failure> {
         negotiation::negotiate_stream(self.headers, self.in_protobuf())
+    }
+
+    /// Encodes the resource's objects.
+    pub(super) fn encoder(&self, output: Output) -> Encoder {
+        Encoder::new(self.encodings.clone(), Arc::clone(self.store), output)
     }
 
     /// Whether the resource's kind has a form in protobuf.

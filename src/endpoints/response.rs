@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -12,9 +11,8 @@ use serde_json::{Value, json};
 
 use super::admission::HeldBytes;
 use super::body::{ResponseBody, full};
-use super::encoding::{
-    GZIP_MIN_BYTES, GzipBody, JSON_LIST, ListBody, PROTOBUF_LIST, frame, indent, protobuf, yaml,
-};
+use super::call::Call;
+use super::encoding::{GZIP_MIN_BYTES, GzipBody, ListBody, frame, indent, protobuf, yaml};
 use super::errors::Failure;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
 use crate::codec;
@@ -121,44 +119,35 @@ pub(super) fn failure(format: Format, failure: &Failure) -> Response<ResponseBod
 /// 406 for a form that only objects have; 500 when an object cannot be converted.
 pub(super) fn list(
     output: Output,
-    store: &Store,
+    call: &Call<'_>,
     list: List,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let resource = store.resource();
+    let resource = call.store.resource();
     if output.form == Form::Metadata {
         return Err(Failure::not_convertible(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
             go_type(resource, &resource.list_kind)
         )));
     }
-    let partial = output.form == Form::MetadataList;
-    let items = list.items.iter().map(|item| {
-        let served = store
-            .to_served(Arc::clone(item))
-            .map_err(Failure::internal)?;
-        list_item(&served, partial, output.format)
-    });
-    let items = items.collect::<Result<Vec<Bytes>, Failure>>()?;
-    let head = list_head(resource, partial, &list);
-    // Items in JSON are slices of objects that the cache has anyway; others were made for this list.
-    let shared = output.format == Format::Json && !partial;
-    let made = |item: &Bytes| if shared { 0 } else { item.len() };
-    let held: usize = items.iter().map(|it| size_of::<Bytes>() + made(it)).sum();
-    let held = held as u64;
+    // Items are the cache's, or counted among the encodings.
+    let held = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+    let head = list_head(resource, output.form != Form::Whole, &list);
+    let body = ListBody::new(
+        call.encoder(output),
+        list.items,
+        |items_bytes| match output.format {
+            Format::Protobuf => head.protobuf(items_bytes),
+            Format::Json | Format::PrettyJson | Format::Yaml => head.json(),
+        },
+    )?;
     match output.format {
         Format::Json | Format::Protobuf => {
-            let body = if output.format == Format::Json {
-                ListBody::new(&head.json(), items, JSON_LIST)
-            } else {
-                ListBody::new(&head.protobuf(&items), items, PROTOBUF_LIST)
-            };
             let media_type = output.format.media_type();
             let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
             response.extensions_mut().insert(HeldBytes(held));
             Ok(response)
         }
         Format::PrettyJson | Format::Yaml => {
-            let body = ListBody::new(&head.json(), items, JSON_LIST);
             let mut response = document(StatusCode::OK, output.format, &collect(body))?;
             let whole = response.body().size_hint().lower();
             response.extensions_mut().insert(HeldBytes(whole));
@@ -204,8 +193,7 @@ impl ListHead {
         .into_bytes()
     }
 
-    fn protobuf(&self, items: &[Bytes]) -> Vec<u8> {
-        let items_bytes = items.iter().map(Bytes::len).sum();
+    fn protobuf(&self, items_bytes: usize) -> Vec<u8> {
         codec::list_head(&self.api_version, &self.kind, &self.metadata, items_bytes)
     }
 }
@@ -231,26 +219,6 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
         api_version,
         metadata,
     }
-}
-
-/// An item of a list: JSON without its opening brace, or a field of protobuf.
-fn list_item(served: &Object, partial: bool, format: Format) -> Result<Bytes, Failure> {
-    if !partial && format != Format::Protobuf {
-        return Ok(served.item_after_brace());
-    }
-    let json = if partial {
-        let json = frame::partial_metadata(served.json()).map_err(Failure::internal)?;
-        Bytes::from(json)
-    } else {
-        served.json().clone()
-    };
-    if format != Format::Protobuf {
-        return Ok(json.slice(1..));
-    }
-    let value: Value = serde_json::from_slice(&json).map_err(Failure::internal)?;
-    let item = codec::list_item(&value)
-        .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
-    Ok(item.into())
 }
 
 /// All of a list at once, for people.

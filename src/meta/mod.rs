@@ -2,12 +2,14 @@
 //!
 //! Nothing here knows of a store, a request or a connection.
 
+mod encodings;
 mod object;
 mod resource_version;
 pub mod selector;
 mod status;
 mod watch_event;
 
+pub use encodings::{Encoded, EncodedBytes, EncodingKey};
 pub use object::{Attributes, DecodeError, FieldPath, FieldSchema, Labels, Object, encode};
 pub use resource_version::{InvalidResourceVersion, ResourceVersion, VersionMatch};
 pub use selector::{FieldSelector, LabelSelector, ParseError};

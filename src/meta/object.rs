@@ -11,7 +11,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,19 +18,23 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::encodings::{Encoded, EncodedBytes, EncodingKey, Encodings};
+
 /// An immutable version of an object.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// Canonical JSON, with `metadata.resourceVersion` unless the revision is 0.
     json: Bytes,
     /// Where `"metadata":` begins: everything from here on, after a `{`, is the list item.
-    item_at: usize,
-    /// What was spliced into the stored form to carry the revision; empty for revision 0.
-    version: Range<usize>,
+    item_at: u32,
+    /// How much was spliced into the stored form to carry the revision; nothing for revision 0.
+    version_bytes: u32,
     /// The revision that wrote this version; 0 for an object that is not stored (dry-run).
     revision: u64,
     /// What selectors look at. Shared among versions that differ in their revision alone.
     attributes: Arc<Attributes>,
+    /// What has been made of `json` for clients.
+    encodings: Encodings,
 }
 
 /// The fields by which objects are selected.
@@ -160,7 +163,7 @@ impl Object {
 
     /// Writes the revision into the stored form, as the first member of its metadata.
     fn splice(stored: &[u8], item_at: usize, revision: u64, attributes: Arc<Attributes>) -> Self {
-        let at = item_at + "\"metadata\":{".len();
+        let at = version_at(item_at);
         let version = if revision == 0 {
             String::new()
         } else {
@@ -172,10 +175,12 @@ impl Object {
         json.extend_from_slice(&stored[at..]);
         Self {
             json: json.into(),
-            item_at,
-            version: at..at + version.len(),
+            // Both are lengths of a few names; an object of 4 GiB is taken by no store.
+            item_at: u32::try_from(item_at).unwrap_or(u32::MAX),
+            version_bytes: u32::try_from(version.len()).unwrap_or(u32::MAX),
             revision,
             attributes,
+            encodings: Encodings::default(),
         }
     }
 
@@ -184,7 +189,7 @@ impl Object {
     pub fn at_revision(&self, revision: u64) -> Self {
         Self::splice(
             &self.stored(),
-            self.item_at,
+            self.item_at as usize,
             revision,
             Arc::clone(&self.attributes),
         )
@@ -199,17 +204,35 @@ impl Object {
     /// The object as it stands in a typed list, without kind and apiVersion. The opening brace is
     /// not part of it: write `{` first.
     #[must_use]
-    pub fn item_after_brace(&self) -> Bytes {
-        self.json.slice(self.item_at..)
+    pub fn item_after_brace(&self) -> &[u8] {
+        &self.json[self.item_at as usize..]
+    }
+
+    /// An encoding of the object; made if nobody has made it yet. While it is kept, its cost is in
+    /// the sum.
+    ///
+    /// # Errors
+    /// That of `make`.
+    pub fn encoding<E>(
+        &self,
+        key: EncodingKey,
+        sum: &EncodedBytes,
+        make: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Encoded, E> {
+        self.encodings.get_or_make(key, sum, make)
+    }
+
+    /// Keeps an encoding no longer.
+    pub fn forget_encoding(&self, key: EncodingKey) {
+        self.encodings.forget(key);
     }
 
     /// The object as it is stored: canonical JSON without a resource version.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
-        let mut stored = Vec::with_capacity(self.json.len() - self.version.len());
-        stored.extend_from_slice(&self.json[..self.version.start]);
-        stored.extend_from_slice(&self.json[self.version.end..]);
-        stored
+        let from = version_at(self.item_at as usize);
+        let to = from + self.version_bytes as usize;
+        [&self.json[..from], &self.json[to..]].concat()
     }
 
     /// The object as a tree, with its resource version.
@@ -377,6 +400,11 @@ pub fn encode(value: &Value) -> Vec<u8> {
     }
     json.push('}');
     json.into_bytes()
+}
+
+/// Where the version of canonical bytes is, whose metadata begin at `item_at`.
+fn version_at(item_at: usize) -> usize {
+    item_at + "\"metadata\":{".len()
 }
 
 /// How canonical bytes begin.

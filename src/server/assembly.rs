@@ -21,7 +21,9 @@ use super::shutdown::Steps;
 use super::storage_factory::{StorageFactory, Storages};
 use crate::budget::Ledger;
 use crate::clock::Clock;
-use crate::endpoints::{Api, ApiConfig, Metrics, VersionInfo};
+use crate::endpoints::{
+    Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
+};
 use crate::registry::Store;
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
@@ -84,6 +86,8 @@ impl Assembly<'_> {
         let ledger = Ledger::new(self.flags.memory_budget());
         let metrics = Metrics::new();
         metrics.register(&mut registry);
+        let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger);
+        encodings.register(&mut registry);
         let in_flight = InFlight::new(
             limits.max_requests_inflight,
             limits.max_mutating_requests_inflight,
@@ -112,6 +116,7 @@ impl Assembly<'_> {
             extra_root_paths,
             metrics,
             ledger: ledger.clone(),
+            encodings,
             min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
         });
         let filters = Filters {

@@ -1,5 +1,7 @@
 //! The API in process, over the memory backend, with and without the watch cache: what clients see.
 
+mod encodings;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,10 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::codec;
-use ringwatch::endpoints::{Api, ApiConfig, Metrics, ResponseBody, VersionInfo, full};
+use ringwatch::endpoints::{
+    Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, ResponseBody, VersionInfo,
+    full,
+};
 use ringwatch::registry::{CreateOptions, RequestContext, User};
 use ringwatch::server::storage_factory::{StorageFactory, Storages};
 use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
@@ -29,6 +34,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 struct Fixture {
     api: Api,
     registry: Registry,
+    encodings: EncodingCache,
     _background: JoinSet<()>,
 }
 
@@ -41,6 +47,11 @@ struct Answer {
 impl Fixture {
     /// An API with the namespace `default`.
     async fn start(cached: bool) -> Self {
+        Self::with_encodings(cached, ENCODINGS_BYTES_MAX_DEFAULT).await
+    }
+
+    /// The same with so many bytes for encodings.
+    async fn with_encodings(cached: bool, encodings_bytes_max: usize) -> Self {
         let clock = Clock::real();
         let mut registry = Registry::default();
         let (_, compact_revision) = tokio::sync::watch::channel(0);
@@ -59,6 +70,8 @@ impl Fixture {
         ready(&storages, &clock).await;
         let metrics = Metrics::new();
         metrics.register(&mut registry);
+        let encodings = EncodingCache::new(encodings_bytes_max, &Ledger::unlimited());
+        encodings.register(&mut registry);
         let api = Api::new(ApiConfig {
             stores: storages.stores,
             storeless: storages.storeless,
@@ -68,11 +81,13 @@ impl Fixture {
             extra_root_paths: vec!["/healthz".to_owned()],
             ledger: Ledger::unlimited(),
             metrics,
+            encodings: encodings.clone(),
             min_request_timeout: Duration::from_secs(1800),
         });
         Self {
             api,
             registry,
+            encodings,
             _background: background,
         }
     }

@@ -1,6 +1,6 @@
 //! The events of a watch: JSON, one a line, or protobuf, each with its length.
 
-use bytes::{BufMut, BytesMut};
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -10,29 +10,25 @@ use super::protobuf;
 use crate::codec;
 use crate::registry::Resource;
 
-/// Writes an event about an object, given as JSON.
+/// An event about an object, given as JSON.
 ///
 /// # Errors
 /// When it is to be protobuf and the bytes are no JSON of a kind that has such a form.
-pub(crate) fn write_event(
-    out: &mut BytesMut,
-    format: Format,
-    kind: &str,
-    object: &[u8],
-) -> Result<(), Failure> {
+pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, Failure> {
     if format == Format::Protobuf {
         let object = protobuf(object).map_err(Failure::internal)?;
         let object =
             object.ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
-        out.put_slice(&codec::event_frame(kind, &object));
-        return Ok(());
+        return Ok(codec::event_frame(kind, &object).into());
     }
-    out.put_slice(b"{\"type\":\"");
-    out.put_slice(kind.as_bytes());
-    out.put_slice(b"\",\"object\":");
-    out.put_slice(object);
-    out.put_slice(b"}\n");
-    Ok(())
+    let parts: [&[u8]; 5] = [
+        b"{\"type\":\"",
+        kind.as_bytes(),
+        b"\",\"object\":",
+        object,
+        b"}\n",
+    ];
+    Ok(parts.concat().into())
 }
 
 /// An object that says that everything up to a revision has been delivered.

@@ -1,37 +1,43 @@
 //! A list as a body that is put together while it is sent.
 //!
-//! In JSON every item is a slice of its object's own bytes, so that a list costs a header and one
-//! chunk of memory, however long it is. The length is known beforehand.
+//! In JSON every item is a slice of its object's own bytes; in other forms it is made when its turn
+//! comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of
+//! memory, however long it is. Its length must be known beforehand, which takes a first round.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::super::body::BoxError;
+use super::super::errors::Failure;
+use super::super::negotiation::Format;
+use super::encoder::{Encoder, What};
 use crate::codec;
+use crate::meta::Object;
 
-/// How much is put together before it is handed on, in bytes. Items of this size go out as they are.
-const LIST_CHUNK_BYTES: usize = 16 * 1024;
+/// How much is put together before it is handed on, in bytes. Longer items go out as they are.
+const LIST_CHUNK_BYTES: usize = 32 * 1024;
 
 /// JSON, whose items come without their opening braces.
-pub(crate) const JSON_LIST: Punctuation = Punctuation {
+const JSON: Punctuation = Punctuation {
     first: b"{",
     next: b",{",
     end: b"]}\n",
 };
 
 /// Protobuf, whose items come as whole fields.
-pub(crate) const PROTOBUF_LIST: Punctuation = Punctuation {
+const PROTOBUF: Punctuation = Punctuation {
     first: b"",
     next: b"",
     end: codec::LIST_END,
 };
 
 /// What stands around the items.
-#[derive(Clone, Copy)]
-pub(crate) struct Punctuation {
+#[derive(Clone, Copy, Debug)]
+struct Punctuation {
     /// What precedes the first item.
     first: &'static [u8],
     /// What precedes every other.
@@ -41,12 +47,14 @@ pub(crate) struct Punctuation {
 }
 
 /// A list.
+#[derive(Debug)]
 pub(crate) struct ListBody {
+    encoder: Encoder,
+    items: std::vec::IntoIter<Arc<Object>>,
     /// What goes out before anything else is read.
     pending: BytesMut,
-    /// An item that is too large to be copied.
-    large: Option<Bytes>,
-    items: std::vec::IntoIter<Bytes>,
+    /// An item that did not fit into the last chunk.
+    waiting: Option<Bytes>,
     /// Whether an item went out already.
     begun: bool,
     around: Punctuation,
@@ -57,50 +65,86 @@ pub(crate) struct ListBody {
 }
 
 impl ListBody {
-    /// A list that begins with `head`, which is everything before the items.
-    pub(crate) fn new(head: &[u8], items: Vec<Bytes>, around: Punctuation) -> Self {
+    /// A list of these objects. `head` writes all that comes before them, and is told their length.
+    ///
+    /// # Errors
+    /// 500 when an object cannot be converted or written.
+    pub(crate) fn new(
+        encoder: Encoder,
+        items: Vec<Arc<Object>>,
+        head: impl FnOnce(usize) -> Vec<u8>,
+    ) -> Result<Self, Failure> {
+        let around = if encoder.format() == Format::Protobuf {
+            PROTOBUF
+        } else {
+            JSON
+        };
         let separators = match items.len() {
             0 => 0,
             items => around.first.len() + (items - 1) * around.next.len(),
         };
-        let content: usize = items.iter().map(Bytes::len).sum();
+        let content = encoder.items_bytes(&items)?;
+        let head = head(content);
         let total = head.len() + content + separators + around.end.len();
-        Self {
-            pending: BytesMut::from(head),
-            large: None,
+        Ok(Self {
+            encoder,
             items: items.into_iter(),
+            pending: BytesMut::from(&head[..]),
+            waiting: None,
             begun: false,
             around,
             ended: false,
             remaining: total as u64,
-        }
+        })
     }
 
     /// The next chunk; empty at the end.
-    fn next_chunk(&mut self) -> Bytes {
-        if let Some(large) = self.large.take() {
-            return large;
-        }
-        while self.pending.len() < LIST_CHUNK_BYTES && !self.ended {
-            let Some(item) = self.items.next() else {
-                self.ended = true;
-                self.pending.extend_from_slice(self.around.end);
-                break;
-            };
-            let separator = if self.begun {
-                self.around.next
-            } else {
-                self.around.first
-            };
-            self.pending.extend_from_slice(separator);
-            self.begun = true;
+    fn next_chunk(&mut self) -> Result<Bytes, Failure> {
+        if let Some(item) = self.waiting.take() {
             if item.len() >= LIST_CHUNK_BYTES {
-                self.large = Some(item);
-                break;
+                return Ok(item);
             }
+            self.pending.reserve(LIST_CHUNK_BYTES);
             self.pending.extend_from_slice(&item);
+        } else {
+            let room = LIST_CHUNK_BYTES.saturating_sub(self.pending.len());
+            self.pending.reserve(room);
         }
-        self.pending.split().freeze()
+        while !self.ended && self.waiting.is_none() {
+            self.append_next()?;
+        }
+        Ok(self.pending.split().freeze())
+    }
+
+    /// Writes the next item, or lets it wait if there is no room for it; after the last, the end.
+    fn append_next(&mut self) -> Result<(), Failure> {
+        let Some(object) = self.items.next() else {
+            self.ended = true;
+            self.pending.extend_from_slice(self.around.end);
+            return Ok(());
+        };
+        let separator = if self.begun {
+            self.around.next
+        } else {
+            self.around.first
+        };
+        self.pending.extend_from_slice(separator);
+        self.begun = true;
+        let room = LIST_CHUNK_BYTES.saturating_sub(self.pending.len());
+        let item = match self.encoder.stored_item(&object) {
+            Some(item) if item.len() <= room => {
+                self.pending.extend_from_slice(item);
+                return Ok(());
+            }
+            Some(item) => object.json().slice_ref(item),
+            None => self.encoder.encode(What::Item, &object)?,
+        };
+        if item.len() <= room {
+            self.pending.extend_from_slice(&item);
+        } else {
+            self.waiting = Some(item);
+        }
+        Ok(())
     }
 }
 
@@ -112,7 +156,11 @@ impl Body for ListBody {
         mut self: Pin<&mut Self>,
         _context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let chunk = self.next_chunk();
+        let chunk = match self.next_chunk() {
+            Ok(chunk) => chunk,
+            // It could be made a moment ago, when the length was found.
+            Err(failure) => return Poll::Ready(Some(Err(failure.status().message.clone().into()))),
+        };
         if chunk.is_empty() {
             return Poll::Ready(None);
         }
@@ -126,34 +174,5 @@ impl Body for ListBody {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.remaining)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt;
-
-    use super::*;
-
-    async fn written(items: Vec<Bytes>) -> String {
-        let body = ListBody::new(b"{\"items\":[", items, JSON_LIST);
-        let expected = body.size_hint().exact().expect("a length");
-        let bytes = body.collect().await.expect("a body").to_bytes();
-        assert_eq!(bytes.len() as u64, expected);
-        String::from_utf8(bytes.to_vec()).expect("text")
-    }
-
-    #[tokio::test]
-    async fn lengths_are_exact() {
-        assert_eq!(written(vec![]).await, "{\"items\":[]}\n");
-        let small = Bytes::from_static(b"\"a\":1}");
-        assert_eq!(
-            written(vec![small.clone(), small.clone()]).await,
-            "{\"items\":[{\"a\":1},{\"a\":1}]}\n"
-        );
-        let large = Bytes::from(format!("\"a\":\"{}\"}}", "x".repeat(LIST_CHUNK_BYTES)));
-        let text = written(vec![small.clone(), large.clone(), large, small]).await;
-        let value: serde_json::Value = serde_json::from_str(&text).expect("json");
-        assert_eq!(value["items"].as_array().map(Vec::len), Some(4));
     }
 }

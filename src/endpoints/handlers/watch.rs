@@ -1,33 +1,35 @@
 //! Following the objects of a namespace, or of all.
 //!
 //! The hard part is joining: all events that wait go out as one chunk, so that a burst costs one
-//! write and not one an event. The stream ends with its deadline, or after an error.
+//! write and not one an event. A lone event goes out as it is, the same bytes to every watch. The
+//! stream ends with its deadline, or after an error.
 
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::future::BoxFuture;
-use futures::{FutureExt, Stream};
+use futures::Stream;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
+use prometheus_client::metrics::counter::Counter;
 
 use super::super::body::{BoxError, ResponseBody};
 use super::super::call::{Call, WatchTerms};
-use super::super::encoding::frame;
+use super::super::encoding::{Encoder, What};
 use super::super::errors::{About, Failure};
-use super::super::negotiation::{Form, Format};
+use super::super::metrics::LongRunning;
 use super::super::params::ListParams;
 use super::super::response;
-use crate::meta::{Object, WatchEvent};
-use crate::registry::Store;
-use crate::storage::WatchStream;
+use crate::budget::Share;
+use crate::clock::Timer;
+use crate::meta::WatchEvent;
+use crate::storage::{StorageError, WatchStream};
 
-/// How many bytes of events are joined.
-const CHUNK_BYTES: usize = 16 * 1024;
+/// How many bytes of events are joined: what fits into a TLS record, and into a frame of HTTP/2.
+const CHUNK_BYTES_MAX: usize = 16 * 1024;
 
 /// Answers with a stream of events.
 ///
@@ -54,14 +56,14 @@ pub(in super::super) async fn watch(
         .watch(call.namespace(), options)
         .await
         .map_err(|error| call.fail(error))?;
-    let clock = call.context.clock.clone();
     let body = WatchBody {
         events,
-        store: Arc::new(call.store.clone()),
-        format: output.format,
-        partial: output.form != Form::Whole,
-        terms,
-        deadline: async move { clock.sleep_until(deadline).await }.boxed(),
+        encoder: call.encoder(output),
+        delivered: terms.events,
+        _running: terms.running,
+        _share: terms.share,
+        deadline: Box::pin(call.context.clock.timer(deadline)),
+        next: None,
         ended: false,
     };
     Ok(response::respond(
@@ -79,53 +81,92 @@ fn between_one_and_two_times(base: Duration) -> Duration {
 /// The events of a watch as they come.
 struct WatchBody {
     events: WatchStream,
-    store: Arc<Store>,
-    format: Format,
-    /// Whether only metadata is sent.
-    partial: bool,
-    terms: WatchTerms,
-    deadline: BoxFuture<'static, ()>,
+    encoder: Encoder,
+    /// Counts the events.
+    delivered: Counter,
+    /// Counts the watch as running.
+    _running: LongRunning,
+    /// What the watch has of the memory budget.
+    _share: Share,
+    deadline: Pin<Box<Timer>>,
+    /// What did not fit into the last chunk.
+    next: Option<Bytes>,
+    /// Whether nothing comes after `next`.
     ended: bool,
 }
 
 impl WatchBody {
-    /// Writes an event; one that cannot be written ends the watch.
-    fn write(&mut self, out: &mut BytesMut, event: WatchEvent) {
-        self.terms.events.inc();
-        let (kind, object) = match event {
-            WatchEvent::Added(object) => ("ADDED", self.encode(object)),
-            WatchEvent::Modified(object) => ("MODIFIED", self.encode(object)),
-            WatchEvent::Deleted(object) => ("DELETED", self.encode(object)),
+    /// The next event as it is written; `None` at the end. After an error comes the end.
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(next) = self.next.take() {
+            return Poll::Ready(Some(next));
+        }
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let event = match Pin::new(&mut self.events).poll_next(context) {
+            Poll::Ready(event) => event,
+            Poll::Pending => return Poll::Pending,
+        };
+        let written = match event {
+            Some(Ok(event)) => self.write(event),
+            Some(Err(error)) => Err(self.fail(&error)),
+            None => {
+                self.ended = true;
+                return Poll::Ready(None);
+            }
+        };
+        Poll::Ready(Some(written.unwrap_or_else(|failure| {
+            self.ended = true;
+            self.encoder.error(&failure)
+        })))
+    }
+
+    fn write(&self, event: WatchEvent) -> Result<Bytes, Failure> {
+        self.delivered.inc();
+        match event {
+            WatchEvent::Added(object) => self.encoder.encode(What::Added, &object),
+            WatchEvent::Modified(object) => self.encoder.encode(What::Modified, &object),
+            WatchEvent::Deleted(object) => self.encoder.encode(What::Deleted, &object),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,
-            } => {
-                let resource = self.store.resource();
-                let object = frame::bookmark(resource, self.partial, revision, initial_events_end);
-                ("BOOKMARK", Ok(object.into()))
-            }
+            } => self.encoder.bookmark(revision, initial_events_end),
+        }
+    }
+
+    fn fail(&self, error: &StorageError) -> Failure {
+        let about = About {
+            resource: self.encoder.store().resource(),
+            name: "",
+            verb: "watch",
         };
-        let written = object.and_then(|json| frame::write_event(out, self.format, kind, &json));
-        if let Err(failure) = written {
-            self.end(out, &failure);
-        }
+        Failure::of_storage(error, about)
     }
 
-    fn encode(&self, object: Arc<Object>) -> Result<Bytes, Failure> {
-        let served = self.store.to_served(object).map_err(Failure::internal)?;
-        if self.partial {
-            let json = frame::partial_metadata(served.json()).map_err(Failure::internal)?;
-            Ok(json.into())
+    /// What waits, joined as far as it fits; `None` at the end.
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let Some(first) = std::task::ready!(self.poll_event(context)) else {
+            return Poll::Ready(None);
+        };
+        let mut joined = BytesMut::new();
+        while let Poll::Ready(Some(event)) = self.poll_event(context) {
+            if joined.len().max(first.len()) + event.len() > CHUNK_BYTES_MAX {
+                self.next = Some(event);
+                break;
+            }
+            if joined.is_empty() {
+                joined.reserve(CHUNK_BYTES_MAX);
+                joined.extend_from_slice(&first);
+            }
+            joined.extend_from_slice(&event);
+        }
+        let chunk = if joined.is_empty() {
+            first
         } else {
-            Ok(served.json().clone())
-        }
-    }
-
-    fn end(&mut self, out: &mut BytesMut, failure: &Failure) {
-        self.ended = true;
-        let status = serde_json::to_vec(failure.status()).unwrap_or_default();
-        // A Status has every form. If it had not, the watch would end without one.
-        let _ = frame::write_event(out, self.format, "ERROR", &status);
+            joined.freeze()
+        };
+        Poll::Ready(Some(chunk))
     }
 }
 
@@ -137,38 +178,16 @@ impl Body for WatchBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = &mut *self;
-        if this.ended || this.deadline.poll_unpin(context).is_ready() {
-            this.ended = true;
+        if self.deadline.as_mut().poll(context).is_ready() {
+            self.next = None;
+            self.ended = true;
             return Poll::Ready(None);
         }
-        let mut out = BytesMut::new();
-        while !this.ended && out.len() < CHUNK_BYTES {
-            match Pin::new(&mut this.events).poll_next(context) {
-                Poll::Ready(Some(Ok(event))) => this.write(&mut out, event),
-                Poll::Ready(Some(Err(error))) => {
-                    let store = Arc::clone(&this.store);
-                    let about = About {
-                        resource: store.resource(),
-                        name: "",
-                        verb: "watch",
-                    };
-                    this.end(&mut out, &Failure::of_storage(&error, about));
-                }
-                Poll::Ready(None) => this.ended = true,
-                Poll::Pending => break,
-            }
-        }
-        if !out.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(out.freeze()))));
-        }
-        if this.ended {
-            return Poll::Ready(None);
-        }
-        Poll::Pending
+        self.poll_chunk(context)
+            .map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended
+        self.ended && self.next.is_none()
     }
 }

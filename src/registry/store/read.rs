@@ -58,6 +58,12 @@ impl Store {
         stream.map_err(Error::Storage)
     }
 
+    /// Whether objects are stored in another form than they are served in.
+    #[must_use]
+    pub fn converts_objects(&self) -> bool {
+        self.strategy().converts()
+    }
+
     /// A stored object in the served version; itself if that is how it is stored.
     ///
     /// # Errors

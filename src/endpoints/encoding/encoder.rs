@@ -1,0 +1,160 @@
+//! The objects of a resource in the form that a client asked for.
+//!
+//! What depends on the object alone is made once and shared by all who want it, through the
+//! [`EncodingCache`]. Items of JSON lists are slices of what is stored and need not be made.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::super::errors::Failure;
+use super::super::negotiation::{Form, Format, Output};
+use super::cache::EncodingCache;
+use super::frame;
+use crate::codec;
+use crate::meta::{EncodingKey, Object};
+use crate::registry::Store;
+
+/// Encodes the objects of a resource.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    cache: EncodingCache,
+    store: Arc<Store>,
+    format: Format,
+    /// Whether only metadata is told.
+    partial: bool,
+    /// What all keys have in common.
+    key: u32,
+}
+
+/// What is made of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum What {
+    /// The event of a watch in whose selection it came.
+    Added,
+    /// The event of a watch in whose selection it changed.
+    Modified,
+    /// The event of a watch whose selection it left.
+    Deleted,
+    /// An item of a list.
+    Item,
+}
+
+/// Where in a key it says that only metadata is told.
+const KEY_PARTIAL: u32 = 1 << 2;
+/// Where it says that it is protobuf.
+const KEY_PROTOBUF: u32 = 1 << 3;
+/// Where the served version begins.
+const KEY_VERSION_SHIFT: u32 = 4;
+
+impl Encoder {
+    /// An encoder for a watch, or for a list.
+    pub(crate) fn new(cache: EncodingCache, store: Arc<Store>, output: Output) -> Self {
+        let partial = output.form != Form::Whole;
+        let version = cache.version(&store.resource().group_version);
+        let mut key = version << KEY_VERSION_SHIFT;
+        if partial {
+            key |= KEY_PARTIAL;
+        }
+        if output.format == Format::Protobuf {
+            key |= KEY_PROTOBUF;
+        }
+        Self {
+            cache,
+            store,
+            format: output.format,
+            partial,
+            key,
+        }
+    }
+
+    /// Whose objects are encoded.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// In which syntax; people's are written as JSON first.
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// An event about an object, or an item.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be converted or written.
+    pub(crate) fn encode(&self, what: What, object: &Arc<Object>) -> Result<Bytes, Failure> {
+        let key = EncodingKey(self.key | what as u32);
+        self.cache
+            .get_or_make(object, key, || self.make(what, object))
+    }
+
+    /// An item that needs not be made: JSON without its opening brace.
+    pub(crate) fn stored_item<'a>(&self, object: &'a Object) -> Option<&'a [u8]> {
+        let as_stored =
+            !self.partial && self.format != Format::Protobuf && !self.store.converts_objects();
+        as_stored.then(|| object.item_after_brace())
+    }
+
+    /// The length of all items together, in bytes.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    pub(crate) fn items_bytes(&self, objects: &[Arc<Object>]) -> Result<usize, Failure> {
+        let bytes = objects.iter().map(|object| match self.stored_item(object) {
+            Some(item) => Ok(item.len()),
+            None => Ok(self.encode(What::Item, object)?.len()),
+        });
+        bytes.sum()
+    }
+
+    /// A bookmark of a watch.
+    ///
+    /// # Errors
+    /// 500 when the kind cannot be written.
+    pub(crate) fn bookmark(
+        &self,
+        revision: u64,
+        initial_events_end: bool,
+    ) -> Result<Bytes, Failure> {
+        let resource = self.store.resource();
+        let object = frame::bookmark(resource, self.partial, revision, initial_events_end);
+        frame::event(self.format, "BOOKMARK", object.as_bytes())
+    }
+
+    /// The last event of a watch that fails; empty if not even that can be written.
+    pub(crate) fn error(&self, failure: &Failure) -> Bytes {
+        let status = serde_json::to_vec(failure.status()).unwrap_or_default();
+        // A Status has every form. If it had not, the watch would end without one.
+        frame::event(self.format, "ERROR", &status).unwrap_or_default()
+    }
+
+    fn make(&self, what: What, object: &Arc<Object>) -> Result<Bytes, Failure> {
+        let served = self.store.to_served(Arc::clone(object));
+        let served = served.map_err(Failure::internal)?;
+        let partial;
+        let json = if self.partial {
+            partial = frame::partial_metadata(served.json()).map_err(Failure::internal)?;
+            &partial[..]
+        } else {
+            &served.json()[..]
+        };
+        match what {
+            What::Added => frame::event(self.format, "ADDED", json),
+            What::Modified => frame::event(self.format, "MODIFIED", json),
+            What::Deleted => frame::event(self.format, "DELETED", json),
+            What::Item if self.format == Format::Protobuf => protobuf_item(json),
+            What::Item if self.partial => Ok(Bytes::copy_from_slice(&json[1..])),
+            What::Item => Ok(Bytes::copy_from_slice(served.item_after_brace())),
+        }
+    }
+}
+
+/// An object of a list in protobuf, as a whole field.
+fn protobuf_item(json: &[u8]) -> Result<Bytes, Failure> {
+    let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
+    let item = codec::list_item(&value)
+        .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
+    Ok(item.into())
+}

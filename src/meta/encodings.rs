@@ -1,0 +1,181 @@
+//! The encodings of an object, kept with it so that each is made once.
+//!
+//! Live watches, replays of history, initial states and lists all hold the same object, so they
+//! find each other's encodings on it. Which there are, and how many may be kept, is decided by who
+//! makes them. An object without any costs two words.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+/// What an encoding costs beside its bytes: the record of it, here and with whoever evicts it.
+const ENCODING_OVERHEAD_BYTES: usize = 128;
+
+/// Names an encoding. Only who makes encodings knows what the number means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodingKey(pub u32);
+
+/// What the encodings of many objects cost, in bytes. Clones are the same sum.
+#[derive(Clone, Debug, Default)]
+pub struct EncodedBytes(Arc<AtomicUsize>);
+
+/// An encoding, and whether it has just been made.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// The encoding.
+    pub bytes: Bytes,
+    /// Whether nobody had made it before, or it had been forgotten.
+    pub is_new: bool,
+}
+
+/// The encodings of one object.
+#[derive(Debug, Default)]
+pub(super) struct Encodings(Mutex<Option<Box<Encoding>>>);
+
+#[derive(Debug)]
+struct Encoding {
+    key: EncodingKey,
+    bytes: Bytes,
+    /// Where it is counted until it is dropped.
+    sum: EncodedBytes,
+    /// The one made before. There are as many as forms that clients ask for, which is few.
+    older: Option<Box<Self>>,
+}
+
+impl EncodedBytes {
+    /// The sum.
+    #[must_use]
+    pub fn get(&self) -> usize {
+        // Relaxed: a figure by itself, which orders nothing; as below.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Encodings {
+    /// The encoding of this key; made if it is not there. Whoever wants an encoding of the object
+    /// meanwhile waits, which takes no longer than making it again.
+    pub(super) fn get_or_make<E>(
+        &self,
+        key: EncodingKey,
+        sum: &EncodedBytes,
+        make: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Encoded, E> {
+        let mut newest = self.lock();
+        let mut next = newest.as_deref();
+        while let Some(encoding) = next {
+            if encoding.key == key {
+                return Ok(Encoded {
+                    bytes: encoding.bytes.clone(),
+                    is_new: false,
+                });
+            }
+            next = encoding.older.as_deref();
+        }
+        let bytes = make()?;
+        let older = newest.take();
+        *newest = Some(Encoding::new(key, bytes.clone(), sum, older));
+        Ok(Encoded {
+            bytes,
+            is_new: true,
+        })
+    }
+
+    /// Drops the encoding of this key. Who holds its bytes keeps them.
+    pub(super) fn forget(&self, key: EncodingKey) {
+        let mut newest = self.lock();
+        let mut next = &mut *newest;
+        while let Some(mut encoding) = next.take() {
+            if encoding.key == key {
+                *next = encoding.older.take();
+                return;
+            }
+            next = &mut next.insert(encoding).older;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Encoding>>> {
+        // Whoever panicked while making an encoding had not begun to change the list.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Another object, which nobody has encoded yet.
+impl Clone for Encodings {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Encoding {
+    fn new(
+        key: EncodingKey,
+        bytes: Bytes,
+        sum: &EncodedBytes,
+        older: Option<Box<Self>>,
+    ) -> Box<Self> {
+        let encoding = Self {
+            key,
+            bytes,
+            sum: sum.clone(),
+            older,
+        };
+        encoding.sum.0.fetch_add(encoding.cost(), Ordering::Relaxed);
+        Box::new(encoding)
+    }
+
+    fn cost(&self) -> usize {
+        self.bytes.len() + ENCODING_OVERHEAD_BYTES
+    }
+}
+
+impl Drop for Encoding {
+    fn drop(&mut self) {
+        self.sum.0.fetch_sub(self.cost(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn get(encodings: &Encodings, key: u32, sum: &EncodedBytes) -> Encoded {
+        let make = || Ok::<_, Infallible>(Bytes::from(vec![0; key as usize]));
+        let encoded = encodings.get_or_make(EncodingKey(key), sum, make);
+        encoded.unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn each_is_made_once_and_counted_until_it_is_forgotten() {
+        let encodings = Encodings::default();
+        let sum = EncodedBytes::default();
+        for key in [1, 2, 3] {
+            assert!(get(&encodings, key, &sum).is_new);
+            let again = get(&encodings, key, &sum);
+            assert!(!again.is_new);
+            assert_eq!(again.bytes.len(), key as usize);
+        }
+        assert_eq!(sum.get(), 6 + 3 * ENCODING_OVERHEAD_BYTES);
+        for (forgotten, left) in [(2, 4), (2, 4), (3, 1), (1, 0)] {
+            encodings.forget(EncodingKey(forgotten));
+            assert_eq!(sum.get() % ENCODING_OVERHEAD_BYTES, left);
+        }
+        assert_eq!(sum.get(), 0);
+        assert!(get(&encodings, 2, &sum).is_new);
+        assert!(get(&encodings.clone(), 2, &sum).is_new);
+        drop(encodings);
+        assert_eq!(sum.get(), 0);
+    }
+
+    #[test]
+    fn a_failure_leaves_nothing() {
+        let encodings = Encodings::default();
+        let sum = EncodedBytes::default();
+        let failed = encodings.get_or_make(EncodingKey(1), &sum, || Err("no"));
+        assert_eq!(failed.expect_err("a failure"), "no");
+        assert_eq!(sum.get(), 0);
+        assert!(get(&encodings, 1, &sum).is_new);
+    }
+}
