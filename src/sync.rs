@@ -1,8 +1,9 @@
 //! The synchronisation primitives of the kernel, in the shape that loom's have.
 //!
-//! [`crate::ring`] takes its atomics and locks from here and nowhere else. The `loom-tests` member
-//! includes the kernel's sources with loom's primitives under the same names, so that the code
-//! which is checked is the code which ships.
+//! [`crate::ring`] takes its atomics and locks from here and nowhere else, and so does the watch
+//! cache. The `loom-tests` member includes the kernel's sources with loom's primitives under the same
+//! names, `shuttle-tests` the whole cache with shuttle's, so that the code which is checked is the
+//! code which ships.
 
 #![allow(
     clippy::disallowed_types,

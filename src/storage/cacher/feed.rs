@@ -3,7 +3,7 @@
 //! A [`Feed`] is where types are added; the [`Reflector`] that comes with it does the work. The two
 //! share what readers need of the feed: its revision, and a way to ask the store for its own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -21,6 +21,7 @@ use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::published;
 use crate::storage::{ChangeSource, StorageError};
+use crate::sync::{Mutex, MutexGuard};
 
 /// How long after one request for progress the next one goes out, while somebody waits.
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);

@@ -13,8 +13,10 @@
 //! watcher's cursor, and the watcher passes over it.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// How many events wait in a mailbox at most.
 pub(super) const MAILBOX_EVENTS_MAX: usize = 100;

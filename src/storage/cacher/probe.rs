@@ -3,13 +3,14 @@
 //! A reader may use an answer only if it was asked for after the reader came. So those who come
 //! while one question is under way wait for the next, which is asked for all of them at once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
 use super::freshness::FRESHNESS_WAIT_MAX;
 use crate::clock::{Clock, Instant};
 use crate::storage::{ChangeSource, StorageError};
+use crate::sync::{Mutex, MutexGuard};
 
 /// An answer that several readers share.
 type Answer = Result<u64, Arc<StorageError>>;
@@ -62,7 +63,7 @@ impl RevisionProbe {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<oneshot::Sender<Answer>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Answer>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

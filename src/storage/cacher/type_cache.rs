@@ -6,10 +6,9 @@
 //!                     +--tells--> Watchers --mailbox--> CacheWatcher reads the window
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
-use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
 
 use super::config::TypeConfig;
@@ -21,6 +20,7 @@ use super::view::View;
 use super::watchers::Watchers;
 use crate::clock::Clock;
 use crate::storage::StorageError;
+use crate::sync::{ArcSwap, Guard, Mutex, MutexGuard};
 
 /// A type's cache, as both sides know it.
 #[derive(Debug)]
