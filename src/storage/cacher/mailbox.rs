@@ -92,10 +92,14 @@ impl Mailbox {
         inner.waker.take()
     }
 
-    /// Tells of a reached revision; an older bookmark that still waits is replaced.
+    /// Tells of a reached revision; an older bookmark that still waits is replaced. A watch that has
+    /// been ended is not told: it would take the events that it does not hear of for none.
     #[must_use]
     pub(super) fn bookmark(&self, bookmark: Bookmark) -> Option<Waker> {
         let mut inner = self.lock();
+        if inner.ended {
+            return None;
+        }
         inner.bookmark = Some(bookmark);
         inner.waker.take()
     }

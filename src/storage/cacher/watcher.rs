@@ -47,6 +47,9 @@ pub(super) struct CacheWatcher {
     floor: u64,
     /// The revision of what was delivered last.
     reached: u64,
+    /// Everything up to this revision has been delivered. What shares a revision is delivered one
+    /// by one, so an event says this of the revision before its own.
+    complete: u64,
 }
 
 #[derive(Debug)]
@@ -101,6 +104,7 @@ impl CacheWatcher {
             cursor: start.cursor,
             floor: start.floor,
             reached: start.floor,
+            complete: start.floor,
         }
     }
 
@@ -195,6 +199,7 @@ impl CacheWatcher {
             }
             Signal::Bookmark(revision) if revision >= self.reached => {
                 self.reached = revision;
+                self.complete = revision;
                 ControlFlow::Break(Ok(WatchEvent::Bookmark {
                     revision,
                     initial_events_end: false,
@@ -233,21 +238,21 @@ impl CacheWatcher {
         }
         let item = self.registered.filter.convert(event)?;
         self.reached = event.revision;
+        self.complete = event.revision - 1;
         Some(item)
     }
 
     /// The event at the cursor is gone. Goes on behind it if all that is gone is what the client has
     /// or does not want: a watch of a later version than the cache had reached. Otherwise ends.
     fn skip_or_expire(&mut self, window: &Window) -> Step {
-        let has = self.floor.max(self.reached);
-        if let Some(next) = window.after(has) {
+        if let Some(next) = window.after(self.complete) {
             self.cursor = next;
             return ControlFlow::Continue(());
         }
         self.phase = Phase::Ended;
         self.cache.metrics.terminated_watchers.inc();
         ControlFlow::Break(Err(StorageError::TooOld {
-            requested: has,
+            requested: self.reached,
             oldest: window.base_revision(),
         }))
     }

@@ -1,6 +1,7 @@
 //! A source of changes that does what a test says, and a store that only counts.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -26,7 +27,7 @@ pub(super) struct Script {
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    /// Every change, one a revision.
+    /// Every change.
     log: Vec<Change>,
     /// The newest revision.
     pub(super) revision: u64,
@@ -89,19 +90,38 @@ impl Script {
         self.change(key, ChangeKind::Delete)
     }
 
+    /// Writes objects with an `app` label in one revision, or deletes those without one.
+    pub(super) fn together(&self, changes: &[(&str, Option<&str>)]) -> u64 {
+        let kinds = changes.iter().map(|(key, app)| match app {
+            None => (*key, ChangeKind::Delete),
+            Some(app) => {
+                let value = serde_json::to_vec(&pod(key, app)).expect("json").into();
+                let created = false;
+                (*key, ChangeKind::Put { value, created })
+            }
+        });
+        self.changes(kinds)
+    }
+
     fn change(&self, key: &str, kind: ChangeKind) -> u64 {
+        self.changes([(key, kind)])
+    }
+
+    fn changes<'a>(&self, kinds: impl IntoIterator<Item = (&'a str, ChangeKind)>) -> u64 {
         let mut inner = self.state();
         inner.revision += 1;
-        let change = Change {
+        let revision = inner.revision;
+        let changes = kinds.into_iter().map(|(key, kind)| Change {
             key: key.to_owned(),
-            revision: inner.revision,
+            revision,
             kind,
-        };
-        inner.log.push(change.clone());
+        });
+        let changes: Vec<_> = changes.collect();
+        inner.log.extend(changes.clone());
         if inner.held.is_none() {
-            inner.send(&batch(change));
+            inner.send(&ChangeBatch { changes, revision });
         }
-        inner.revision
+        revision
     }
 
     /// Keeps changes and progress notices back from the streams.
@@ -118,9 +138,10 @@ impl Script {
     /// Lets go of what was held.
     pub(super) fn release(&self) {
         let mut inner = self.state();
-        let from = inner.held.take().unwrap_or(u64::MAX);
-        let held: Vec<_> = inner.log.iter().filter(|it| it.revision > from).collect();
-        let held: Vec<_> = held.into_iter().cloned().map(batch).collect();
+        let Some(from) = inner.held.take() else {
+            return;
+        };
+        let held = inner.batches(from + 1..=u64::MAX);
         for batch in held {
             inner.send(&batch);
         }
@@ -157,6 +178,21 @@ impl Inner {
     fn send(&mut self, batch: &ChangeBatch) {
         self.followers
             .retain(|follower| follower.send(Ok(batch.clone())).is_ok());
+    }
+
+    /// What happened in these revisions, one a batch.
+    fn batches(&self, revisions: RangeInclusive<u64>) -> Vec<ChangeBatch> {
+        let changes = self
+            .log
+            .iter()
+            .filter(|it| revisions.contains(&it.revision));
+        let changes: Vec<_> = changes.cloned().collect();
+        let batches = changes.chunk_by(|one, other| one.revision == other.revision);
+        let batches = batches.map(|changes| ChangeBatch {
+            changes: changes.to_vec(),
+            revision: changes[0].revision,
+        });
+        batches.collect()
     }
 
     /// What is stored at a revision.
@@ -224,8 +260,8 @@ impl ChangeSource for Script {
             let _ = sender.send(Err(StorageError::WatchExpired));
         }
         let told = revision + 1..=inner.held.unwrap_or(u64::MAX);
-        for change in inner.log.iter().filter(|it| told.contains(&it.revision)) {
-            let _ = sender.send(Ok(batch(change.clone())));
+        for batch in inner.batches(told) {
+            let _ = sender.send(Ok(batch));
         }
         inner.followers.push(sender);
         Ok(futures::stream::poll_fn(move |context| receiver.poll_recv(context)).boxed())
@@ -349,13 +385,6 @@ pub(super) fn pod(key: &str, app: &str) -> Value {
     let namespace = parts.next().unwrap_or_default();
     json!({"kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
-}
-
-fn batch(change: Change) -> ChangeBatch {
-    ChangeBatch {
-        revision: change.revision,
-        changes: vec![change],
-    }
 }
 
 fn unreachable() -> StorageError {

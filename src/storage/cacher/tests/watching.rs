@@ -35,6 +35,28 @@ async fn a_watch_of_a_later_version_outlives_what_came_before_it() {
     assert_eq!(heard_all(&mut watch, 3).await, "+101@101 +102@102 +103@103");
 }
 
+/// What shares a revision comes one by one. A watch that has had some of it must not take it for
+/// all when the window passes the rest.
+#[tokio::test(start_paused = true)]
+async fn a_revision_of_several_changes_is_not_cut() {
+    let limits = WindowLimits {
+        events_min: 5,
+        events_max: 5,
+        ..WindowLimits::default()
+    };
+    let world = World::new(limits).await;
+    let mut watch = world.watch(since(1)).await;
+    let three = ["/pods/d/a", "/pods/d/b", "/pods/d/c"].map(|key| (key, Some("x")));
+    assert_eq!(world.script.together(&three), 2);
+    assert_eq!(heard(&mut watch).await, "+a@2");
+    for number in 0..5 {
+        world.script.put(&format!("/pods/d/{number}"), "x");
+    }
+    world.settle().await;
+    let ended = "too old resource version: 2 (2) end";
+    assert_eq!(heard_all(&mut watch, 2).await, ended);
+}
+
 #[tokio::test(start_paused = true)]
 async fn k73845_events_after_the_state_are_newer_than_the_state() {
     let world = World::new(WindowLimits::default()).await;
@@ -320,6 +342,27 @@ async fn a_drained_watch_that_is_current_gets_the_feeds_revision() {
     assert_eq!(heard_now(&mut watch).await, None);
     world.pods.drain();
     assert_eq!(heard_all(&mut watch, 2).await, "=3 end");
+}
+
+/// What comes after the end is not told, so a bookmark must not speak of it.
+#[tokio::test(start_paused = true)]
+async fn an_ended_watch_gets_no_more_bookmarks() {
+    let world = World::new(WindowLimits::default()).await;
+    let mut drained = world.watch(bookmarked(Some(1))).await;
+    assert_eq!(heard_now(&mut drained).await, None);
+    world.feed.drain();
+    world.script.put("/pods/d/a", "x");
+    world.clock.sleep(Duration::from_secs(61)).await;
+    assert_eq!(heard_all(&mut drained, 2).await, "=1 end");
+
+    let world = World::new(WindowLimits::default()).await;
+    let mut ended = world.watch(bookmarked(Some(1))).await;
+    assert_eq!(heard_now(&mut ended).await, None);
+    world.script.lose_history();
+    world.pods.ready().await.expect("listed again");
+    world.script.put("/pods/d/a", "x");
+    world.clock.sleep(Duration::from_secs(61)).await;
+    assert_eq!(heard(&mut ended).await, "end");
 }
 
 #[tokio::test(start_paused = true)]
