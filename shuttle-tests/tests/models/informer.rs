@@ -1,0 +1,354 @@
+//! A client that keeps a copy of what it selects, as client-go's informers do, and that knows what
+//! it must be told next.
+
+use std::collections::BTreeMap;
+
+use futures::{FutureExt, StreamExt};
+use shuttle::future::yield_now;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle_tests::meta::{LabelSelector, ResourceVersion, WatchEvent};
+use shuttle_tests::storage::cacher::CacheDelegator;
+use shuttle_tests::storage::{
+    Interface, ListOptions, SelectionPredicate, StorageError, WatchStream,
+};
+use shuttle_tests::sync::{Arc, Ordering};
+
+use crate::explore::Seen;
+use crate::store::{Entry, Label};
+use crate::world::World;
+
+/// How often a client lists or watches anew at most.
+const ROUNDS_MAX: usize = 400;
+
+/// How often a slow client lets others go first.
+const STALL_YIELDS_MAX: u32 = 40;
+
+/// What a client wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Selection {
+    All,
+    Namespace,
+    Labelled,
+    Single,
+    /// Another type.
+    Services,
+}
+
+impl Selection {
+    /// Those of pods.
+    pub(crate) const PODS: [Self; 4] = [Self::All, Self::Namespace, Self::Labelled, Self::Single];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::All | Self::Labelled => "/pods/",
+            Self::Namespace => "/pods/d/",
+            Self::Single => "/pods/d/a",
+            Self::Services => "/services/",
+        }
+    }
+
+    pub(crate) fn selects(self, key: &str, label: Label) -> bool {
+        let Some(label) = label else {
+            return false;
+        };
+        match self {
+            Self::Labelled => label == "x" && key.starts_with(self.key()),
+            Self::Single => key == self.key(),
+            Self::All | Self::Namespace | Self::Services => key.starts_with(self.key()),
+        }
+    }
+
+    pub(crate) fn options(self, version: Option<u64>) -> ListOptions {
+        let label = if self == Self::Labelled { "app=x" } else { "" };
+        ListOptions {
+            resource_version: version.map(ResourceVersion),
+            recursive: self != Self::Single,
+            predicate: SelectionPredicate {
+                label: LabelSelector::parse(label).expect("a selector"),
+                allow_watch_bookmarks: true,
+                ..SelectionPredicate::default()
+            },
+            ..ListOptions::default()
+        }
+    }
+}
+
+/// The client.
+pub(crate) struct Informer {
+    world: Arc<World>,
+    /// The server that it talks to.
+    server: Arc<CacheDelegator>,
+    seen: Seen,
+    selection: Selection,
+    /// Whether it sometimes does not read.
+    slow: bool,
+    /// The revision of each object, as told.
+    copy: BTreeMap<String, u64>,
+    /// What has been told: a revision, and the place of the next change in the store's log.
+    reached: Option<(u64, usize)>,
+}
+
+/// How a watch ended.
+enum End {
+    /// Everything has been told.
+    Complete,
+    /// Watch again from where it ended.
+    Resume,
+    /// List again.
+    StartOver,
+    /// The server is going.
+    Drained,
+}
+
+impl Informer {
+    /// A client of the pods.
+    pub(crate) fn new(world: &Arc<World>, seen: &Seen, selection: Selection, slow: bool) -> Self {
+        Self {
+            world: Arc::clone(world),
+            server: Arc::clone(&world.pods),
+            seen: seen.clone(),
+            selection,
+            slow,
+            copy: BTreeMap::new(),
+            reached: None,
+        }
+    }
+
+    /// The same client of another server.
+    pub(crate) fn of(self, server: Arc<CacheDelegator>) -> Self {
+        Self { server, ..self }
+    }
+
+    /// Lists and watches until the store's last change has come, or the watches are drained.
+    pub(crate) async fn run(mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let Some(mut watch) = self.begin().await else {
+                if self.world.drained.load(Ordering::SeqCst) > 0 {
+                    return;
+                }
+                yield_now().await;
+                continue;
+            };
+            match self.follow(&mut watch).await {
+                End::Complete => return self.compare(),
+                End::Drained => return,
+                End::Resume => {}
+                End::StartOver => self.reached = None,
+            }
+        }
+        panic!("{:?}: never told everything", self.selection);
+    }
+
+    /// A watch from where the client is, after a list if need be.
+    async fn begin(&mut self) -> Option<WatchStream> {
+        if self.reached.is_none() && thread_rng().gen_bool(0.5) {
+            return self.stream_state().await;
+        }
+        if self.reached.is_none() {
+            self.list().await?;
+        }
+        let (revision, _) = self.reached?;
+        let options = self.selection.options(Some(revision));
+        self.watch(options).await
+    }
+
+    /// Lists the newest state.
+    async fn list(&mut self) -> Option<()> {
+        let before = self.world.store.revision();
+        let (key, options) = (self.selection.key(), self.selection.options(None));
+        let list = match self.server.get_list(key, options).await {
+            Ok(list) => list,
+            Err(StorageError::NotReady { .. }) => return None,
+            Err(error) => panic!("a list of the newest state: {error}"),
+        };
+        assert!(list.revision >= before, "{} < {before}", list.revision);
+        let items = list.items.iter();
+        self.copy = items.map(|it| (key_of(it), it.revision())).collect();
+        self.reach(list.revision);
+        self.compare_at(list.revision);
+        Some(())
+    }
+
+    /// A watch that begins with the newest state.
+    async fn stream_state(&mut self) -> Option<WatchStream> {
+        let before = self.world.store.revision();
+        let mut options = self.selection.options(None);
+        options.send_initial_events = Some(true);
+        let mut watch = self.watch(options).await?;
+        self.copy.clear();
+        // A watch that comes while the type is listed anew ends at once.
+        let mut item = self.item(&mut watch).await?;
+        loop {
+            match item {
+                Ok(WatchEvent::Added(object)) => {
+                    let double = self.copy.insert(key_of(&object), object.revision());
+                    assert_eq!(double, None, "{:?}", object.name());
+                }
+                Ok(WatchEvent::Bookmark {
+                    revision,
+                    initial_events_end: true,
+                }) => {
+                    assert!(revision >= before, "a state of {revision} < {before}");
+                    self.reach(revision);
+                    self.compare_at(revision);
+                    self.seen.note("streamed the state");
+                    return Some(watch);
+                }
+                Ok(other) => panic!("{other:?} before the end of the state"),
+                Err(
+                    StorageError::TooLargeResourceVersion { .. } | StorageError::Timeout { .. },
+                ) => {
+                    return None;
+                }
+                Err(error) => panic!("instead of the state: {error}"),
+            }
+            let next = self.item(&mut watch).await;
+            item = next.expect("a state that has begun comes to its end");
+        }
+    }
+
+    async fn watch(&self, options: ListOptions) -> Option<WatchStream> {
+        match self.server.watch(self.selection.key(), options).await {
+            Ok(watch) => Some(watch),
+            Err(StorageError::NotReady { .. }) => None,
+            Err(error) => panic!("a watch: {error}"),
+        }
+    }
+
+    /// Reads a watch to its end, or until everything has been told.
+    async fn follow(&mut self, watch: &mut WatchStream) -> End {
+        let mut bookmarked = false;
+        // A watch that began before the drain is told how far it has come, if it is not further.
+        let late = self.world.drained.load(Ordering::SeqCst) > 0;
+        loop {
+            if self.is_complete() {
+                return End::Complete;
+            }
+            match self.item(watch).await {
+                Some(Ok(WatchEvent::Bookmark {
+                    revision,
+                    initial_events_end: false,
+                })) => {
+                    self.bookmark(revision);
+                    bookmarked = true;
+                }
+                Some(Ok(event)) => {
+                    self.event(&event);
+                    bookmarked = false;
+                }
+                Some(Err(StorageError::TooOld { .. })) => {
+                    self.seen.note("too old");
+                    return End::StartOver;
+                }
+                Some(Err(error)) => panic!("a watch ends with {error}"),
+                None if self.world.drained.load(Ordering::SeqCst) > 0 => {
+                    let drained = self.world.drained.load(Ordering::SeqCst);
+                    let further = self.reached.is_some_and(|(at, _)| at >= drained as u64);
+                    assert!(bookmarked || further || late, "no last bookmark");
+                    if bookmarked {
+                        self.seen.note("a last bookmark");
+                    }
+                    return End::Drained;
+                }
+                None => {
+                    self.seen.note("ended and resumed");
+                    return End::Resume;
+                }
+            }
+        }
+    }
+
+    /// The next item of a watch. Looks at it and goes away again now and then.
+    async fn item(&self, watch: &mut WatchStream) -> Option<Result<WatchEvent, StorageError>> {
+        if self.slow {
+            for _ in 0..thread_rng().gen_range(0..STALL_YIELDS_MAX) {
+                yield_now().await;
+            }
+        }
+        if thread_rng().gen_bool(0.3)
+            && let Some(item) = watch.next().now_or_never()
+        {
+            return item;
+        }
+        watch.next().await
+    }
+
+    /// An event must be the next change of what is selected.
+    fn event(&mut self, event: &WatchEvent) {
+        let (_, from) = self.reached.expect("a watch follows a list");
+        let (place, expected) = self.next(from).unwrap_or_else(|| {
+            panic!("{:?}: {event:?} of nothing", self.selection);
+        });
+        let selects = |label| self.selection.selects(&expected.key, label);
+        let (kind, object) = match event {
+            WatchEvent::Added(object) => ((false, true), object),
+            WatchEvent::Modified(object) => ((true, true), object),
+            WatchEvent::Deleted(object) => ((true, false), object),
+            WatchEvent::Bookmark { .. } => panic!("{event:?} after the state"),
+        };
+        let told = (key_of(object), object.revision());
+        assert_eq!(told, (expected.key.clone(), expected.revision));
+        assert_eq!(kind, (selects(expected.before), selects(expected.after)));
+        let content = if kind.1 {
+            expected.after
+        } else {
+            expected.before
+        };
+        assert_eq!(object.attributes().labels.get("app"), content);
+        if kind.1 {
+            self.copy.insert(told.0, told.1);
+        } else {
+            self.copy.remove(&told.0);
+        }
+        self.reached = Some((expected.revision, place + 1));
+    }
+
+    /// A bookmark must not go back, and nothing at or below it may be missing.
+    fn bookmark(&mut self, revision: u64) {
+        let (reached, from) = self.reached.expect("a watch follows a list");
+        assert!(revision >= reached, "a bookmark goes back");
+        let newest = self.world.store.revision();
+        assert!(revision <= newest, "a bookmark of what is not");
+        if let Some((_, next)) = self.next(from) {
+            let early = next.revision <= revision;
+            assert!(!early, "a bookmark of {revision} overtakes {next:?}");
+        }
+        self.seen.note("bookmark");
+        self.reach(revision);
+    }
+
+    fn next(&self, from: usize) -> Option<(usize, Entry)> {
+        let selection = self.selection;
+        let store = &self.world.store;
+        store.next(from, |key, label| selection.selects(key, label))
+    }
+
+    fn reach(&mut self, revision: u64) {
+        self.reached = Some((revision, self.world.store.place_after(revision)));
+    }
+
+    fn is_complete(&self) -> bool {
+        let last = self.world.store.last();
+        let (reached, place) = self.reached.expect("a watch follows a list");
+        // What shares the last revision comes one by one.
+        last.is_some_and(|last| reached >= last) && self.next(place).is_none()
+    }
+
+    fn compare(&self) {
+        self.compare_at(self.world.store.revision());
+    }
+
+    fn compare_at(&self, revision: u64) {
+        let selection = self.selection;
+        let selects = |key: &str, label| selection.selects(key, label);
+        let stored = self.world.store.selected(revision, selects);
+        assert_eq!(self.copy, stored, "{selection:?} at {revision}");
+    }
+}
+
+pub(crate) fn key_of(object: &shuttle_tests::meta::Object) -> String {
+    let namespace = object.namespace();
+    // Services have a namespace of their own.
+    let resource = if namespace == "s" { "services" } else { "pods" };
+    format!("/{resource}/{namespace}/{}", object.name())
+}

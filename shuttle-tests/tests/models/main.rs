@@ -1,0 +1,13 @@
+//! The watch cache under random schedules: whole servers of it, with writers, informers, broken
+//! streams, lost history, full mailboxes, newcomers and a drain.
+//!
+//! Each model says at every step what the cache must answer; `store` is the truth. A lost wake-up
+//! is a schedule that never ends, which is a failure too. `mutations.toml` lists faults that these
+//! models must find.
+
+mod explore;
+mod informer;
+mod reading;
+mod store;
+mod watching;
+mod world;

@@ -1,0 +1,199 @@
+//! Gets and lists while the store is written.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use shuttle::future::{block_on, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle_tests::meta::{ResourceVersion, VersionMatch};
+use shuttle_tests::storage::cacher::WindowLimits;
+use shuttle_tests::storage::{GetOptions, Interface, List, ListOptions, StorageError};
+use shuttle_tests::sync::Arc;
+
+use crate::explore::{Seen, explore};
+use crate::informer::{Selection, key_of};
+use crate::store::Store;
+use crate::watching::changes;
+use crate::world::World;
+
+/// How long a read waits for its revision at most.
+const WAIT_MAX: Duration = Duration::from_secs(3);
+
+/// How many pages a list has at most.
+const PAGES_MAX: usize = 10;
+
+/// A client that reads in every way.
+struct Reader {
+    world: Arc<World>,
+    seen: Seen,
+}
+
+impl Reader {
+    async fn read(&self, times: usize) {
+        for _ in 0..times {
+            // `gen_range` is shuttle's, so that the seed decides this as well.
+            let way = thread_rng().gen_range(0..6);
+            match way {
+                0 => self.newest().await,
+                1 => self.not_older().await,
+                2 => self.exact().await,
+                3 => self.any().await,
+                4 => self.pages().await,
+                _ => self.object().await,
+            }
+        }
+    }
+
+    /// A list of the newest state holds every write that was acknowledged before it began.
+    async fn newest(&self) {
+        let before = self.world.store.revision();
+        let fallen_back = self.world.store.lists();
+        let list = self.list(Selection::All.options(None)).await;
+        let list = list.expect("the cache's or the store's");
+        assert!(list.revision >= before, "{} < {before}", list.revision);
+        self.compare(&list);
+        if self.world.store.lists() == fallen_back {
+            self.seen.note("newest from memory");
+        }
+    }
+
+    async fn not_older(&self) {
+        let revision = self.world.store.revision();
+        let begun = self.world.clock.now();
+        match self.list(Selection::All.options(Some(revision))).await {
+            Ok(list) => {
+                assert!(list.revision >= revision, "{} < {revision}", list.revision);
+                self.compare(&list);
+            }
+            Err(StorageError::TooLargeResourceVersion { .. }) => {
+                assert!(self.world.clock.now() - begun >= WAIT_MAX, "too soon");
+                self.seen.note("waited in vain");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    async fn exact(&self) {
+        let newest = self.world.store.revision();
+        let revision = thread_rng().gen_range(1..=newest);
+        let options = ListOptions {
+            version_match: Some(VersionMatch::Exact),
+            ..Selection::Labelled.options(Some(revision))
+        };
+        match self.list(options).await {
+            Ok(list) => {
+                assert_eq!(list.revision, revision);
+                self.compare_selected(&list, Selection::Labelled);
+            }
+            Err(StorageError::TooLargeResourceVersion { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    async fn any(&self) {
+        let list = self.list(Selection::All.options(Some(0))).await;
+        self.compare(&list.expect("as it is"));
+    }
+
+    /// All pages of a list are of one revision.
+    async fn pages(&self) {
+        let before = self.world.store.revision();
+        let mut options = Selection::All.options(None);
+        options.predicate.limit = 2;
+        let mut whole = List::default();
+        for _ in 0..PAGES_MAX {
+            let page = self.list(options.clone()).await.expect("a page");
+            if whole.revision == 0 {
+                assert!(page.revision >= before, "{} < {before}", page.revision);
+                whole.revision = page.revision;
+            }
+            assert_eq!(page.revision, whole.revision, "pages of two revisions");
+            whole.items.extend(page.items);
+            let Some(token) = page.continue_token else {
+                return self.compare(&whole);
+            };
+            self.seen.note("a list of several pages");
+            options.predicate.continue_token = token;
+            yield_now().await;
+        }
+        panic!("a list without end");
+    }
+
+    /// An object is not older than asked for.
+    async fn object(&self) {
+        let revision = self.world.store.revision();
+        let options = GetOptions {
+            resource_version: Some(ResourceVersion(revision)),
+        };
+        let stored = self
+            .world
+            .store
+            .selected(revision, |_, label| label.is_some());
+        let stored = stored.get("/pods/d/a").copied().unwrap_or_default();
+        match self.world.pods.get("/pods/d/a", options).await {
+            Ok(object) => assert!(object.revision() >= stored, "an older object"),
+            Err(StorageError::KeyNotFound { revision: at, .. }) => assert!(at >= revision),
+            Err(StorageError::TooLargeResourceVersion { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Lists, after it went away from the same list once, perhaps.
+    async fn list(&self, options: ListOptions) -> Result<List, StorageError> {
+        let list = || self.world.pods.get_list("/pods/", options.clone());
+        if thread_rng().gen_bool(0.3) && list().now_or_never().is_none() {
+            self.seen.note("gave up");
+        }
+        list().await
+    }
+
+    fn compare(&self, list: &List) {
+        self.compare_selected(list, Selection::All);
+    }
+
+    fn compare_selected(&self, list: &List, selection: Selection) {
+        let listed: Vec<_> = list
+            .items
+            .iter()
+            .map(|it| (key_of(it), it.revision()))
+            .collect();
+        let selects = |key: &str, label| selection.selects(key, label);
+        let stored = self.world.store.selected(list.revision, selects);
+        let stored: Vec<_> = stored.into_iter().collect();
+        assert_eq!(listed, stored, "at {}", list.revision);
+    }
+}
+
+#[test]
+fn reads_are_as_fresh_as_they_promise() {
+    let outcomes = [
+        "newest from memory",
+        "waited in vain",
+        "a list of several pages",
+        "gave up",
+    ];
+    explore(1000, &outcomes, |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let store = Store::new();
+            store.write(&changes());
+            let (world, running) = World::start(store, WindowLimits::default());
+            world.pods.cacher().ready().await.expect("listed");
+            let writer = Arc::clone(&world);
+            let mut tasks = vec![spawn(async move {
+                for _ in 0..10 {
+                    writer.store.write(&changes());
+                    yield_now().await;
+                }
+            })];
+            for _ in 0..3 {
+                let (world, seen) = (Arc::clone(&world), seen.clone());
+                tasks.push(spawn(async move { Reader { world, seen }.read(4).await }));
+            }
+            for task in tasks {
+                task.await.expect("a task ends");
+            }
+            running.stop().await;
+        });
+    });
+}

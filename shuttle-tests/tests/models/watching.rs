@@ -1,0 +1,203 @@
+//! Watches while the store is written, breaks and forgets, and while the server grows and goes.
+
+use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle_tests::storage::Interface;
+use shuttle_tests::storage::cacher::WindowLimits;
+use shuttle_tests::sync::{Arc, Ordering};
+
+use crate::explore::{Seen, explore};
+use crate::informer::{Informer, Selection};
+use crate::store::{Label, Store};
+use crate::world::{Running, World};
+
+const KEYS: [&str; 5] = [
+    "/pods/d/a",
+    "/pods/d/b",
+    "/pods/e/a",
+    "/pods/e/b",
+    "/services/s/a",
+];
+
+/// More than a watcher is told of before it is parked.
+const BURST_PODS: usize = 120;
+
+/// What happens to the store beside the writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    None,
+    /// Streams break.
+    Breaks,
+    /// What was written is compacted before it was told.
+    LostHistory,
+}
+
+/// So little history that a slow client falls out of it.
+fn short_window() -> WindowLimits {
+    WindowLimits {
+        events_min: 2,
+        events_max: 4,
+        ..WindowLimits::default()
+    }
+}
+
+/// Changes of one to three keys in one revision.
+pub(crate) fn changes() -> Vec<(&'static str, Label)> {
+    let mut random = thread_rng();
+    let mut changes: Vec<(&str, Label)> = Vec::new();
+    for _ in 0..random.gen_range(1..=3) {
+        let key = KEYS[random.gen_range(0..KEYS.len())];
+        let label = [None, Some("x"), Some("x"), Some("y")][random.gen_range(0..4)];
+        if changes.iter().all(|(other, _)| *other != key) {
+            changes.push((key, label));
+        }
+    }
+    changes
+}
+
+/// Writes so often, and at last something that every selection sees.
+async fn write(world: Arc<World>, writes: usize, trouble: Trouble) {
+    for _ in 0..writes {
+        let now = thread_rng().gen_bool(0.3);
+        match trouble {
+            Trouble::Breaks if now => world.store.break_streams(),
+            Trouble::LostHistory if now => world.store.write_and_compact(&changes()),
+            _ => {}
+        }
+        world.store.write(&changes());
+        yield_now().await;
+    }
+    let last = [("/pods/d/a", Some("x")), ("/services/s/a", Some("x"))];
+    world.store.write_last(&last);
+}
+
+/// A server of pods, a writer, and a client of each selection.
+fn start(
+    seen: &Seen,
+    limits: WindowLimits,
+    writes: usize,
+    trouble: Trouble,
+    slow: bool,
+) -> (Arc<World>, Running, Vec<JoinHandle<()>>) {
+    let store = Store::new();
+    store.write(&changes());
+    let (world, running) = World::start(store, limits);
+    let mut tasks = vec![spawn(write(Arc::clone(&world), writes, trouble))];
+    for (number, selection) in Selection::PODS.into_iter().enumerate() {
+        let slow = slow && number % 2 == 0;
+        let informer = Informer::new(&world, seen, selection, slow);
+        tasks.push(spawn(informer.run()));
+    }
+    (world, running, tasks)
+}
+
+async fn finish(running: Running, tasks: Vec<JoinHandle<()>>) {
+    for task in tasks {
+        task.await.expect("a task ends");
+    }
+    running.stop().await;
+}
+
+fn watch(seen: &Seen, limits: WindowLimits, writes: usize, trouble: Trouble, slow: bool) {
+    let seen = seen.clone();
+    block_on(async move {
+        let (_, running, tasks) = start(&seen, limits, writes, trouble, slow);
+        finish(running, tasks).await;
+    });
+}
+
+#[test]
+fn informers_see_every_change_once_and_in_order() {
+    explore(600, &["bookmark", "streamed the state"], |seen| {
+        watch(seen, WindowLimits::default(), 12, Trouble::None, false);
+    });
+}
+
+#[test]
+fn a_broken_stream_is_resumed_without_a_gap() {
+    explore(600, &["bookmark", "streamed the state"], |seen| {
+        watch(seen, WindowLimits::default(), 10, Trouble::Breaks, false);
+    });
+}
+
+#[test]
+fn lost_history_is_never_a_gap() {
+    explore(600, &["ended and resumed", "too old"], |seen| {
+        watch(
+            seen,
+            WindowLimits::default(),
+            8,
+            Trouble::LostHistory,
+            false,
+        );
+    });
+}
+
+#[test]
+fn who_is_too_slow_for_the_window_is_told_so() {
+    explore(600, &["bookmark", "too old"], |seen| {
+        watch(seen, short_window(), 12, Trouble::Breaks, true);
+    });
+}
+
+/// More events at once than a watcher is told of: it reads on in the window.
+#[test]
+fn a_parked_watcher_misses_nothing() {
+    explore(100, &["streamed the state"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let trouble = Trouble::None;
+            let (world, running, mut tasks) =
+                start(&seen, WindowLimits::default(), 3, trouble, true);
+            let burst = spawn(async move {
+                let keys: Vec<_> = (0..BURST_PODS).map(|it| format!("/pods/d/p{it}")).collect();
+                let burst: Vec<_> = keys.iter().map(|key| (&**key, Some("x"))).collect();
+                world.store.write(&burst);
+            });
+            tasks.insert(0, burst);
+            finish(running, tasks).await;
+        });
+    });
+}
+
+/// A type that is added while its objects change is listed by itself.
+#[test]
+fn a_newcomer_misses_nothing() {
+    explore(600, &["streamed the state"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let limits = WindowLimits::default();
+            let (world, running, mut tasks) = start(&seen, limits, 10, Trouble::Breaks, false);
+            for _ in 0..thread_rng().gen_range(0..20) {
+                yield_now().await;
+            }
+            let server = world.add_type("services");
+            let informer = Informer::new(&world, &seen, Selection::Services, false);
+            tasks.push(spawn(informer.of(server).run()));
+            finish(running, tasks).await;
+        });
+    });
+}
+
+#[test]
+fn a_drain_ends_every_watch_with_a_last_bookmark() {
+    explore(600, &["a last bookmark"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let limits = WindowLimits::default();
+            let (world, running, tasks) = start(&seen, limits, 10, Trouble::None, true);
+            world.pods.cacher().ready().await.expect("listed");
+            for _ in 0..thread_rng().gen_range(0..60) {
+                yield_now().await;
+            }
+            let options = Selection::All.options(Some(0));
+            let list = world.pods.get_list("/pods/", options).await;
+            let reached = usize::try_from(list.expect("as it is").revision);
+            world
+                .drained
+                .store(reached.expect("a small number"), Ordering::SeqCst);
+            world.feed.drain();
+            finish(running, tasks).await;
+        });
+    });
+}

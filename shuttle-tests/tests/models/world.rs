@@ -1,0 +1,114 @@
+//! A store, a feed of it, and time.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
+
+use shuttle::future::{JoinHandle, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle_tests::budget::Ledger;
+use shuttle_tests::clock::Clock;
+use shuttle_tests::storage::Versioner;
+use shuttle_tests::storage::cacher::{
+    CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits,
+};
+use shuttle_tests::sync::{Arc, Ordering, oneshot};
+
+use crate::store::Store;
+
+/// How far the clock moves at a time: far less than the time that a read waits.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How far it jumps now and then: to the next bookmarks.
+const JUMP: Duration = Duration::from_secs(61);
+
+/// One tick of so many is a jump.
+const JUMP_ONE_IN: u32 = 60;
+
+/// Everything that the tasks of a model share.
+pub(crate) struct World {
+    pub(crate) store: Arc<Store>,
+    pub(crate) feed: Feed,
+    pub(crate) pods: Arc<CacheDelegator>,
+    pub(crate) clock: Clock,
+    /// What the cache had reached just before its watches were drained; 0 until then.
+    pub(crate) drained: AtomicUsize,
+    over: AtomicBool,
+}
+
+/// The tasks that end with the world.
+pub(crate) struct Running {
+    world: Arc<World>,
+    shutdown: oneshot::Sender<()>,
+    feed: JoinHandle<()>,
+    time: JoinHandle<()>,
+}
+
+impl World {
+    /// A world whose feed runs and whose time passes.
+    pub(crate) fn start(store: Store, limits: WindowLimits) -> (Arc<Self>, Running) {
+        let (store, clock) = (Arc::new(store), Clock::standing());
+        let source = Arc::clone(&store);
+        let (metrics, ledger) = (CacheMetrics::default(), Ledger::unlimited());
+        let (feed, reflector) = Feed::new(source, clock.clone(), metrics, ledger);
+        let pods = add_type(&feed, &store, "pods", limits);
+        let world = Arc::new(Self {
+            pods,
+            store,
+            feed,
+            clock,
+            drained: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+        });
+        let (shutdown, stopped) = oneshot::channel();
+        let feed = spawn(reflector.run(async move {
+            let _ = stopped.await;
+        }));
+        let running = Running {
+            world: Arc::clone(&world),
+            shutdown,
+            feed,
+            time: spawn(pass_time(Arc::clone(&world))),
+        };
+        (world, running)
+    }
+
+    /// Adds a type while the feed runs.
+    pub(crate) fn add_type(&self, resource: &str) -> Arc<CacheDelegator> {
+        add_type(&self.feed, &self.store, resource, WindowLimits::default())
+    }
+}
+
+impl Running {
+    /// Ends the feed, then time.
+    pub(crate) async fn stop(self) {
+        let _ = self.shutdown.send(());
+        self.feed.await.expect("the feed ends");
+        self.world.over.store(true, Ordering::SeqCst);
+        self.time.await.expect("time ends");
+    }
+}
+
+async fn pass_time(world: Arc<World>) {
+    while !world.over.load(Ordering::SeqCst) {
+        let jump = thread_rng().gen_ratio(1, JUMP_ONE_IN);
+        world.clock.advance(if jump { JUMP } else { TICK });
+        yield_now().await;
+    }
+}
+
+fn add_type(
+    feed: &Feed,
+    store: &Arc<Store>,
+    resource: &str,
+    window: WindowLimits,
+) -> Arc<CacheDelegator> {
+    let cacher = feed.add_type(TypeConfig {
+        group: String::new(),
+        resource: resource.to_owned(),
+        prefix: format!("/{resource}/"),
+        versioner: Versioner::default(),
+        window,
+    });
+    let store = Arc::clone(store);
+    Arc::new(CacheDelegator::new(cacher, store))
+}
