@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Connections;
+use super::connection::{self, Connections};
 use super::filters::{Filters, InFlight};
 use super::flags::ServeFlags;
 use super::health::{Check, Done, Health, Scope, check};
@@ -93,6 +93,7 @@ impl Assembly<'_> {
             limits.max_mutating_requests_inflight,
         );
         in_flight.register(&mut registry);
+        let handshake_errors = connection::handshake_errors(&mut registry);
         let storages = self.storages(&mut registry, ledger.clone(), background);
         let bootstrapped = Done::default();
         let namespaces = storages.core("namespaces").cloned();
@@ -132,6 +133,8 @@ impl Assembly<'_> {
             filters: Arc::new(filters),
             tls: security.tls,
             clients: security.clients,
+            ledger,
+            handshake_errors,
             streams_max: self.flags.serving.http2_max_streams_per_connection,
             closing: self.steps.closing.clone(),
         };

@@ -17,6 +17,8 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -26,9 +28,11 @@ use tokio_util::sync::CancellationToken;
 use super::authentication::{CertifiedUser, ClientCertificates};
 use super::filters::Filters;
 use super::joined_io;
+use super::outgoing::{CountedBody, Outgoing};
 use super::preface::Prefaced;
 use super::unread_body;
-use crate::endpoints::{BoxError, ResponseBody};
+use crate::budget::Ledger;
+use crate::endpoints::BoxError;
 
 /// A client has this long for the handshake, and on HTTP/2 as long again to begin.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -67,8 +71,23 @@ pub struct Connections {
     pub clients: ClientCertificates,
     /// How many streams an HTTP/2 connection may have; 0 for the default.
     pub streams_max: u32,
+    /// What connections spend memory from.
+    pub ledger: Ledger,
+    /// Handshakes that failed.
+    pub handshake_errors: Counter,
     /// When connections should end as soon as their requests are answered.
     pub closing: CancellationToken,
+}
+
+/// The count of TLS handshakes that failed, made part of what `/metrics` shows.
+pub fn handshake_errors(registry: &mut Registry) -> Counter {
+    let counter = Counter::default();
+    registry.register(
+        "apiserver_tls_handshake_errors",
+        "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
+        counter.clone(),
+    );
+    counter
 }
 
 impl Connections {
@@ -82,10 +101,12 @@ impl Connections {
         match tokio::time::timeout(limit, acceptor.accept(tcp)).await {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
+                self.handshake_errors.inc();
                 tracing::debug!(%error, "TLS handshake failed");
                 None
             }
             Err(_) => {
+                self.handshake_errors.inc();
                 tracing::debug!("TLS handshake took too long");
                 None
             }
@@ -157,7 +178,9 @@ impl Connections {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let service = service_fn(|request| self.answer(request, certified.clone()));
+        let outgoing = Outgoing::new(&self.ledger);
+        let service =
+            service_fn(|request| self.answer(request, certified.clone(), outgoing.clone()));
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -180,10 +203,17 @@ impl Connections {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let outgoing = Outgoing::new(&self.ledger);
         // Streams are tasks of their own and may outlive this call's borrow.
         let filters = Arc::clone(&self.filters);
-        let service =
-            service_fn(move |request| answer(Arc::clone(&filters), request, certified.clone()));
+        let service = service_fn(move |request| {
+            answer(
+                Arc::clone(&filters),
+                request,
+                certified.clone(),
+                outgoing.clone(),
+            )
+        });
         let streams_max = match self.streams_max {
             0 => STREAMS_MAX_DEFAULT,
             streams => streams,
@@ -213,13 +243,15 @@ impl Connections {
         &self,
         request: Request<Incoming>,
         certified: Option<Arc<CertifiedUser>>,
-    ) -> Result<Response<ResponseBody>, Infallible> {
+        outgoing: Outgoing,
+    ) -> Result<Response<CountedBody>, Infallible> {
         // A client that waits to be told to go on would be told so by reading.
         let waits = request.headers().contains_key(EXPECT);
         let (parts, body) = request.into_parts();
         let (lent, lender) = unread_body::lend(body);
         let request = Request::from_parts(parts, lent);
-        let Ok(mut response) = answer(Arc::clone(&self.filters), request, certified).await;
+        let Ok(mut response) =
+            answer(Arc::clone(&self.filters), request, certified, outgoing).await;
         if !waits && !lender.finish().await {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
@@ -232,7 +264,8 @@ async fn answer<B>(
     filters: Arc<Filters>,
     request: Request<B>,
     certified: Option<Arc<CertifiedUser>>,
-) -> Result<Response<ResponseBody>, Infallible>
+    outgoing: Outgoing,
+) -> Result<Response<CountedBody>, Infallible>
 where
     B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
 {
@@ -240,5 +273,6 @@ where
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()
     });
-    Ok(filters.answer(request, certified.as_deref()).await)
+    let response = filters.answer(request, certified.as_deref()).await;
+    Ok(response.map(|body| outgoing.count(body)))
 }

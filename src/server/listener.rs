@@ -122,6 +122,7 @@ mod tests {
     use http_body_util::{BodyExt, Empty};
     use hyper::client::conn::{http1, http2};
     use hyper_util::rt::{TokioExecutor, TokioIo};
+    use prometheus_client::metrics::counter::Counter;
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
     use rustls::{ClientConfig, RootCertStore};
@@ -132,6 +133,7 @@ mod tests {
     use tokio_rustls::client::TlsStream;
 
     use super::*;
+    use crate::budget::Ledger;
     use crate::clock::Clock;
     use crate::endpoints::{RequestBody, ResponseBody, full};
     use crate::registry::User;
@@ -203,6 +205,8 @@ mod tests {
             tls: Arc::new(config),
             clients,
             streams_max: 0,
+            ledger: Ledger::unlimited(),
+            handshake_errors: Counter::default(),
             closing: CancellationToken::new(),
         };
         let (closing, stop) = (connections.closing.clone(), CancellationToken::new());

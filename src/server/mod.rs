@@ -18,6 +18,7 @@ pub mod memory;
 pub mod metrics;
 pub mod object_counts;
 pub mod open_files;
+pub mod outgoing;
 pub mod own_paths;
 pub mod preface;
 pub mod private_file;
