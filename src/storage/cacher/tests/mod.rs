@@ -19,6 +19,7 @@ use crate::storage::{
 use scripted::{CountingStore, Script};
 
 mod feeding;
+mod history;
 mod log;
 mod memory;
 mod model;
