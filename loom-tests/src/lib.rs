@@ -17,6 +17,10 @@ mod ring;
 mod sync;
 
 #[cfg(test)]
+mod arrivals;
+#[cfg(test)]
+mod channel;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod model;

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How many preemptions a schedule may have at most.
 const PREEMPTIONS_MAX: usize = 3;
 
+/// How many steps of an execution may go one way or another; more mean that a loop does not end.
+const BRANCHES_MAX: usize = 10_000;
+
 /// The outcomes that a model has seen, over all executions, and how many those were.
 #[derive(Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<(BTreeSet<&'static str>, usize)>>);
@@ -33,6 +36,7 @@ pub(crate) fn explore(
     let noted = seen.clone();
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(PREEMPTIONS_MAX);
+    builder.max_branches = BRANCHES_MAX;
     builder.check(move || {
         noted.with(|(_, executions)| *executions += 1);
         model(&noted);

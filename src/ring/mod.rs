@@ -6,6 +6,8 @@
 //! over loom's primitives too. Nothing here knows what an object or a watch is; nothing here
 //! imports more than [`crate::sync`].
 //!
+//! - `arrivals`: those who come and go, for one who looks after those present.
+//! - `channel`: what the dispatcher tells a watcher, bounded; a full one is parked.
 //! - `log`: numbered values, of which the newest are kept.
 //! - `waiters`: a number that rises, and those who wait for it.
 
@@ -14,6 +16,8 @@
     reason = "these are crate::sync's atomics, as the ban wants it"
 )]
 
+pub(crate) mod arrivals;
+pub(crate) mod channel;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "the window is put on it by the next change")

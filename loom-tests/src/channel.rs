@@ -1,0 +1,398 @@
+//! Models of `ring/channel.rs`. The dispatcher is the model's own thread, the watcher is spawned.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
+
+use loom::future::block_on;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+use crate::model::{Seen, explore};
+use crate::ring::channel::{Receiver, Sender, Signal, Told, channel};
+
+/// A window of events that are their own numbers: how many there are.
+type Window = Arc<AtomicU64>;
+
+/// The dispatcher's part: publishes an event, then tells of it.
+fn publish<const N: usize>(sender: &mut Sender<N>, window: &Window, number: u64) -> Told {
+    window.store(number + 1, Ordering::Release);
+    let told = sender.push(number);
+    wake(sender, told);
+    told
+}
+
+fn wake<const N: usize>(sender: &Sender<N>, told: Told) {
+    // There is none if the watcher looked by itself, slept again, and was woken for the signal before.
+    if told == Told::Asleep
+        && let Some(waker) = sender.waker()
+    {
+        waker.wake();
+    }
+}
+
+/// The watcher's part: what it has delivered, and how it came by it.
+struct Watcher<const N: usize> {
+    receiver: Receiver<N>,
+    window: Window,
+    cursor: u64,
+    /// Revisions of bookmarks, with the cursor at which they came.
+    bookmarks: Vec<(u64, u64)>,
+    /// How often the channel told of an event, or said that one was missed.
+    told: usize,
+    missed: usize,
+}
+
+impl<const N: usize> Watcher<N> {
+    fn new(receiver: Receiver<N>, window: &Window) -> Self {
+        Self {
+            receiver,
+            window: Arc::clone(window),
+            cursor: 0,
+            bookmarks: Vec::new(),
+            told: 0,
+            missed: 0,
+        }
+    }
+
+    fn read_window(&mut self) {
+        let end = self.window.load(Ordering::Acquire);
+        assert!(end >= self.cursor, "delivered what is not there yet");
+        self.cursor = end;
+    }
+
+    /// Reads to the window's end, asks to be told again, and reads once more.
+    fn catch_up(&mut self) {
+        self.read_window();
+        self.receiver.resume();
+        self.read_window();
+    }
+
+    /// Follows until the end. What is delivered is 0 up to the cursor, each once.
+    fn follow(&mut self) {
+        loop {
+            let receiver = &mut self.receiver;
+            match block_on(poll_fn(|context| receiver.poll(context))) {
+                Signal::Event(number) => {
+                    self.told += 1;
+                    if number >= self.cursor {
+                        assert_eq!(number, self.cursor, "an event was left out");
+                        let end = self.window.load(Ordering::Relaxed);
+                        assert!(end > number, "told before it was in the window");
+                        self.cursor = number + 1;
+                    }
+                }
+                Signal::Bookmark(revision) => self.bookmarks.push((revision, self.cursor)),
+                Signal::Missed(number) => {
+                    self.missed += 1;
+                    assert!(number <= self.cursor, "an event was left out");
+                    self.catch_up();
+                }
+                Signal::End(last) => {
+                    self.bookmarks
+                        .extend(last.map(|revision| (revision, self.cursor)));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn path(&self) -> &'static str {
+        match (self.told > 0, self.missed > 0) {
+            (false, false) => "read",
+            (true, false) => "told",
+            (true, true) => "told and parked",
+            (false, true) => "parked without a signal",
+        }
+    }
+}
+
+/// A watcher that has resumed before anything happens.
+fn resumed<const N: usize>() -> (Sender<N>, Watcher<N>, Window) {
+    let (sender, receiver) = channel::<N>();
+    let window = Window::default();
+    let mut watcher = Watcher::new(receiver, &window);
+    watcher.catch_up();
+    (sender, watcher, window)
+}
+
+fn look_once<const N: usize>(receiver: &mut Receiver<N>) -> Poll<Signal> {
+    receiver.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn a_full_channel_parks_and_is_resumed_without_a_gap() {
+    let paths = ["told", "told and parked"];
+    explore(1000, &paths, |seen: &Seen| {
+        let (mut sender, mut watcher, window) = resumed::<1>();
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            watcher.follow();
+            assert_eq!(watcher.cursor, 3, "an event was missed");
+            noted.note(watcher.path());
+        });
+        for number in 0..3 {
+            let _ = publish(&mut sender, &window, number);
+        }
+        let told = sender.end(None);
+        wake(&sender, told);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn a_watcher_that_begins_parked_misses_nothing() {
+    let paths = ["read", "told", "told and parked"];
+    explore(1000, &paths, |seen: &Seen| {
+        let (mut sender, receiver) = channel::<1>();
+        let window = Window::default();
+        let mut watcher = Watcher::new(receiver, &window);
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            watcher.catch_up();
+            watcher.follow();
+            assert_eq!(watcher.cursor, 2, "an event was missed");
+            noted.note(watcher.path());
+        });
+        for number in 0..2 {
+            let _ = publish(&mut sender, &window, number);
+        }
+        let told = sender.end(None);
+        wake(&sender, told);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn slots_are_used_again_once_they_are_taken() {
+    let paths = ["told", "told and parked"];
+    explore(1000, &paths, |seen: &Seen| {
+        let (mut sender, mut watcher, window) = resumed::<2>();
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            watcher.follow();
+            assert_eq!(watcher.cursor, 4, "an event was missed");
+            noted.note(watcher.path());
+        });
+        for number in 0..4 {
+            let _ = publish(&mut sender, &window, number);
+        }
+        let told = sender.end(None);
+        wake(&sender, told);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn a_push_against_a_sleep_loses_no_wake_up() {
+    explore(10, &["awake", "asleep"], |seen: &Seen| {
+        let (mut sender, mut watcher, window) = resumed::<2>();
+        let watching = thread::spawn(move || {
+            let receiver = &mut watcher.receiver;
+            let signal = block_on(poll_fn(|context| receiver.poll(context)));
+            assert_eq!(signal, Signal::Event(0));
+        });
+        seen.note(match publish(&mut sender, &window, 0) {
+            Told::Awake => "awake",
+            Told::Asleep => "asleep",
+            Told::Parked => "parked",
+        });
+        watching.join().expect("the watcher ends");
+    });
+}
+
+/// A future may be polled while nothing has woken it, and by another task than before.
+#[test]
+fn a_sleeper_that_looks_again_is_woken_where_it_looked_last() {
+    explore(20, &["at once", "slept"], |seen: &Seen| {
+        let (mut sender, mut watcher, window) = resumed::<2>();
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            if look_once(&mut watcher.receiver).is_ready() {
+                noted.note("at once");
+                return;
+            }
+            noted.note("slept");
+            let receiver = &mut watcher.receiver;
+            let signal = block_on(poll_fn(|context| receiver.poll(context)));
+            assert_eq!(signal, Signal::Event(0));
+        });
+        let _ = publish(&mut sender, &window, 0);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn a_bookmark_follows_what_it_covers_or_is_dropped() {
+    let outcomes = ["queued", "dropped", "bookmark", "no bookmark"];
+    explore(1000, &outcomes, |seen: &Seen| {
+        let (mut sender, mut watcher, window) = resumed::<2>();
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            watcher.follow();
+            assert_eq!(watcher.cursor, 3, "an event was missed");
+            for (revision, cursor) in &watcher.bookmarks {
+                assert!(cursor >= revision, "a bookmark came too early");
+            }
+            let none = watcher.bookmarks.is_empty();
+            noted.note(if none { "no bookmark" } else { "bookmark" });
+        });
+        let _ = publish(&mut sender, &window, 0);
+        let _ = publish(&mut sender, &window, 1);
+        let told = sender.bookmark(2);
+        wake(&sender, told);
+        seen.note(if told == Told::Parked {
+            "dropped"
+        } else {
+            "queued"
+        });
+        let _ = publish(&mut sender, &window, 2);
+        let told = sender.end(None);
+        wake(&sender, told);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn a_bookmark_of_a_resumed_channel_covers_what_was_missed() {
+    let outcomes = ["bookmark", "no bookmark"];
+    explore(500, &outcomes, |seen: &Seen| {
+        let (mut sender, receiver) = channel::<1>();
+        let window = Window::default();
+        let mut watcher = Watcher::new(receiver, &window);
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            watcher.catch_up();
+            watcher.follow();
+            for (revision, cursor) in &watcher.bookmarks {
+                assert!(cursor >= revision, "a bookmark came too early");
+            }
+            let none = watcher.bookmarks.is_empty();
+            noted.note(if none { "no bookmark" } else { "bookmark" });
+        });
+        let _ = publish(&mut sender, &window, 0);
+        let told = sender.bookmark(1);
+        wake(&sender, told);
+        let told = sender.end(None);
+        wake(&sender, told);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn the_last_bookmark_comes_after_everything_else() {
+    let paths = ["told", "told and parked"];
+    explore(500, &paths, |seen: &Seen| {
+        let (mut sender, mut watcher, window) = resumed::<1>();
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            watcher.follow();
+            assert_eq!(watcher.bookmarks, [(50, 2)], "events first, then the last");
+            noted.note(watcher.path());
+        });
+        for number in 0..2 {
+            let _ = publish(&mut sender, &window, number);
+        }
+        let told = sender.end(Some(50));
+        wake(&sender, told);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn a_sender_that_goes_ends_the_watch() {
+    explore(20, &["read", "told"], |seen: &Seen| {
+        let (mut sender, receiver) = channel::<1>();
+        let window = Window::default();
+        let mut watcher = Watcher::new(receiver, &window);
+        let noted = seen.clone();
+        let watching = thread::spawn(move || {
+            watcher.catch_up();
+            watcher.follow();
+            assert_eq!(watcher.cursor, 1, "an event was missed");
+            noted.note(if watcher.told > 0 { "told" } else { "read" });
+        });
+        let _ = publish(&mut sender, &window, 0);
+        drop(sender);
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn a_watcher_that_goes_harms_nobody() {
+    explore(20, &["queued", "parked"], |seen: &Seen| {
+        let (mut sender, mut watcher, window) = resumed::<1>();
+        let watching = thread::spawn(move || {
+            let _ = look_once(&mut watcher.receiver);
+        });
+        let mut parked = false;
+        for number in 0..2 {
+            window.store(number + 1, Ordering::Release);
+            parked |= sender.push(number) == Told::Parked;
+        }
+        seen.note(if parked { "parked" } else { "queued" });
+        let _ = sender.end(Some(9));
+        watching.join().expect("the watcher goes");
+        assert!(sender.waker().is_none(), "a waker stayed behind");
+    });
+}
+
+#[test]
+fn who_pushes_into_a_resumed_channel_sees_what_was_done_before() {
+    explore(5, &["before", "after"], |seen: &Seen| {
+        let (mut sender, mut receiver) = channel::<1>();
+        let done = Window::default();
+        let writes = Arc::clone(&done);
+        let watching = thread::spawn(move || {
+            writes.store(7, Ordering::Relaxed);
+            receiver.resume();
+        });
+        if sender.push(0) == Told::Parked {
+            seen.note("before");
+        } else {
+            assert_eq!(done.load(Ordering::Relaxed), 7, "resumed too early");
+            seen.note("after");
+        }
+        watching.join().expect("the watcher ends");
+    });
+}
+
+#[test]
+fn a_channel_keeps_its_order_and_repeats_what_must_be_done() {
+    explore(1, &["done"], |seen: &Seen| {
+        let (mut sender, mut receiver) = channel::<2>();
+        assert_eq!(sender.push(3), Told::Parked);
+        assert_eq!(sender.bookmark(4), Told::Parked);
+        assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Missed(0)));
+        receiver.resume();
+        assert_eq!(sender.push(4), Told::Awake);
+        assert_eq!(sender.bookmark(50), Told::Awake);
+        assert_eq!(sender.bookmark(60), Told::Parked, "there is no room");
+        assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Event(4)));
+        assert_eq!(
+            sender.push(5),
+            Told::Awake,
+            "dropping a bookmark parks nobody"
+        );
+        assert_eq!(sender.push(6), Told::Parked);
+        assert_eq!(sender.push(7), Told::Parked);
+        assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Bookmark(50)));
+        assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Event(5)));
+        for _ in 0..2 {
+            assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Missed(6)));
+        }
+        assert_eq!(sender.push(8), Told::Parked, "until it resumes");
+        receiver.resume();
+        assert_eq!(look_once(&mut receiver), Poll::Pending);
+        assert_eq!(sender.push(9), Told::Asleep);
+        assert!(sender.waker().is_some() && sender.waker().is_none());
+        assert_eq!(sender.bookmark(u64::MAX), Told::Parked, "no such revision");
+        assert_eq!(sender.end(Some(90)), Told::Awake);
+        assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Event(9)));
+        for _ in 0..2 {
+            let last = Poll::Ready(Signal::End(Some(90)));
+            assert_eq!(look_once(&mut receiver), last);
+        }
+        seen.note("done");
+    });
+}
