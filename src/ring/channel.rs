@@ -200,6 +200,7 @@ impl<const N: usize> Sender<N> {
 
     /// Puts a signal into the slot at the tail. If that is taken, an event's channel is parked.
     fn offer(&mut self, signal: u64, missed: Option<u64>) -> Told {
+        debug_assert!(!self.ended, "nothing follows the end");
         let mut found = if self.slept { SLEEPING } else { 0 };
         loop {
             let room = found & (SIGNAL | PARKED) == 0;

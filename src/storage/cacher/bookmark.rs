@@ -3,12 +3,13 @@
 //! A bookmark comes every minute and once shortly before the watch's deadline, so that a client
 //! comes back with a fresh version. The second matters to nobody, so watchers that are due in the
 //! same second share a bucket and cost nothing until it is due.
+//!
+//! A bucket holds numbers of watchers, and a number may have passed on to another watcher when the
+//! bucket is due. So each watcher knows its second, and a bucket that names another one is not meant.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::watchers::Registered;
 use crate::clock::Instant;
 
 /// How long a watch is without a bookmark at most.
@@ -25,8 +26,19 @@ pub(super) const BOOKMARK_TICK: Duration = Duration::from_secs(1);
 pub(super) struct BookmarkSchedule {
     /// The clock's reading that seconds are counted from.
     origin: Instant,
-    /// By second since the origin. A watcher that is gone leaves its bucket when that is due.
-    buckets: BTreeMap<u64, Vec<Weak<Registered>>>,
+    /// Numbers of watchers, by second since the origin. One that is gone leaves its bucket when that
+    /// is due.
+    buckets: BTreeMap<u64, Vec<u32>>,
+    /// By number, those who want bookmarks.
+    wanted: Vec<Option<Wanted>>,
+}
+
+/// What one watcher wants.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    bookmarks: Bookmarks,
+    /// The second of its next one; `None` after the last.
+    due: Option<u64>,
 }
 
 impl BookmarkSchedule {
@@ -35,29 +47,54 @@ impl BookmarkSchedule {
         Self {
             origin: now,
             buckets: BTreeMap::new(),
+            wanted: Vec::new(),
         }
     }
 
-    /// Schedules the watcher's next bookmark, if it wants one and there is time for it.
-    pub(super) fn add(&mut self, now: Instant, watcher: &Arc<Registered>) {
-        let Some(at) = watcher.bookmarks.and_then(|it| it.next(now)) else {
-            return;
-        };
-        let second = self.second(at);
-        self.buckets
-            .entry(second)
-            .or_default()
-            .push(Arc::downgrade(watcher));
+    /// Schedules a watcher that came at `now`.
+    pub(super) fn add(&mut self, number: u32, bookmarks: Bookmarks, now: Instant) {
+        let at = number as usize;
+        if self.wanted.len() <= at {
+            self.wanted.resize(at + 1, None);
+        }
+        let due = bookmarks.next(now).map(|at| self.second(at));
+        self.wanted[at] = Some(Wanted { bookmarks, due });
+        if let Some(due) = due {
+            self.buckets.entry(due).or_default().push(number);
+        }
     }
 
-    /// Takes out everyone who is due.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<Arc<Registered>> {
+    /// Forgets a watcher.
+    pub(super) fn forget(&mut self, number: u32) {
+        if let Some(wanted) = self.wanted.get_mut(number as usize) {
+            *wanted = None;
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.buckets.clear();
+        self.wanted.clear();
+    }
+
+    /// Whether a watcher wants bookmarks at all.
+    pub(super) fn wants(&self, number: u32) -> bool {
+        matches!(self.wanted.get(number as usize), Some(Some(_)))
+    }
+
+    /// Names everyone who is due, and schedules their next.
+    pub(super) fn take_due(&mut self, now: Instant, mut send: impl FnMut(u32)) {
         let later = self.buckets.split_off(&(self.second(now) + 1));
         let due = std::mem::replace(&mut self.buckets, later);
-        due.into_values()
-            .flatten()
-            .filter_map(|watcher| watcher.upgrade())
-            .collect()
+        for (second, numbers) in due {
+            for number in numbers {
+                let wanted = self.wanted.get(number as usize).copied().flatten();
+                if let Some(wanted) = wanted.filter(|it| it.due == Some(second)) {
+                    send(number);
+                    self.add(number, wanted.bookmarks, now);
+                }
+            }
+        }
     }
 
     fn second(&self, at: Instant) -> u64 {

@@ -6,6 +6,9 @@ use super::event::{CacheEvent, Current};
 use crate::meta::{Object, WatchEvent};
 use crate::storage::SelectionPredicate;
 
+/// The field that says the least where the scope says it already.
+const NAMESPACE_FIELD: &str = "metadata.namespace";
+
 /// The selection of a watch.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
@@ -13,6 +16,26 @@ pub(super) struct Filter {
     scope: Box<str>,
     /// By labels and fields; `None` selects everything.
     predicate: Option<SelectionPredicate>,
+}
+
+/// A demand that a field or label have one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ExactTerm {
+    /// Of what.
+    pub(super) kind: TermKind,
+    /// Which one.
+    pub(super) name: Box<str>,
+    /// The value.
+    pub(super) value: Box<str>,
+    /// Whether the selector demands nothing else.
+    pub(super) is_all: bool,
+}
+
+/// What a term is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TermKind {
+    Field,
+    Label,
 }
 
 impl Filter {
@@ -33,6 +56,30 @@ impl Filter {
     /// The folder or key that is watched.
     pub(super) fn scope(&self) -> &str {
         &self.scope
+    }
+
+    /// Whether it selects everything in its scope.
+    pub(super) fn is_scope(&self) -> bool {
+        self.predicate.is_none()
+    }
+
+    /// A term that whatever it selects must meet, if it has one: of a field, else of a label.
+    pub(super) fn exact_term(&self) -> Option<ExactTerm> {
+        let predicate = self.predicate.as_ref()?;
+        let (fields, labels) = (predicate.field.names(), predicate.label.requirements());
+        let field = |name| Some((TermKind::Field, name, predicate.field.requires_exact(name)?));
+        let label = |name| Some((TermKind::Label, name, predicate.label.requires_exact(name)?));
+        let mut telling = fields.iter().filter(|name| **name != NAMESPACE_FIELD);
+        let (kind, name, value) = telling
+            .find_map(|name| field(name))
+            .or_else(|| labels.iter().find_map(|it| label(it.key())))
+            .or_else(|| field(NAMESPACE_FIELD))?;
+        Some(ExactTerm {
+            kind,
+            name: name.into(),
+            value: value.into(),
+            is_all: fields.len() + labels.len() == 1,
+        })
     }
 
     /// Whether a key lies in the scope.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 
+use super::attachment::Attachment;
 use super::bookmark::Bookmarks;
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
 use super::feed::FeedShared;
@@ -182,31 +183,23 @@ impl Cacher {
                 deadline: options.deadline,
             });
         let filter = Filter::new(key, options.recursive, options.predicate);
-        let now = self.cache.clock.now();
-        // First the watcher is registered, then the window is looked at: what comes in between is
-        // found there.
-        let registered = self.cache.watchers().register(now, filter, bookmarks);
-        let Some((generation, registered)) = registered else {
+        let Some(attachment) = Attachment::new(&self.cache, filter, bookmarks) else {
             return Err(StorageError::NotReady {
                 reason: Some("the server is shutting down".to_owned()),
                 retry_after_seconds: 1,
             });
         };
-        let (view, revision) = self.cache.current();
-        let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
-        let start = start(&view, revision, plan, newest, end_bookmark);
-        let cache = Arc::clone(&self.cache);
-        if view.generation != generation {
-            // The cache is being filled anew: the client comes back at once and is told so.
-            cache.watchers().unregister(&registered);
+        if !self.readiness().is_ready() {
+            // The cache began to be filled anew before the watcher was attached, so nobody will end
+            // it. The client comes back at once and is told so.
             return Ok(futures::stream::empty().boxed());
         }
-        match start {
-            Ok(start) => Ok(CacheWatcher::new(cache, registered, start).into_stream()),
-            Err(error) => {
-                cache.watchers().unregister(&registered);
-                Ok(only(error))
-            }
+        // What was published before the watcher was attached is found here, the rest is told.
+        let (view, revision) = self.cache.current();
+        let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
+        match start(&view, revision, plan, newest, end_bookmark) {
+            Ok(start) => Ok(CacheWatcher::new(attachment, start).into_stream()),
+            Err(error) => Ok(only(error)),
         }
     }
 

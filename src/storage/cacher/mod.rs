@@ -31,8 +31,9 @@
 //!
 //! `decide` is the table of who answers what. `reflector` fills the caches through
 //! `watch_cache`, out of `event`, `snapshot`, `window` and `view`. `watcher` follows
-//! them, told by `watchers` through its `mailbox`.
+//! them from its `attachment` on, told by `watchers`, where an `index` finds those concerned.
 
+mod attachment;
 mod bookmark;
 mod config;
 mod decide;
@@ -42,7 +43,7 @@ mod feed;
 mod filter;
 mod freshness;
 mod handle;
-mod mailbox;
+mod index;
 mod metrics;
 mod probe;
 mod read;

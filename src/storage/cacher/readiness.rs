@@ -18,9 +18,9 @@
 //! attempt to do better failed. So [`Readiness::after`] names the outcome of every event in every
 //! state, and its test goes through all of them.
 //!
-//! `Ready` alone does not make a watch complete: between the check and the registration of a
-//! watcher the type may be filled anew. That is what the generation is for, which both the view and
-//! the registry carry.
+//! `Ready` alone does not make a watch complete: between the check and the attachment of a watcher
+//! the type may be filled anew. So a watcher looks again when it is attached: whatever leaves `Ready`
+//! notes that first, and then ends those who are attached.
 
 use std::fmt;
 use std::time::Duration;

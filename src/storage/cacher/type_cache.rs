@@ -3,7 +3,7 @@
 //! ```text
 //!  Reflector --> WatchCache (one writer) --publishes--> View --> lists, gets, watch starts
 //!                     |                                   ^
-//!                     +--tells--> Watchers --mailbox--> CacheWatcher reads the window
+//!                     +--tells--> Watchers --channel--> CacheWatcher reads the window
 //! ```
 
 use std::sync::{Arc, PoisonError};
@@ -13,12 +13,12 @@ use tokio::sync::watch;
 
 use super::config::TypeConfig;
 use super::freshness::Freshness;
-use super::mailbox::Bookmark;
 use super::metrics::TypeMetrics;
 use super::readiness::{self, Readiness};
 use super::view::View;
-use super::watchers::Watchers;
+use super::watchers::{Newcomer, Watchers};
 use crate::clock::Clock;
+use crate::ring::arrivals::{Gate, arrivals};
 use crate::storage::StorageError;
 use crate::sync::{ArcSwap, Guard, Mutex, MutexGuard};
 
@@ -35,6 +35,8 @@ pub(super) struct TypeCache {
     pub(super) fresh: Arc<Freshness>,
     /// The newest view; stored by the writer alone.
     view: ArcSwap<View>,
+    /// Where watchers come and go.
+    pub(super) gate: Gate<Newcomer>,
     /// Those who are told of events.
     watchers: Mutex<Watchers>,
     /// Whether the view may be served.
@@ -50,6 +52,7 @@ impl TypeCache {
         fresh: Arc<Freshness>,
     ) -> Self {
         let now = clock.now();
+        let (gate, arrivals) = arrivals();
         metrics.set_capacity(config.window.events_min);
         Self {
             config,
@@ -57,7 +60,8 @@ impl TypeCache {
             clock,
             fresh,
             view: ArcSwap::default(),
-            watchers: Mutex::new(Watchers::new(now)),
+            gate,
+            watchers: Mutex::new(Watchers::new(arrivals, now)),
             readiness: watch::Sender::new(Readiness::begin(now)),
         }
     }
@@ -117,12 +121,13 @@ impl TypeCache {
         self.readiness.borrow().check(self.clock.now())
     }
 
-    /// Sends the bookmarks that are due.
+    /// Sends the bookmarks that are due. The registry is locked, so everything up to the revision of
+    /// the view has been told.
     pub(super) fn send_due_bookmarks(&self) {
         let mut wake = Vec::new();
         let mut watchers = self.watchers();
-        let bookmark = self.bookmark_now();
-        watchers.send_due_bookmarks(self.clock.now(), bookmark, &mut wake);
+        let (_, revision) = self.current();
+        watchers.send_due_bookmarks(self.clock.now(), revision, &mut wake);
         drop(watchers);
         wake.into_iter().for_each(Waker::wake);
     }
@@ -131,19 +136,9 @@ impl TypeCache {
     pub(super) fn drain(&self) {
         let mut wake = Vec::new();
         let mut watchers = self.watchers();
-        let bookmark = self.readiness().is_ready().then(|| self.bookmark_now());
+        let bookmark = self.readiness().is_ready().then(|| self.current().1);
         watchers.drain(bookmark, &mut wake);
         drop(watchers);
         wake.into_iter().for_each(Waker::wake);
-    }
-
-    /// Where the type is. The caller holds the watchers' lock, so every event up to here has been
-    /// told.
-    fn bookmark_now(&self) -> Bookmark {
-        let (view, revision) = self.current();
-        Bookmark {
-            after: view.window.end(),
-            revision,
-        }
     }
 }

@@ -6,8 +6,6 @@ use super::window::Window;
 /// A type as of one batch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    /// Which filling of the cache this belongs to; a watch that began under another is closed.
-    pub(super) generation: u64,
     /// Every change of the type up to here is in. The feed's own revision may be further along.
     pub(super) revision: u64,
     /// The objects.

@@ -25,6 +25,8 @@ pub(super) struct WatchCache {
     view: View,
     /// What its state has of the memory budget.
     objects: Share,
+    /// How often the cache has been filled.
+    generation: u64,
 }
 
 /// A type's content while it is listed, page by page.
@@ -44,6 +46,7 @@ impl WatchCache {
             cache,
             view: View::default(),
             objects: ledger.share(Account::Objects),
+            generation: 0,
         }
     }
 
@@ -72,16 +75,17 @@ impl WatchCache {
     pub(super) fn replace(&mut self, revision: u64, filling: Filling) {
         self.cache.note(Event::Listed { revision });
         let mut wake = Vec::new();
-        let mut watchers = self.cache.watchers();
-        watchers.end_all(&mut wake);
-        self.view.generation = watchers.generation();
+        self.generation += 1;
         self.view.revision = revision;
         self.view.state = filling.state;
         drop(filling.share);
         self.objects.set(self.view.state.bytes());
         let before = self.view.window.clone();
         self.view.window.reset(revision, self.view.state.clone());
+        let mut watchers = self.cache.watchers();
         self.cache.publish(self.view.clone());
+        // Who comes after this begins with the new view.
+        watchers.end_all(&mut wake);
         drop(watchers);
         // The old events go outside the lock.
         drop(before);
@@ -92,7 +96,7 @@ impl WatchCache {
 
     /// Begins to serve what the last [`WatchCache::replace`] and the changes since have brought.
     pub(super) fn serve(&self) {
-        let generation = self.view.generation;
+        let generation = self.generation;
         self.cache.note(Event::Current { generation });
     }
 
@@ -152,18 +156,15 @@ impl WatchCache {
     /// Appends the events, publishes the view, tells the watchers, and only then wakes them.
     fn publish(&mut self, events: Vec<Arc<CacheEvent>>, now: Instant) {
         let limits = self.cache.config.window;
-        let mut sequence = self.view.window.end();
+        let first = self.view.window.end();
         for event in &events {
             self.view.window.push(Arc::clone(event));
         }
         let evicted = self.view.window.evict(now, &limits);
         let mut wake = Vec::new();
-        let watchers = self.cache.watchers();
+        let mut watchers = self.cache.watchers();
         self.cache.publish(self.view.clone());
-        for event in &events {
-            watchers.dispatch(sequence, event, &mut wake);
-            sequence += 1;
-        }
+        watchers.dispatch(first, &events, &mut wake);
         drop(watchers);
         drop(evicted);
         wake.into_iter().for_each(Waker::wake);

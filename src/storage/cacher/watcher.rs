@@ -1,4 +1,4 @@
-//! One watch: a cursor, a filter, and a mailbox.
+//! One watch: a cursor, a filter, and a channel.
 //!
 //! ```text
 //!   State ----> CatchUp ----> Live ----> Ended
@@ -9,8 +9,8 @@
 //! - *State*: the objects as of the moment the watch began, from a snapshot that was taken in
 //!   constant time, then the bookmark that marks their end.
 //! - *CatchUp*: the events of the window from the cursor on.
-//! - *Live*: what the mailbox tells. When it has overflowed, back to *CatchUp*; only a watch that
-//!   the window has passed ends with an error.
+//! - *Live*: what the channel tells. When it was full, back to *CatchUp*; only a watch that the
+//!   window has passed ends with an error.
 //!
 //! Nobody pushes events at a client: the connection's own task asks for the next one when it can
 //! send it. Dropping the watch is its end.
@@ -22,13 +22,12 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 
+use super::attachment::Attachment;
 use super::filter::Filter;
-use super::mailbox::Signal;
 use super::snapshot::{Entry, SnapshotMap};
-use super::type_cache::TypeCache;
-use super::watchers::Registered;
 use super::window::{Slot, Window};
 use crate::meta::{Object, WatchEvent};
+use crate::ring::channel::Signal;
 use crate::storage::{StorageError, WatchStream};
 
 /// How many objects or events are looked at before other tasks get their turn.
@@ -37,9 +36,8 @@ const LOOKED_AT_MAX: usize = 100;
 /// A watch of a type.
 #[derive(Debug)]
 pub(super) struct CacheWatcher {
-    cache: Arc<TypeCache>,
     /// What the dispatcher knows of this watch; taken back on drop.
-    registered: Arc<Registered>,
+    attachment: Attachment,
     phase: Phase,
     /// The next event's number.
     cursor: u64,
@@ -56,7 +54,7 @@ pub(super) struct CacheWatcher {
 enum Phase {
     State(StateInterval),
     CatchUp {
-        /// Whether the mailbox is told of events again.
+        /// Whether the channel takes events again.
         resumed: bool,
     },
     Live,
@@ -90,16 +88,11 @@ pub(super) struct WatchStart {
 }
 
 impl CacheWatcher {
-    /// A watch of a registered, parked watcher.
-    pub(super) fn new(
-        cache: Arc<TypeCache>,
-        registered: Arc<Registered>,
-        start: WatchStart,
-    ) -> Self {
+    /// A watch that has been attached and begins where the window was found after that.
+    pub(super) fn new(attachment: Attachment, start: WatchStart) -> Self {
         let catch_up = Phase::CatchUp { resumed: false };
         Self {
-            cache,
-            registered,
+            attachment,
             phase: start.state.map_or(catch_up, Phase::State),
             cursor: start.cursor,
             floor: start.floor,
@@ -140,11 +133,11 @@ impl CacheWatcher {
             return ControlFlow::Continue(());
         };
         if let Some(object) = interval.ready.pop_front() {
-            self.cache.metrics.init_events.inc();
+            self.attachment.cache.metrics.init_events.inc();
             return ControlFlow::Break(Ok(WatchEvent::Added(object)));
         }
         if !interval.done {
-            interval.advance(&self.registered.filter);
+            interval.advance(&self.attachment.filter);
             return ControlFlow::Continue(());
         }
         let end_bookmark = interval.end_bookmark;
@@ -160,7 +153,7 @@ impl CacheWatcher {
 
     /// Reads the window from the cursor on.
     fn catch_up(&mut self) -> Step {
-        let cache = Arc::clone(&self.cache);
+        let cache = Arc::clone(&self.attachment.cache);
         let view = cache.view();
         for _ in 0..LOOKED_AT_MAX {
             match view.window.slot(self.cursor) {
@@ -177,7 +170,7 @@ impl CacheWatcher {
                     self.phase = if resumed {
                         Phase::Live
                     } else {
-                        self.registered.mailbox.resume();
+                        self.attachment.receiver.resume();
                         Phase::CatchUp { resumed: true }
                     };
                     break;
@@ -187,39 +180,44 @@ impl CacheWatcher {
         ControlFlow::Continue(())
     }
 
-    /// Does what the mailbox says.
+    /// Does what the channel says.
     async fn live(&mut self) -> Step {
-        let mailbox = &self.registered.mailbox;
-        match poll_fn(|context| mailbox.poll(context)).await {
+        let receiver = &mut self.attachment.receiver;
+        match poll_fn(|context| receiver.poll(context)).await {
             Signal::Event(sequence) => self.deliver(sequence),
             Signal::Missed(sequence) => {
                 self.cursor = self.cursor.max(sequence);
                 self.phase = Phase::CatchUp { resumed: false };
                 ControlFlow::Continue(())
             }
-            Signal::Bookmark(revision) if revision >= self.reached => {
-                self.reached = revision;
-                self.complete = revision;
-                ControlFlow::Break(Ok(WatchEvent::Bookmark {
-                    revision,
-                    initial_events_end: false,
-                }))
-            }
-            // The watch is further along already, or does not begin before a later revision.
-            Signal::Bookmark(_) => ControlFlow::Continue(()),
-            Signal::End => {
+            Signal::Bookmark(revision) => self.bookmark(revision),
+            Signal::End(last) => {
                 self.phase = Phase::Ended;
-                ControlFlow::Continue(())
+                last.map_or(ControlFlow::Continue(()), |last| self.bookmark(last))
             }
         }
     }
 
-    /// Delivers an event that the mailbox told of, unless it was found in the window before.
+    /// Delivers a bookmark, unless the watch is further along, or does not begin before a later
+    /// revision.
+    fn bookmark(&mut self, revision: u64) -> Step {
+        if revision < self.reached {
+            return ControlFlow::Continue(());
+        }
+        self.reached = revision;
+        self.complete = revision;
+        ControlFlow::Break(Ok(WatchEvent::Bookmark {
+            revision,
+            initial_events_end: false,
+        }))
+    }
+
+    /// Delivers an event that the channel told of, unless it was found in the window before.
     fn deliver(&mut self, sequence: u64) -> Step {
         if sequence < self.cursor {
             return ControlFlow::Continue(());
         }
-        let cache = Arc::clone(&self.cache);
+        let cache = Arc::clone(&self.attachment.cache);
         let view = cache.view();
         // It was published before it was told, so it is there or it is gone.
         let Slot::Event(event) = view.window.slot(sequence) else {
@@ -236,7 +234,7 @@ impl CacheWatcher {
         if event.revision <= self.floor {
             return None;
         }
-        let item = self.registered.filter.convert(event)?;
+        let item = self.attachment.filter.convert(event)?;
         self.reached = event.revision;
         self.complete = event.revision - 1;
         Some(item)
@@ -250,7 +248,7 @@ impl CacheWatcher {
             return ControlFlow::Continue(());
         }
         self.phase = Phase::Ended;
-        self.cache.metrics.terminated_watchers.inc();
+        self.attachment.cache.metrics.terminated_watchers.inc();
         ControlFlow::Break(Err(StorageError::TooOld {
             requested: self.reached,
             oldest: window.base_revision(),
@@ -260,12 +258,6 @@ impl CacheWatcher {
 
 /// An item for the client, or another round.
 type Step = ControlFlow<Result<WatchEvent, StorageError>>;
-
-impl Drop for CacheWatcher {
-    fn drop(&mut self) {
-        self.cache.watchers().unregister(&self.registered);
-    }
-}
 
 impl StateInterval {
     /// All selected objects of a state.

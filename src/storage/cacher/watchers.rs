@@ -1,156 +1,141 @@
 //! Who watches a type, and who hears of what.
 //!
-//! Watchers are found by what they watch: a folder of keys or a single key. An event asks at its
-//! key and at each folder above it, so a watch of one namespace costs nothing when another changes.
+//! The registry's lock is held while a batch is published and told, and by nobody for long but the
+//! dispatcher: watchers come and go through [`arrivals`](crate::ring::arrivals). Whoever holds it
+//! sees either none of a batch or all of it, which is why a bookmark can say that everything up to a
+//! revision has been told.
 //!
-//! The registry's lock is held while a batch is published and told. Whoever holds it sees either
-//! none of a batch or all of it, which is why a bookmark can say that everything up to a revision
-//! has been told.
+//! Whatever is told here is told to those who have come by then: each method admits them first. What
+//! is told has been published before that, so who comes later finds it without being told.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Waker;
 
 use super::bookmark::{BookmarkSchedule, Bookmarks};
 use super::event::CacheEvent;
-use super::filter::{Filter, folders};
-use super::mailbox::{Bookmark, Mailbox};
+use super::filter::Filter;
+use super::index::Index;
 use crate::clock::Instant;
+use crate::ring::arrivals::{Arrivals, Passage};
+use crate::ring::channel;
+
+/// How many signals wait for a watcher before it is parked. A watcher that keeps up has one or two; so
+/// many make 256 bytes, and a burst that is longer is read from the window as well.
+pub(super) const SIGNALS_MAX: usize = 32;
+
+/// The dispatcher's half of a watcher's channel.
+pub(super) type Sender = channel::Sender<SIGNALS_MAX>;
+
+/// The watcher's half.
+pub(super) type Receiver = channel::Receiver<SIGNALS_MAX>;
 
 /// The watchers of a type.
 #[derive(Debug)]
 pub(super) struct Watchers {
-    /// Which filling of the cache the watchers belong to.
-    generation: u64,
-    /// Whether watches are ended for good.
-    draining: bool,
-    /// The next watcher's number.
-    next_id: u64,
-    /// By folder or key, then by number.
-    scopes: HashMap<Box<str>, HashMap<u64, Arc<Registered>>>,
+    /// Those who have come and gone since the last look.
+    arrivals: Arrivals<Newcomer>,
+    /// Those present, by what they select.
+    index: Index,
     /// When bookmarks are due.
     schedule: BookmarkSchedule,
 }
 
-/// A watcher as the dispatcher knows it.
+/// A watcher that has come.
 #[derive(Debug)]
-pub(super) struct Registered {
-    id: u64,
-    /// What it watches.
-    pub(super) filter: Filter,
+pub(super) struct Newcomer {
     /// Where it is told.
-    pub(super) mailbox: Mailbox,
+    pub(super) sender: Sender,
+    /// What it selects.
+    pub(super) filter: Arc<Filter>,
     /// The bookmarks it wants, if any.
     pub(super) bookmarks: Option<Bookmarks>,
+    /// When it came.
+    pub(super) came: Instant,
 }
 
 impl Watchers {
     /// No watchers.
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(arrivals: Arrivals<Newcomer>, now: Instant) -> Self {
         Self {
-            generation: 0,
-            draining: false,
-            next_id: 0,
-            scopes: HashMap::new(),
+            arrivals,
+            index: Index::default(),
             schedule: BookmarkSchedule::new(now),
         }
     }
 
-    /// Takes a watcher in, parked, and says to which generation it belongs. `None` while draining.
-    pub(super) fn register(
+    /// Takes notice of those who have come and gone.
+    pub(super) fn admit(&mut self) {
+        for passage in self.arrivals.take() {
+            note(&mut self.index, &mut self.schedule, passage);
+        }
+    }
+
+    /// Tells everyone who is concerned of events, whose numbers rise from `first`. The caller wakes
+    /// them.
+    pub(super) fn dispatch(
         &mut self,
-        now: Instant,
-        filter: Filter,
-        bookmarks: Option<Bookmarks>,
-    ) -> Option<(u64, Arc<Registered>)> {
-        if self.draining {
-            return None;
-        }
-        let id = self.next_id;
-        self.next_id += 1;
-        let scope = Box::from(filter.scope());
-        let watcher = Arc::new(Registered {
-            id,
-            filter,
-            mailbox: Mailbox::parked(),
-            bookmarks,
-        });
-        self.schedule.add(now, &watcher);
-        let watchers = self.scopes.entry(scope).or_default();
-        watchers.insert(id, Arc::clone(&watcher));
-        Some((self.generation, watcher))
-    }
-
-    /// Forgets a watcher.
-    pub(super) fn unregister(&mut self, watcher: &Registered) {
-        let scope = watcher.filter.scope();
-        if let Some(watchers) = self.scopes.get_mut(scope) {
-            watchers.remove(&watcher.id);
-            if watchers.is_empty() {
-                self.scopes.remove(scope);
-            }
+        first: u64,
+        events: &[Arc<CacheEvent>],
+        wake: &mut Vec<Waker>,
+    ) {
+        self.admit();
+        for (sequence, event) in (first..).zip(events) {
+            self.index.dispatch(sequence, event, wake);
         }
     }
 
-    /// Tells everyone who is concerned of an event. The caller wakes them.
-    pub(super) fn dispatch(&self, sequence: u64, event: &CacheEvent, wake: &mut Vec<Waker>) {
-        for scope in folders(&event.key).chain(std::iter::once(&*event.key)) {
-            let Some(watchers) = self.scopes.get(scope) else {
-                continue;
-            };
-            for watcher in watchers.values() {
-                if watcher.filter.concerns(event) {
-                    wake.extend(watcher.mailbox.push(sequence));
-                }
-            }
-        }
-    }
-
-    /// Sends a bookmark to everyone who is due.
+    /// Sends a bookmark to everyone who is due. The revision is one up to which everything has been
+    /// told.
     pub(super) fn send_due_bookmarks(
         &mut self,
         now: Instant,
-        bookmark: Bookmark,
+        revision: u64,
         wake: &mut Vec<Waker>,
     ) {
-        for watcher in self.schedule.due(now) {
-            wake.extend(watcher.mailbox.bookmark(bookmark));
-            self.schedule.add(now, &watcher);
-        }
+        self.admit();
+        let index = &mut self.index;
+        let send = |number| index.bookmark(number, revision, wake);
+        self.schedule.take_due(now, send);
     }
 
     /// Ends all watches, because what they would be told next is not known any more.
     pub(super) fn end_all(&mut self, wake: &mut Vec<Waker>) {
-        self.generation += 1;
-        for watcher in self.take_all() {
-            wake.extend(watcher.mailbox.end());
-        }
+        self.admit();
+        self.index.end_all(|_| None, wake);
+        self.schedule.clear();
     }
 
     /// Ends all watches for good, with a last bookmark for those who want bookmarks.
-    pub(super) fn drain(&mut self, bookmark: Option<Bookmark>, wake: &mut Vec<Waker>) {
-        self.draining = true;
-        for watcher in self.take_all() {
-            if let Some(bookmark) = bookmark.filter(|_| watcher.bookmarks.is_some()) {
-                wake.extend(watcher.mailbox.bookmark(bookmark));
-            }
-            wake.extend(watcher.mailbox.end());
+    pub(super) fn drain(&mut self, bookmark: Option<u64>, wake: &mut Vec<Waker>) {
+        for passage in self.arrivals.close() {
+            note(&mut self.index, &mut self.schedule, passage);
         }
-    }
-
-    fn take_all(&mut self) -> impl Iterator<Item = Arc<Registered>> {
-        let scopes = std::mem::take(&mut self.scopes);
-        scopes.into_values().flat_map(HashMap::into_values)
-    }
-
-    /// Which filling of the cache a watcher would now belong to.
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
+        let schedule = &self.schedule;
+        let last = |number| bookmark.filter(|_| schedule.wants(number));
+        self.index.end_all(last, wake);
+        self.schedule.clear();
     }
 
     /// How many there are.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.scopes.values().map(HashMap::len).sum()
+    pub(super) fn len(&mut self) -> usize {
+        self.admit();
+        self.index.len()
+    }
+}
+
+/// Takes in one who has come, or forgets one who has gone.
+fn note(index: &mut Index, schedule: &mut BookmarkSchedule, passage: Passage<Newcomer>) {
+    match passage {
+        Passage::Entered(number, newcomer) => {
+            if let Some(bookmarks) = newcomer.bookmarks {
+                schedule.add(number, bookmarks, newcomer.came);
+            }
+            index.insert(number, newcomer.filter, newcomer.sender);
+        }
+        Passage::Left(number) => {
+            schedule.forget(number);
+            index.remove(number);
+        }
     }
 }

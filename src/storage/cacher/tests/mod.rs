@@ -20,6 +20,7 @@ use scripted::{CountingStore, Script};
 
 mod feeding;
 mod history;
+mod index;
 mod log;
 mod memory;
 mod model;

@@ -6,6 +6,7 @@ use futures::FutureExt;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
+use super::super::attachment::Attachment;
 use super::super::bookmark::Bookmarks;
 use super::super::filter::Filter;
 use super::super::freshness::Freshness;
@@ -68,7 +69,7 @@ struct Model {
     watches: Vec<Watched>,
 }
 
-/// Small enough to be passed, larger than a mailbox.
+/// Small enough to be passed, larger than a channel.
 const LIMITS: WindowLimits = WindowLimits {
     age: Duration::from_secs(75),
     events_min: 10,
@@ -150,16 +151,10 @@ impl Model {
         }
         let filter = Filter::new("/pods/", true, options.predicate);
         let bookmarks = Some(Bookmarks { deadline: None });
-        let now = self.cache.clock.now();
-        let (_, registered) = self
-            .cache
-            .watchers()
-            .register(now, filter, bookmarks)
-            .expect("not draining");
+        let attachment = Attachment::new(&self.cache, filter, bookmarks).expect("not draining");
         let (view, revision) = self.cache.current();
         let floor = from.unwrap_or(revision);
         let Some(cursor) = view.window.after(floor) else {
-            self.cache.watchers().unregister(&registered);
             assert!(self.log.len() > LIMITS.events_min, "refused too early");
             return;
         };
@@ -169,7 +164,7 @@ impl Model {
             floor,
             state: from.is_none().then(state),
         };
-        let stream = CacheWatcher::new(Arc::clone(&self.cache), registered, start).into_stream();
+        let stream = CacheWatcher::new(attachment, start).into_stream();
         let mut expected = std::collections::VecDeque::new();
         if from.is_none() {
             for (key, label) in self.state.iter().filter(|(_, label)| !selects || **label) {

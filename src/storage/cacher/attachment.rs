@@ -1,0 +1,63 @@
+//! A watcher's hold on its type: it is told of events from its making to its drop.
+
+use std::sync::Arc;
+
+use super::bookmark::Bookmarks;
+use super::filter::Filter;
+use super::type_cache::TypeCache;
+use super::watchers::{Newcomer, Receiver};
+use crate::ring::channel::channel;
+
+/// A watcher's part of what the dispatcher knows of it.
+#[derive(Debug)]
+pub(super) struct Attachment {
+    /// The type.
+    pub(super) cache: Arc<TypeCache>,
+    /// What the watcher selects.
+    pub(super) filter: Arc<Filter>,
+    /// What it is told. Parked at first: the watcher begins with the window.
+    pub(super) receiver: Receiver,
+    /// Its number among those present.
+    number: u32,
+}
+
+impl Attachment {
+    /// Attaches a watcher; `None` if all watches have been ended for good. Neither this nor the drop
+    /// waits for a dispatch, unless very many come and go at once.
+    ///
+    /// The caller then looks whether the type can be served, and only then reads the window: what
+    /// has stopped by then, or was published by then, the watcher need not be told of.
+    pub(super) fn new(
+        cache: &Arc<TypeCache>,
+        filter: Filter,
+        bookmarks: Option<Bookmarks>,
+    ) -> Option<Self> {
+        let (sender, receiver) = channel();
+        let filter = Arc::new(filter);
+        let newcomer = Newcomer {
+            sender,
+            filter: Arc::clone(&filter),
+            bookmarks,
+            came: cache.clock.now(),
+        };
+        let entered = cache.gate.enter(newcomer).ok()?;
+        let attachment = Self {
+            cache: Arc::clone(cache),
+            filter,
+            receiver,
+            number: entered.number,
+        };
+        if entered.crowded {
+            cache.watchers().admit();
+        }
+        Some(attachment)
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        if self.cache.gate.leave(self.number) {
+            self.cache.watchers().admit();
+        }
+    }
+}

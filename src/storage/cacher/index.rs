@@ -1,0 +1,329 @@
+//! Watchers by what they select, so that an event finds those it may concern.
+//!
+//! ```text
+//!  scope: a folder or a key
+//!    |-- everyone else                      --> group
+//!    |-- field name -->  exact value        --> group      group: [entry] [entry] [entry] ...
+//!    +-- label name -->  exact value        --> group
+//! ```
+//!
+//! Each watcher is filed once: under its scope, and there under one exact term of its selector if it
+//! has one. An event asks at its key and at each folder above that, under the values that its object
+//! has and had. So it comes by each watcher once at most, and by none whose term names another
+//! value: what an event costs grows with those it concerns, not with those who watch.
+//!
+//! The rest of a selector is looked at for each watcher that was found. One that has no rest is told
+//! without a look at its filter, and so at nothing but its entry and its channel.
+//!
+//! # Invariants
+//!
+//! - A watcher's place says in which group it is and where in there. Whoever takes the place of an
+//!   entry that was removed has its own place corrected, so coming and going cost the same however
+//!   many there are.
+//! - A group in the table has an entry. The last to leave takes its group away.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::event::{CacheEvent, Current};
+use super::filter::{ExactTerm, Filter, TermKind, folders};
+use super::watchers::Sender;
+use crate::meta::Attributes;
+use crate::ring::channel::Told;
+
+/// Of so many label names an event looks at each. If watchers use more, it goes by its object's own.
+const LABEL_NAMES_LOOKED_AT_MAX: usize = 16;
+
+/// The watchers of a type.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    scopes: HashMap<Box<str>, Scope>,
+    /// The groups that scopes name by their number here; those in `vacant` are empty.
+    groups: Vec<Group>,
+    /// Numbers of groups that are used again.
+    vacant: Vec<u32>,
+    /// Where each watcher is, by its number.
+    places: Vec<Option<Place>>,
+}
+
+/// The groups of one folder or key.
+#[derive(Debug, Default)]
+struct Scope {
+    /// Those without an exact term.
+    others: Option<u32>,
+    fields: Terms,
+    labels: Terms,
+}
+
+/// Groups by the name and the value of a term.
+type Terms = BTreeMap<Box<str>, HashMap<Box<str>, u32>>;
+
+/// Watchers that are filed alike, side by side in memory.
+#[derive(Debug, Default)]
+struct Group {
+    /// What they are filed under.
+    scope: Box<str>,
+    /// The term, if any.
+    term: Option<ExactTerm>,
+    entries: Vec<Entry>,
+}
+
+/// A watcher as the dispatcher knows it.
+#[derive(Debug)]
+struct Entry {
+    sender: Sender,
+    /// What it selects beyond its group; `None` if that is all.
+    filter: Option<Arc<Filter>>,
+    /// Its number among those present.
+    number: u32,
+}
+
+/// Where a watcher's entry is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    group: u32,
+    position: u32,
+}
+
+impl Index {
+    /// Takes a watcher in under a number that nobody present has.
+    pub(super) fn insert(&mut self, number: u32, filter: Arc<Filter>, sender: Sender) {
+        let term = filter.exact_term();
+        let decided = match &term {
+            None => filter.is_scope(),
+            Some(term) => term.is_all,
+        };
+        let group = self.group(filter.scope(), term);
+        let entries = &mut self.groups[group as usize].entries;
+        let position = index_u32(entries.len());
+        entries.push(Entry {
+            sender,
+            filter: (!decided).then_some(filter),
+            number,
+        });
+        let at = number as usize;
+        if self.places.len() <= at {
+            self.places.resize(at + 1, None);
+        }
+        self.places[at] = Some(Place { group, position });
+    }
+
+    /// Forgets a watcher, if it is known.
+    pub(super) fn remove(&mut self, number: u32) {
+        let Some(place) = self.places.get_mut(number as usize).and_then(Option::take) else {
+            return;
+        };
+        let group = &mut self.groups[place.group as usize];
+        group.entries.swap_remove(place.position as usize);
+        if let Some(moved) = group.entries.get(place.position as usize) {
+            self.places[moved.number as usize] = Some(place);
+        } else if group.entries.is_empty() {
+            self.remove_group(place.group);
+        }
+    }
+
+    /// Tells everyone whom it concerns of an event. The caller wakes them.
+    pub(super) fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut Vec<Waker>) {
+        let current = match &event.current {
+            Current::Unreadable => return,
+            Current::Deleted => None,
+            Current::Object(object) => Some(object.attributes()),
+        };
+        let sides = Sides {
+            current,
+            previous: event.previous.as_ref().map(|it| it.attributes()),
+        };
+        // What was never readable and is deleted has been seen by nobody.
+        if sides.current.is_none() && sides.previous.is_none() {
+            return;
+        }
+        let Self { scopes, groups, .. } = self;
+        for name in folders(&event.key).chain(std::iter::once(&*event.key)) {
+            if let Some(scope) = scopes.get(name) {
+                scope.concerned(sides, |group| {
+                    groups[group as usize].dispatch(sequence, event, wake);
+                });
+            }
+        }
+    }
+
+    /// Tells one watcher of a revision that it has been told everything up to.
+    pub(super) fn bookmark(&mut self, number: u32, revision: u64, wake: &mut Vec<Waker>) {
+        let place = self.places.get(number as usize).copied().flatten();
+        if let Some(place) = place {
+            let group = &mut self.groups[place.group as usize];
+            let sender = &mut group.entries[place.position as usize].sender;
+            let told = sender.bookmark(revision);
+            note(sender, told, wake);
+        }
+    }
+
+    /// Ends the watches of all, with the bookmark that is found for each, and forgets them.
+    pub(super) fn end_all(&mut self, last: impl Fn(u32) -> Option<u64>, wake: &mut Vec<Waker>) {
+        let ended = std::mem::take(self);
+        for mut entry in ended.groups.into_iter().flat_map(|it| it.entries) {
+            let told = entry.sender.end(last(entry.number));
+            note(&entry.sender, told, wake);
+        }
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.groups.iter().map(|it| it.entries.len()).sum()
+    }
+
+    /// Whether nothing is kept but numbers that are used again.
+    #[cfg(test)]
+    pub(super) fn is_clear(&self) -> bool {
+        let vacant = self.vacant.len() == self.groups.len();
+        vacant && self.scopes.is_empty() && self.places.iter().all(Option::is_none)
+    }
+
+    /// The group of a scope and a term, made if there is none.
+    fn group(&mut self, scope: &str, term: Option<ExactTerm>) -> u32 {
+        let at = self.scopes.entry(scope.into()).or_default();
+        let vacant = self.vacant.last().copied();
+        let next = vacant.unwrap_or_else(|| index_u32(self.groups.len()));
+        let group = match &term {
+            None => *at.others.get_or_insert(next),
+            Some(term) => {
+                let values = at.terms(term.kind).entry(term.name.clone()).or_default();
+                *values.entry(term.value.clone()).or_insert(next)
+            }
+        };
+        if group == next {
+            let made = Group {
+                scope: scope.into(),
+                term,
+                entries: Vec::new(),
+            };
+            if self.vacant.pop().is_some() {
+                self.groups[group as usize] = made;
+            } else {
+                self.groups.push(made);
+            }
+        }
+        group
+    }
+
+    fn remove_group(&mut self, number: u32) {
+        let group = std::mem::take(&mut self.groups[number as usize]);
+        self.vacant.push(number);
+        let Some(scope) = self.scopes.get_mut(&group.scope) else {
+            return;
+        };
+        match &group.term {
+            None => scope.others = None,
+            Some(term) => {
+                let terms = scope.terms(term.kind);
+                if let Some(values) = terms.get_mut(&term.name) {
+                    values.remove(&term.value);
+                    if values.is_empty() {
+                        terms.remove(&term.name);
+                    }
+                }
+            }
+        }
+        if scope.others.is_none() && scope.fields.is_empty() && scope.labels.is_empty() {
+            self.scopes.remove(&group.scope);
+        }
+    }
+}
+
+/// What an event's object is, and was.
+#[derive(Clone, Copy)]
+struct Sides<'a> {
+    /// `None` if it is deleted.
+    current: Option<&'a Attributes>,
+    /// `None` if there was none.
+    previous: Option<&'a Attributes>,
+}
+
+impl Scope {
+    fn terms(&mut self, kind: TermKind) -> &mut Terms {
+        match kind {
+            TermKind::Field => &mut self.fields,
+            TermKind::Label => &mut self.labels,
+        }
+    }
+
+    /// Names each group once that an event of the scope may concern.
+    fn concerned(&self, sides: Sides<'_>, mut tell: impl FnMut(u32)) {
+        self.others.iter().copied().for_each(&mut tell);
+        for (name, values) in &self.fields {
+            let current = sides.current.map(|it| field(it, name));
+            let previous = sides.previous.map(|it| field(it, name));
+            either(values, current, previous, &mut tell);
+        }
+        if self.labels.len() <= LABEL_NAMES_LOOKED_AT_MAX {
+            for (name, values) in &self.labels {
+                let current = sides.current.and_then(|it| it.labels.get(name));
+                let previous = sides.previous.and_then(|it| it.labels.get(name));
+                either(values, current, previous, &mut tell);
+            }
+        } else {
+            self.concerned_by_own_labels(sides, tell);
+        }
+    }
+
+    /// The same for labels of which watchers use too many to try each.
+    fn concerned_by_own_labels(&self, sides: Sides<'_>, mut tell: impl FnMut(u32)) {
+        let current = sides.current.into_iter().flat_map(|it| it.labels.iter());
+        for (name, value) in current {
+            if let Some(values) = self.labels.get(name) {
+                either(values, Some(value), None, &mut tell);
+            }
+        }
+        let previous = sides.previous.into_iter().flat_map(|it| it.labels.iter());
+        for (name, value) in previous {
+            let current = sides.current.and_then(|it| it.labels.get(name));
+            if let Some(values) = self.labels.get(name).filter(|_| current != Some(value)) {
+                either(values, None, Some(value), &mut tell);
+            }
+        }
+    }
+}
+
+/// A field's value; one that an object lacks is empty.
+fn field<'a>(attributes: &'a Attributes, name: &str) -> &'a str {
+    attributes.field(name).unwrap_or_default()
+}
+
+/// Names the groups of the values that an object has and had: one if they are the same.
+fn either(
+    groups: &HashMap<Box<str>, u32>,
+    current: Option<&str>,
+    previous: Option<&str>,
+    tell: &mut impl FnMut(u32),
+) {
+    let left = previous.filter(|_| previous != current);
+    for value in current.into_iter().chain(left) {
+        groups.get(value).copied().into_iter().for_each(&mut *tell);
+    }
+}
+
+impl Group {
+    fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut Vec<Waker>) {
+        for entry in &mut self.entries {
+            if entry.filter.as_ref().is_none_or(|it| it.concerns(event)) {
+                let told = entry.sender.push(sequence);
+                note(&entry.sender, told, wake);
+            }
+        }
+    }
+}
+
+/// Collects the waker of a watcher that was told in its sleep.
+fn note(sender: &Sender, told: Told, wake: &mut Vec<Waker>) {
+    match told {
+        Told::Asleep => wake.extend(sender.waker()),
+        Told::Awake | Told::Parked => {}
+    }
+}
+
+/// Watchers are counted in 32 bits: four thousand million do not fit into memory.
+fn index_u32(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,225 @@
+//! The index against asking every watcher.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::json;
+
+use super::super::event::{CacheEvent, Current};
+use super::super::filter::Filter;
+use super::super::index::Index;
+use super::super::snapshot::SnapshotMap;
+use super::super::watchers::Receiver;
+use super::*;
+use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
+use crate::ring::channel::{Signal, channel};
+
+/// More than an event tries.
+const LABEL_NAMES: u8 = 30;
+
+/// What may happen.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A watcher comes: a key, and its selectors.
+    Enter(&'static str, String, &'static str),
+    /// One of those present goes.
+    Leave(u8),
+    /// A key's object becomes another, comes or goes, or cannot be read.
+    Event(&'static str, Option<Content>, After),
+}
+
+/// What an object is selected by.
+#[derive(Clone, Debug)]
+struct Content {
+    labels: BTreeMap<String, &'static str>,
+    node: &'static str,
+}
+
+#[derive(Clone, Debug)]
+enum After {
+    Content(Content),
+    Deleted,
+    Unreadable,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let label = prop_oneof![
+        3 => select(vec![
+            "", "", "app=x", "app=y", "app in (x)", "app in (x,y)", "app!=x", "app", "!app",
+            "app=x,app=y", "app=x,tier=1", "tier=1",
+        ]).prop_map(str::to_owned),
+        2 => (0..LABEL_NAMES, select(vec!["x", "y"])).prop_map(|(n, value)| format!("l{n}={value}")),
+    ];
+    let field = select(vec![
+        "",
+        "",
+        "",
+        "spec.nodeName=m",
+        "spec.nodeName=n",
+        "spec.nodeName=",
+        "spec.nodeName!=n",
+        "spec.nodeName=n,spec.nodeName!=m",
+        "metadata.namespace=a",
+        "metadata.namespace=a,spec.nodeName=n",
+        "metadata.name=p",
+        "metadata.name=q,spec.nodeName=n",
+    ]);
+    let scope = select(vec![
+        "/pods/",
+        "/pods/a/",
+        "/pods/a",
+        "/pods/a/p",
+        "/pods/b/",
+        "/",
+    ]);
+    let key = || select(vec!["/pods/a/p", "/pods/a/q", "/pods/b/p", "/pods/ab/p"]);
+    let content = || {
+        let name = prop_oneof![
+            Just("app".to_owned()),
+            Just("tier".to_owned()),
+            (0..LABEL_NAMES).prop_map(|n| format!("l{n}")),
+        ];
+        let labels = prop::collection::btree_map(name, select(vec!["x", "y", "1"]), 0..5);
+        let node = select(vec!["", "m", "n"]);
+        (labels, node).prop_map(|(labels, node)| Content { labels, node })
+    };
+    let after = prop_oneof![
+        6 => content().prop_map(After::Content),
+        1 => Just(After::Deleted),
+        1 => Just(After::Unreadable),
+    ];
+    let step = prop_oneof![
+        4 => (scope, label, field).prop_map(|(scope, label, field)| Step::Enter(scope, label, field)),
+        1 => any::<u8>().prop_map(Step::Leave),
+        4 => (key(), prop::option::of(content()), after)
+            .prop_map(|(key, before, after)| Step::Event(key, before, after)),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+/// A watcher that is present.
+struct Present {
+    number: u32,
+    filter: Arc<Filter>,
+    receiver: Receiver,
+}
+
+#[derive(Default)]
+struct Model {
+    index: Index,
+    present: Vec<Present>,
+    free: Vec<u32>,
+    next: u32,
+    sequence: u64,
+}
+
+impl Model {
+    fn enter(&mut self, key: &str, label: &str, field: &str) {
+        let predicate = SelectionPredicate {
+            label: LabelSelector::parse(label).expect("a selector"),
+            field: FieldSelector::parse(field).expect("a selector"),
+            ..SelectionPredicate::default()
+        };
+        let filter = Arc::new(Filter::new(key, key != "/pods/a/p", predicate));
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        let (sender, mut receiver) = channel();
+        receiver.resume();
+        self.index.insert(number, Arc::clone(&filter), sender);
+        self.present.push(Present {
+            number,
+            filter,
+            receiver,
+        });
+    }
+
+    fn leave(&mut self, which: u8) {
+        if self.present.is_empty() {
+            return;
+        }
+        let which = usize::from(which) % self.present.len();
+        let gone = self.present.swap_remove(which);
+        self.index.remove(gone.number);
+        self.index.remove(gone.number);
+        self.free.push(gone.number);
+    }
+
+    /// An event is told to those whom it concerns, once, and to nobody else.
+    fn event(&mut self, event: &CacheEvent) {
+        self.sequence += 1;
+        let mut wake = Vec::new();
+        self.index.dispatch(self.sequence, event, &mut wake);
+        let mut context = Context::from_waker(Waker::noop());
+        for watcher in &mut self.present {
+            let concerned = watcher.filter.covers(&event.key) && watcher.filter.concerns(event);
+            let told = Poll::Ready(Signal::Event(self.sequence));
+            let expected = if concerned { told } else { Poll::Pending };
+            let filter = &watcher.filter;
+            assert_eq!(
+                watcher.receiver.poll(&mut context),
+                expected,
+                "{filter:?} of {event:?}"
+            );
+            assert!(
+                watcher.receiver.poll(&mut context).is_pending(),
+                "told twice"
+            );
+        }
+    }
+}
+
+fn event(key: &str, before: Option<&Content>, after: &After) -> CacheEvent {
+    let schema = FieldSchema::new([FieldPath {
+        name: Cow::Borrowed("spec.nodeName"),
+        default: "",
+        from: &[],
+    }]);
+    let object = |content: &Content| {
+        let (rest, name) = key.rsplit_once('/').expect("a key");
+        let namespace = rest.rsplit('/').next();
+        let value = json!({"kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": name, "namespace": namespace, "labels": content.labels},
+            "spec": {"nodeName": content.node}});
+        Arc::new(Object::from_value(&value, 1, &schema).expect("an object"))
+    };
+    CacheEvent {
+        key: key.into(),
+        revision: 2,
+        current: match after {
+            After::Content(content) => Current::Object(object(content)),
+            After::Deleted => Current::Deleted,
+            After::Unreadable => Current::Unreadable,
+        },
+        previous: before.map(object),
+        state: SnapshotMap::default(),
+        received: Clock::real().now(),
+        removed: OnceLock::new(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_event_finds_whom_it_concerns(steps in steps()) {
+        let mut model = Model::default();
+        for step in &steps {
+            match step {
+                Step::Enter(key, label, field) => model.enter(key, label, field),
+                Step::Leave(which) => model.leave(*which),
+                Step::Event(key, before, after) => {
+                    model.event(&event(key, before.as_ref(), after));
+                }
+            }
+            prop_assert_eq!(model.index.len(), model.present.len());
+        }
+        while !model.present.is_empty() {
+            model.leave(0);
+        }
+        prop_assert!(model.index.is_clear(), "something stayed behind");
+    }
+}
