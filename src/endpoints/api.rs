@@ -246,7 +246,7 @@ impl Api {
                 let terms = WatchTerms {
                     share: self.admission.watch()?,
                     running: self.metrics.long_running(kind),
-                    counts: self.metrics.watch(kind),
+                    events: self.metrics.watch_events(kind),
                     default_timeout: self.min_request_timeout,
                 };
                 handlers::watch(call, terms).await

@@ -19,9 +19,6 @@
 //! - the publisher's came first: the waiter's third step follows the publisher's unlock, hence its
 //!   store, and does not sleep.
 //!
-//! The end of the publisher is told in the same way: `closed` is set under the lock, and the third
-//! step looks at it as well. What was reached before the end is still told as reached.
-//!
 //! # Invariants
 //!
 //! - The value never falls. Only the publisher stores it, and it keeps its own copy as a plain
@@ -46,7 +43,6 @@ pub(crate) fn published(initial: u64) -> (Publisher, Published) {
         waiting: Mutex::new(Waiting {
             next_ticket: 0,
             wakers: BTreeMap::new(),
-            closed: false,
         }),
     });
     let publisher = Publisher {
@@ -70,7 +66,7 @@ pub(crate) struct Published {
     shared: Arc<Shared>,
 }
 
-/// Completes with the number as soon as it has reached the target, or when it never will.
+/// Completes with the number as soon as it has reached the target.
 #[derive(Debug)]
 pub(crate) struct Wait {
     shared: Arc<Shared>,
@@ -94,13 +90,7 @@ struct Waiting {
     next_ticket: u64,
     /// By target and ticket, so that those who are due come first.
     wakers: BTreeMap<(u64, u64), Waker>,
-    /// Whether the publisher is gone.
-    closed: bool,
 }
-
-/// There is no publisher any more, and the number stays below the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Closed;
 
 impl Publisher {
     /// Raises the number and wakes those who waited for it. A number that is not higher is ignored.
@@ -145,36 +135,21 @@ impl Published {
     }
 }
 
-impl Drop for Publisher {
-    fn drop(&mut self) {
-        let mut waiting = self.shared.lock();
-        waiting.closed = true;
-        let wakers = std::mem::take(&mut waiting.wakers);
-        drop(waiting);
-        for waker in wakers.into_values() {
-            waker.wake();
-        }
-    }
-}
-
 impl Future for Wait {
-    type Output = Result<u64, Closed>;
+    type Output = u64;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
         let this = &mut *self;
         // Acquire: pairs with the Release store in `Publisher::publish`.
         let value = this.shared.value.load(Ordering::Acquire);
         if value >= this.target {
-            return Poll::Ready(Ok(value));
+            return Poll::Ready(value);
         }
         let mut waiting = this.shared.lock();
         // Acquire: as above. The look under the lock is what loses no wake-up.
         let value = this.shared.value.load(Ordering::Acquire);
         if value >= this.target {
-            return Poll::Ready(Ok(value));
-        }
-        if waiting.closed {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(value);
         }
         let ticket = *this.ticket.get_or_insert_with(|| waiting.draw_ticket());
         waiting

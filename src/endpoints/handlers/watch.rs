@@ -14,16 +14,17 @@ use futures::Stream;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
+use prometheus_client::metrics::counter::Counter;
 
 use super::super::body::{BoxError, ResponseBody};
 use super::super::call::{Call, WatchTerms};
 use super::super::encoding::{Encoder, What};
 use super::super::errors::{About, Failure};
-use super::super::metrics::{LongRunning, WatchCounts};
+use super::super::metrics::LongRunning;
 use super::super::params::ListParams;
 use super::super::response;
 use crate::budget::Share;
-use crate::clock::{Clock, Instant, Timer};
+use crate::clock::Timer;
 use crate::meta::WatchEvent;
 use crate::storage::{StorageError, WatchStream};
 
@@ -48,8 +49,7 @@ pub(in super::super) async fn watch(
         .timeout()
         .unwrap_or_else(|| between_one_and_two_times(terms.default_timeout));
     let mut options = params.into_options(call.about())?;
-    let begun = call.context.clock.now();
-    let deadline = begun + timeout;
+    let deadline = call.context.clock.now() + timeout;
     options.deadline = Some(deadline);
     let events = call
         .store
@@ -59,9 +59,7 @@ pub(in super::super) async fn watch(
     let body = WatchBody {
         events,
         encoder: call.encoder(output),
-        counts: terms.counts,
-        clock: call.context.clock.clone(),
-        begun,
+        delivered: terms.events,
         _running: terms.running,
         _share: terms.share,
         deadline: Box::pin(call.context.clock.timer(deadline)),
@@ -85,11 +83,7 @@ struct WatchBody {
     events: WatchStream,
     encoder: Encoder,
     /// Counts the events.
-    counts: WatchCounts,
-    /// The time.
-    clock: Clock,
-    /// When the watch was asked for.
-    begun: Instant,
+    delivered: Counter,
     /// Counts the watch as running.
     _running: LongRunning,
     /// What the watch has of the memory budget.
@@ -129,23 +123,16 @@ impl WatchBody {
     }
 
     fn write(&self, event: WatchEvent) -> Result<Bytes, Failure> {
-        let written = match event {
+        self.delivered.inc();
+        match event {
             WatchEvent::Added(object) => self.encoder.encode(What::Added, &object),
             WatchEvent::Modified(object) => self.encoder.encode(What::Modified, &object),
             WatchEvent::Deleted(object) => self.encoder.encode(What::Deleted, &object),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,
-            } => {
-                if initial_events_end {
-                    let took = self.clock.now() - self.begun;
-                    self.counts.state_sent(took.as_secs_f64());
-                }
-                self.encoder.bookmark(revision, initial_events_end)
-            }
-        }?;
-        self.counts.event(written.len());
-        Ok(written)
+            } => self.encoder.bookmark(revision, initial_events_end),
+        }
     }
 
     fn fail(&self, error: &StorageError) -> Failure {

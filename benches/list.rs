@@ -1,0 +1,116 @@
+//! What it costs to answer a list of all objects from memory, beside a bare copy of as many bytes,
+//! and how much memory that takes beside the objects themselves.
+//!
+//! The answer goes to a sink that drops every chunk. The floor copies one long run of bytes, chunk
+//! by chunk, into a buffer that stays in the processor's cache.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench is the composition root of what it measures"
+)]
+#![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
+#![allow(
+    missing_debug_implementations,
+    unreachable_pub,
+    reason = "nobody else uses it"
+)]
+
+#[allow(dead_code, reason = "objects are not written while lists are measured")]
+#[path = "support/serving.rs"]
+mod serving;
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{Criterion, Throughput};
+use http_body_util::BodyExt;
+use tokio::runtime::Runtime;
+
+use self::serving::{Serving, median, memory, pod, processor_time};
+
+/// Everything there is, as it is in memory.
+const LIST: &str = "/api/v1/pods?resourceVersion=0";
+
+/// How many objects there are.
+const OBJECTS: usize = 150_000;
+/// How many there are when only the bench itself is tried.
+const OBJECTS_TRIED: usize = 1_000;
+/// How large an object is, about.
+const OBJECT_BYTES: usize = 1_000;
+/// How much the floor copies at a time.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// The forms of the list, and the media types that ask for them.
+const FORMS: [(&str, &str); 2] = [
+    ("JSON", "application/json"),
+    ("protobuf", "application/vnd.kubernetes.protobuf"),
+];
+
+fn main() {
+    // As criterion sees it: only `cargo bench` asks for figures.
+    let arguments: Vec<String> = std::env::args().collect();
+    let given = |name: &str| arguments.iter().any(|argument| argument == name);
+    let tried = given("--test") || !given("--bench");
+    let objects = if tried { OBJECTS_TRIED } else { OBJECTS };
+    let runtime = Runtime::new().unwrap();
+    let pods = (0..objects).map(|number| pod(number, OBJECT_BYTES));
+    let serving = runtime.block_on(Serving::start(pods));
+    let mut criterion = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(5))
+        .configure_from_args();
+    for (name, accept) in FORMS {
+        let before = memory("VmRSS");
+        // Has the kernel forget the highest there was.
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        let bytes = runtime.block_on(send(&serving, accept));
+        let extra = memory("VmHWM").saturating_sub(before) / 1024;
+        println!("{name}: {objects} objects, {bytes} bytes, {extra} KiB of memory for the list");
+        let source = vec![1; bytes];
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut copy = || {
+            for chunk in source.chunks(CHUNK_BYTES) {
+                buffer[..chunk.len()].copy_from_slice(chunk);
+                black_box(&mut buffer);
+            }
+        };
+        let floor = row(&mut criterion, &format!("{name}: a copy"), bytes, &mut copy);
+        let mut list = || {
+            runtime.block_on(send(&serving, accept));
+        };
+        let list = row(&mut criterion, &format!("{name}: a list"), bytes, &mut list);
+        println!(
+            "{name}: {floor:.1} ms a copy, {list:.1} ms a list: {:.2} x",
+            list / floor
+        );
+    }
+    criterion.final_summary();
+}
+
+/// Answers a list into a sink, and says how long it was.
+async fn send(serving: &Serving, accept: &str) -> usize {
+    let mut body = serving.get(LIST, accept).await.into_body();
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        bytes += frame.unwrap().into_data().unwrap().len();
+    }
+    bytes
+}
+
+/// Measures, and gives the median in milliseconds of processor time.
+fn row(criterion: &mut Criterion, name: &str, bytes: usize, once: &mut dyn FnMut()) -> f64 {
+    let mut measured = Vec::new();
+    let mut group = criterion.benchmark_group("processor time of lists");
+    group.throughput(Throughput::Bytes(bytes as u64));
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|count| {
+            let before = processor_time();
+            (0..count).for_each(|_| once());
+            let spent = processor_time() - before;
+            measured.push(spent.as_secs_f64() * 1e3 / count as f64);
+            spent
+        });
+    });
+    group.finish();
+    median(&measured)
+}
