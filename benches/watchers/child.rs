@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::Failed;
-use super::process;
+use super::process::Cpu;
 
 /// The argument by which the program knows that it is to watch.
 pub(crate) const WATCHES: &str = "watching-clients";
@@ -61,7 +61,7 @@ impl<Order: Serialize, Answer: DeserializeOwned> Role<Order, Answer> {
     }
 
     /// Its processor time.
-    pub(crate) fn cpu(&self) -> std::time::Duration {
-        process::cpu(self.child.id().expect("a running child"))
+    pub(crate) fn cpu(&self) -> Cpu {
+        Cpu::of(self.child.id().expect("a running child"))
     }
 }

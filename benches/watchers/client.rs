@@ -10,13 +10,15 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{LocalSet, spawn_local};
 
 use super::group::{Group, until};
-use super::protocol::{ClientAnswer, ClientOrder, Opening, Protocol};
+use super::protocol::{ClientAnswer, ClientOrder, Mode, Opening, Protocol};
 use super::{http1, http2, tls};
 
 /// So many connections are being opened at once.
 const OPENING_MAX: usize = 64;
 /// All watches of a group must be answered within this time.
 const OPENED_SECONDS_MAX: u64 = 180;
+/// A group must have gone away within this time.
+const AWAY_MAX: Duration = Duration::from_secs(10);
 /// How much is read at once.
 const SCRATCH_BYTES: usize = 64 << 10;
 
@@ -85,8 +87,14 @@ async fn answer(order: ClientOrder, groups: &mut Vec<Rc<Group>>) -> ClientAnswer
             ClientAnswer::Collected(groups[group].collect(events, at_most).await)
         }
         ClientOrder::Set { group, mode } => {
-            groups[group].set_mode(mode);
-            ClientAnswer::Done
+            let group = &groups[group];
+            group.set_mode(mode);
+            let gone = mode != Mode::Away || until(AWAY_MAX, || group.live() == 0).await;
+            if gone {
+                ClientAnswer::Done
+            } else {
+                ClientAnswer::Failed(format!("{} watches do not go away", group.live()))
+            }
         }
         ClientOrder::AwaitLive { seconds_max } => {
             let live = || groups.iter().map(|group| group.live()).sum::<usize>();

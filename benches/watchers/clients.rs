@@ -1,9 +1,8 @@
 //! The bench's hold on a process of watching clients.
 
-use std::time::Duration;
-
 use super::Failed;
 use super::child::{Role, WATCHES};
+use super::process::Cpu;
 use super::protocol::{ClientAnswer, ClientOrder, Collected, Mode, Opening};
 
 /// Watching clients. Dropping them ends them.
@@ -71,7 +70,7 @@ impl Clients {
         }
     }
 
-    pub(crate) fn cpu(&self) -> Duration {
+    pub(crate) fn cpu(&self) -> Cpu {
         self.role.cpu()
     }
 

@@ -23,8 +23,8 @@ use super::group::{Group, Heard, now};
 use super::protocol::{Mode, Opening};
 use super::server::TOKEN;
 
-/// What connections that buffer little have room for, and how long their segments are: with long
-/// ones, as on loopback, the sender's kernel buffers megabytes.
+/// What connections that buffer little have room for, and how long their segments are: with those
+/// of loopback, 64 KiB, the sender's kernel buffers megabytes.
 const SMALL_BUFFER_BYTES: u32 = 4_096;
 const SMALL_SEGMENT_BYTES: u32 = 1_400;
 /// The head of an answer is at most this long.

@@ -11,8 +11,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::api::Api;
+use super::process::{Cpu, resident_bytes};
 use super::support::etcd::Etcd;
-use super::{Failed, Settings, process};
+use super::{Failed, Settings};
 
 /// What the clients show.
 pub(crate) const TOKEN: &str = "bench-token";
@@ -83,12 +84,12 @@ impl Server {
         Ok(fs::read_to_string(path)?)
     }
 
-    pub(crate) fn cpu(&self) -> Duration {
-        process::cpu(self.pid())
+    pub(crate) fn cpu(&self) -> Cpu {
+        Cpu::of(self.pid())
     }
 
     pub(crate) fn resident_bytes(&self) -> u64 {
-        process::resident_bytes(self.pid())
+        resident_bytes(self.pid())
     }
 
     fn pid(&self) -> u32 {

@@ -8,6 +8,7 @@ use crate::child::{IS_FLOOR, Role};
 use crate::clients::Clients;
 use crate::figures::Series;
 use crate::objects::{Kind, Objects};
+use crate::process::Cpu;
 use crate::protocol::{Collected, FloorAnswer, FloorOrder, Opening, Protocol};
 use crate::server::Server;
 use crate::writer::Writer;
@@ -21,6 +22,8 @@ const WARM_UP_EVENTS: u64 = 10;
 struct Side {
     /// Microseconds of processor time for each delivery, less the idle time.
     cpu: Series,
+    /// The part of it in the kernel.
+    kernel: Series,
     /// Of the clients, in the same unit.
     client_cpu: Series,
     /// Milliseconds.
@@ -31,11 +34,12 @@ struct Side {
 }
 
 impl Side {
-    fn note(&mut self, cpu: Duration, clients: Duration, collected: &Collected) {
+    fn note(&mut self, cpu: Cpu, clients: Cpu, collected: &Collected) {
         #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
         let each = |time: Duration| time.as_secs_f64() * 1e6 / collected.delivered as f64;
-        self.cpu.push(each(cpu));
-        self.client_cpu.push(each(clients));
+        self.cpu.push(each(cpu.all));
+        self.kernel.push(each(cpu.kernel));
+        self.client_cpu.push(each(clients.all));
         self.p50.push(f64::from(collected.delay.p50) / 1e3);
         self.p99.push(f64::from(collected.delay.p99) / 1e3);
         self.event_bytes = collected.bytes / collected.delivered;
@@ -43,6 +47,7 @@ impl Side {
 
     fn print(&self, name: &str) {
         println!("  {name} CPU a delivery, us         {}", self.cpu);
+        println!("  {name}   of it in the kernel        {}", self.kernel);
         println!("  {name} delay p50, ms              {}", self.p50);
         println!("  {name} delay p99, ms              {}", self.p99);
         println!("  {name} clients' CPU a delivery, us {}", self.client_cpu);
@@ -95,11 +100,7 @@ impl Floor {
     }
 
     /// Delivers events; gives the processor time of floor and clients.
-    async fn run(
-        &mut self,
-        events: u64,
-        rate: u64,
-    ) -> Result<(Duration, Duration, Collected), Failed> {
+    async fn run(&mut self, events: u64, rate: u64) -> Result<(Cpu, Cpu, Collected), Failed> {
         self.clients.begin().await?;
         let before = (self.role.cpu(), self.clients.cpu());
         let order = FloorOrder::Write {
@@ -129,11 +130,7 @@ struct Served {
 }
 
 impl Served {
-    async fn run(
-        &mut self,
-        events: u64,
-        rate: u64,
-    ) -> Result<(Duration, Duration, Collected), Failed> {
+    async fn run(&mut self, events: u64, rate: u64) -> Result<(Cpu, Cpu, Collected), Failed> {
         self.clients.begin().await?;
         let before = (self.server.cpu(), self.clients.cpu());
         self.writer.write(events, rate).await?;
@@ -143,7 +140,7 @@ impl Served {
     }
 
     /// The processor time of nothing to do.
-    async fn idle(&self, seconds: u64) -> Duration {
+    async fn idle(&self, seconds: u64) -> Cpu {
         let before = self.server.cpu();
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         self.server.cpu() - before
@@ -181,9 +178,9 @@ pub(super) async fn run(settings: &Settings, protocol: Protocol) -> Result<(), F
     let (mut ours, mut least, mut idle) = (Side::default(), Side::default(), Series::default());
     for _ in 0..runs {
         let nothing = served.idle(seconds).await;
-        idle.push(nothing.as_secs_f64() * 100.0 / Duration::from_secs(seconds).as_secs_f64());
+        idle.push(nothing.all.as_secs_f64() * 100.0 / Duration::from_secs(seconds).as_secs_f64());
         let (cpu, clients, collected) = served.run(events, rate).await?;
-        ours.note(cpu.saturating_sub(nothing), clients, &collected);
+        ours.note(cpu - nothing, clients, &collected);
         let (cpu, clients, collected) = floor.run(events, rate).await?;
         least.note(cpu, clients, &collected);
     }

@@ -40,7 +40,7 @@ pub(super) async fn run(settings: &Settings) -> Result<(), Failed> {
             let each = server.resident_bytes().saturating_sub(before) / watches as u64;
             let cpu = server.cpu();
             tokio::time::sleep(settle).await;
-            let idle = (server.cpu() - cpu).as_secs_f64() / settle.as_secs_f64() * 100.0;
+            let idle = (server.cpu() - cpu).all.as_secs_f64() / settle.as_secs_f64() * 100.0;
             println!(
                 "  {protocol:?}, {watches:>6} watches: {each:>6} bytes, {idle:.1} % of a core"
             );

@@ -82,7 +82,7 @@ impl Nodes {
             self.clients.collect(quiet, 0, 0).await?;
         }
         #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let each = cpu.saturating_sub(idle).as_secs_f64() * 1e6 / events as f64;
+        let each = (cpu - idle).all.as_secs_f64() * 1e6 / events as f64;
         self.cpu.push(each);
         self.p99.push(f64::from(collected.delay.p99) / 1e3);
         Ok(())

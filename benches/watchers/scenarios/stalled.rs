@@ -1,5 +1,10 @@
 //! One client in ten stops reading. The others must not notice, no watch may end, and the stalled
 //! ones get everything once they read again.
+//!
+//! A stall must reach the server: what the kernel buffers for a client costs the server nothing.
+//! The kernel grants a connection more the longer it has gone well, up to megabytes. So before each
+//! stall those clients connect anew, with short segments and a small buffer of their own; then it
+//! takes some 70 KiB.
 
 use super::LATE_SECONDS_MAX;
 use crate::clients::Clients;
@@ -39,6 +44,9 @@ pub(super) async fn run(settings: &Settings) -> Result<(), Failed> {
         (Series::default(), Series::default(), Series::default());
     for _ in 0..runs {
         for (mode, p99) in [(Mode::Reads, &mut calm), (Mode::Stalls, &mut disturbed)] {
+            clients.set(stalled, Mode::Away).await?;
+            clients.set(stalled, Mode::Reads).await?;
+            clients.await_live(LATE_SECONDS_MAX).await?;
             clients.begin().await?;
             clients.set(stalled, mode).await?;
             writer.write(events, rate).await?;
