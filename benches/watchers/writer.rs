@@ -43,14 +43,17 @@ struct Target {
 }
 
 impl Writer {
-    /// A writer over so many connections; objects are dealt out to them. `next` is the number of
-    /// each object's next event.
+    /// A writer over so many connections; objects are dealt out to them, to each as many. `next` is
+    /// the number of each object's next event.
     pub(crate) async fn connect(
         api: &Api,
         connections: usize,
         objects: &[String],
         next: u64,
     ) -> Result<Self, Failed> {
+        if !objects.len().is_multiple_of(connections) {
+            return Err("some objects would get more events than others".into());
+        }
         let acknowledged = Arc::new(Mutex::new(0));
         let mut lanes = Vec::new();
         for number in 0..connections {

@@ -14,8 +14,9 @@ use crate::{Failed, Settings};
 
 /// So many pods are written to; they run on as many nodes.
 const PODS: usize = 50;
+const PODS_SMALL: usize = 10;
 /// So many connections write.
-const CONNECTIONS: usize = 4;
+const CONNECTIONS: usize = 5;
 /// How many events each pod gets before anything is measured.
 const WARM_UP_EVENTS_EACH: u64 = 4;
 
@@ -91,7 +92,7 @@ impl Nodes {
 
 pub(super) async fn run(settings: &Settings) -> Result<(), Failed> {
     let many = settings.watchers(5_000, 40);
-    let pods = if settings.small() { 8 } else { PODS };
+    let pods = if settings.small() { PODS_SMALL } else { PODS };
     let rate = settings.rate(200, 100);
     let seconds = settings.seconds(20, 1);
     let runs = settings.runs(5, 1);
