@@ -249,6 +249,10 @@ impl Backend for Gate {
         self.inner.compact(revision).await
     }
 
+    async fn oldest_revision(&self) -> Result<u64, BackendError> {
+        self.inner.oldest_revision().await
+    }
+
     async fn size_bytes(&self) -> Result<u64, BackendError> {
         self.inner.size_bytes().await
     }

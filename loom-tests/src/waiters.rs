@@ -10,7 +10,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use crate::model::{Seen, explore};
-use crate::ring::waiters::{Published, Wait, published};
+use crate::ring::waiters::{Closed, Published, Wait, published};
 
 /// A wait that counts how often it was looked at.
 struct Counted {
@@ -19,7 +19,7 @@ struct Counted {
 }
 
 impl Future for Counted {
-    type Output = (u64, usize);
+    type Output = (Result<u64, Closed>, usize);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.polls += 1;
@@ -34,11 +34,12 @@ impl Future for Counted {
 fn wait_for(published: &Published, target: u64) -> (u64, &'static str) {
     let wait = published.wait(target);
     let (value, polls) = block_on(Counted { wait, polls: 0 });
+    let value = value.expect("the publisher goes when it has published");
     assert!(value >= target, "woken before its time");
     (value, if polls == 1 { "at once" } else { "slept" })
 }
 
-fn look_once(wait: &mut Wait) -> Poll<u64> {
+fn look_once(wait: &mut Wait) -> Poll<Result<u64, Closed>> {
     Pin::new(wait).poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -174,7 +175,35 @@ fn the_number_never_falls() {
         assert!(look_once(&mut wait).is_pending());
         assert_eq!(published.waiting(), 1, "looking twice is waiting once");
         publisher.publish(10);
-        assert_eq!(look_once(&mut wait), Poll::Ready(10));
+        assert_eq!(look_once(&mut wait), Poll::Ready(Ok(10)));
         seen.note("done");
+    });
+}
+
+#[test]
+fn the_end_of_the_publisher_ends_the_waits() {
+    explore(5, &["at once", "slept"], |seen: &Seen| {
+        let (publisher, published) = published(0);
+        let noted = seen.clone();
+        let reader = thread::spawn(move || {
+            let wait = published.wait(1);
+            let (value, polls) = block_on(Counted { wait, polls: 0 });
+            assert_eq!(value, Err(Closed));
+            noted.note(if polls == 1 { "at once" } else { "slept" });
+        });
+        drop(publisher);
+        reader.join().expect("the reader ends");
+    });
+}
+
+#[test]
+fn what_was_reached_is_told_though_the_publisher_has_gone() {
+    explore(30, &["at once", "slept"], |seen: &Seen| {
+        let (mut publisher, published) = published(0);
+        let noted = seen.clone();
+        let reader = thread::spawn(move || noted.note(wait_for(&published, 1).1));
+        publisher.publish(1);
+        drop(publisher);
+        reader.join().expect("the reader ends");
     });
 }

@@ -246,7 +246,7 @@ impl Api {
                 let terms = WatchTerms {
                     share: self.admission.watch()?,
                     running: self.metrics.long_running(kind),
-                    events: self.metrics.watch_events(kind),
+                    counts: self.metrics.watch(kind),
                     default_timeout: self.min_request_timeout,
                 };
                 handlers::watch(call, terms).await

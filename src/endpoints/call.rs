@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 use super::encoding::{Encoder, EncodingCache};
 use super::errors::{About, Failure};
-use super::metrics::LongRunning;
+use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Output};
 use super::params::{Query, WriteParams, manager_name};
 use super::request_info::RequestInfo;
@@ -45,7 +45,7 @@ pub(super) struct WatchTerms {
     /// What the watch has of the memory budget.
     pub(super) share: Share,
     /// Counts its events.
-    pub(super) events: prometheus_client::metrics::counter::Counter,
+    pub(super) counts: WatchCounts,
     /// For how long it runs if the client does not say.
     pub(super) default_timeout: std::time::Duration,
 }

@@ -23,6 +23,8 @@ pub struct Metrics {
     response_sizes: Family<RequestKind, Histogram, fn() -> Histogram>,
     long_running: Family<RequestKind, Gauge<i64, AtomicI64>>,
     watch_events: Family<WatchLabels, Counter>,
+    watch_sizes: Family<WatchLabels, Histogram, fn() -> Histogram>,
+    watch_lists: Family<WatchListLabels, Histogram, fn() -> Histogram>,
     sheds: Family<ShedLabels, Counter>,
 }
 
@@ -79,6 +81,40 @@ struct WatchLabels {
     group: String,
     version: String,
     resource: String,
+}
+
+/// The labels of `apiserver_watch_list_duration_seconds`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchListLabels {
+    group: String,
+    version: String,
+    resource: String,
+    scope: &'static str,
+}
+
+/// What a watch counts.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchCounts {
+    /// The events that were handed over, bookmarks included.
+    events: Counter,
+    /// Their sizes in bytes, as they are sent.
+    sizes: Histogram,
+    /// How long it took from the request to the end of the initial events, in seconds.
+    state_seconds: Histogram,
+}
+
+impl WatchCounts {
+    /// Counts an event.
+    pub(crate) fn event(&self, bytes: usize) {
+        self.events.inc();
+        #[allow(clippy::cast_precision_loss, reason = "sizes stay far below 2^52")]
+        self.sizes.observe(bytes as f64);
+    }
+
+    /// Counts the end of the initial events.
+    pub(crate) fn state_sent(&self, seconds: f64) {
+        self.state_seconds.observe(seconds);
+    }
 }
 
 /// What is refused when memory is short.
@@ -174,6 +210,8 @@ impl Metrics {
             response_sizes: Family::new_with_constructor(size_histogram),
             long_running: Family::default(),
             watch_events: Family::default(),
+            watch_sizes: Family::new_with_constructor(event_size_histogram),
+            watch_lists: Family::new_with_constructor(watch_list_histogram),
             sheds: Family::default(),
         };
         // Both lines are there from the start.
@@ -214,6 +252,17 @@ impl Metrics {
             "apiserver_watch_events",
             "[ALPHA] Number of events sent in watch clients",
             self.watch_events.clone(),
+        );
+        registry.register(
+            "apiserver_watch_events_sizes",
+            "[ALPHA] Watch event size distribution in bytes",
+            self.watch_sizes.clone(),
+        );
+        registry.register(
+            "apiserver_watch_list_duration_seconds",
+            "[ALPHA] Response latency distribution in seconds for watch list requests broken by \
+             group, version, resource and scope.",
+            self.watch_lists.clone(),
         );
         registry.register(
             "ringwatch_sheds",
@@ -275,13 +324,23 @@ impl Metrics {
         LongRunning { gauge }
     }
 
-    /// The counter of the events that watches of a resource deliver.
-    pub(crate) fn watch_events(&self, kind: &RequestKind) -> Counter {
-        self.watch_events.get_or_create_owned(&WatchLabels {
+    /// What a watch of a resource counts.
+    pub(crate) fn watch(&self, kind: &RequestKind) -> WatchCounts {
+        let labels = WatchLabels {
             group: kind.group.clone(),
             version: kind.version.clone(),
             resource: kind.resource.clone(),
-        })
+        };
+        WatchCounts {
+            events: self.watch_events.get_or_create_owned(&labels),
+            sizes: self.watch_sizes.get_or_create_owned(&labels),
+            state_seconds: self.watch_lists.get_or_create_owned(&WatchListLabels {
+                group: labels.group,
+                version: labels.version,
+                resource: labels.resource,
+                scope: kind.scope,
+            }),
+        }
     }
 }
 
@@ -334,6 +393,20 @@ fn size_histogram() -> Histogram {
     Histogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
 }
 
+/// kube-apiserver's buckets, in bytes: 1 KiB and then twice as much, eight times.
+fn event_size_histogram() -> Histogram {
+    Histogram::new([
+        1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0,
+    ])
+}
+
+/// kube-apiserver's buckets, in seconds.
+fn watch_list_histogram() -> Histogram {
+    Histogram::new([
+        0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use prometheus_client::encoding::text::encode;
@@ -362,7 +435,9 @@ mod tests {
             },
         );
         let running = metrics.long_running(&kind);
-        metrics.watch_events(&kind).inc();
+        let watch = metrics.watch(&kind);
+        watch.event(3_000);
+        watch.state_sent(0.3);
         let mut text = String::new();
         encode(&mut text, &registry).expect("text");
         assert!(
@@ -378,6 +453,14 @@ mod tests {
             text.contains("apiserver_watch_events_total{group=\"\""),
             "{text}"
         );
+        let pods = "group=\"\",version=\"\",resource=\"pods\"";
+        for line in [
+            format!("apiserver_watch_events_sizes_bucket{{le=\"4096.0\",{pods}}} 1"),
+            format!("apiserver_watch_events_sizes_bucket{{le=\"2048.0\",{pods}}} 0"),
+            format!("apiserver_watch_list_duration_seconds_count{{{pods},scope=\"namespace\"}} 1"),
+        ] {
+            assert!(text.contains(&line), "{line} in {text}");
+        }
         drop(running);
         text.clear();
         encode(&mut text, &registry).expect("text");

@@ -19,6 +19,9 @@
 //! - the publisher's came first: the waiter's third step follows the publisher's unlock, hence its
 //!   store, and does not sleep.
 //!
+//! The end of the publisher is told in the same way: `closed` is set under the lock, and the third
+//! step looks at it as well. What was reached before the end is still told as reached.
+//!
 //! # Invariants
 //!
 //! - The value never falls. Only the publisher stores it, and it keeps its own copy as a plain
@@ -43,6 +46,7 @@ pub(crate) fn published(initial: u64) -> (Publisher, Published) {
         waiting: Mutex::new(Waiting {
             next_ticket: 0,
             wakers: BTreeMap::new(),
+            closed: false,
         }),
     });
     let publisher = Publisher {
@@ -66,7 +70,7 @@ pub(crate) struct Published {
     shared: Arc<Shared>,
 }
 
-/// Completes with the number as soon as it has reached the target.
+/// Completes with the number as soon as it has reached the target, or when it never will.
 #[derive(Debug)]
 pub(crate) struct Wait {
     shared: Arc<Shared>,
@@ -90,7 +94,13 @@ struct Waiting {
     next_ticket: u64,
     /// By target and ticket, so that those who are due come first.
     wakers: BTreeMap<(u64, u64), Waker>,
+    /// Whether the publisher is gone.
+    closed: bool,
 }
+
+/// There is no publisher any more, and the number stays below the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed;
 
 impl Publisher {
     /// Raises the number and wakes those who waited for it. A number that is not higher is ignored.
@@ -135,21 +145,36 @@ impl Published {
     }
 }
 
-impl Future for Wait {
-    type Output = u64;
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        let mut waiting = self.shared.lock();
+        waiting.closed = true;
+        let wakers = std::mem::take(&mut waiting.wakers);
+        drop(waiting);
+        for waker in wakers.into_values() {
+            waker.wake();
+        }
+    }
+}
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
+impl Future for Wait {
+    type Output = Result<u64, Closed>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         // Acquire: pairs with the Release store in `Publisher::publish`.
         let value = this.shared.value.load(Ordering::Acquire);
         if value >= this.target {
-            return Poll::Ready(value);
+            return Poll::Ready(Ok(value));
         }
         let mut waiting = this.shared.lock();
         // Acquire: as above. The look under the lock is what loses no wake-up.
         let value = this.shared.value.load(Ordering::Acquire);
         if value >= this.target {
-            return Poll::Ready(value);
+            return Poll::Ready(Ok(value));
+        }
+        if waiting.closed {
+            return Poll::Ready(Err(Closed));
         }
         let ticket = *this.ticket.get_or_insert_with(|| waiting.draw_ticket());
         waiting

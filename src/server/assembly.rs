@@ -12,7 +12,7 @@ use super::connection::{self, Connections};
 use super::filters::{Filters, InFlight};
 use super::flags::ServeFlags;
 use super::health::{Check, Done, Health, Scope, check};
-use super::memory::MemoryMetrics;
+use super::memory::{self, MemoryMetrics};
 use super::object_counts::ObjectCounts;
 use super::own_paths::{HealthAndMetrics, StoreSize};
 use super::process::Process;
@@ -88,6 +88,11 @@ impl Assembly<'_> {
         metrics.register(&mut registry);
         let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger);
         encodings.register(&mut registry);
+        let relief = memory::relieve(ledger.clone(), encodings.clone());
+        let end = self.end.clone();
+        background.spawn(async move {
+            end.run_until_cancelled(relief).await;
+        });
         let in_flight = InFlight::new(
             limits.max_requests_inflight,
             limits.max_mutating_requests_inflight,

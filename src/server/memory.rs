@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::budget::{Account, Ledger};
+use crate::endpoints::EncodingCache;
 
 /// The share of the machine's memory, or of the control group's, that is the default budget. The
 /// rest is for what the ledger does not count: the store, code, the allocator's slack, buffers of
@@ -64,6 +65,14 @@ fn limit_files(line: &str) -> Vec<String> {
         format!("{folder}/{path}/{file}"),
         format!("{folder}/{file}"),
     ]
+}
+
+/// Has encodings give way whenever memory becomes short. Never completes.
+pub async fn relieve(ledger: Ledger, encodings: EncodingCache) {
+    loop {
+        ledger.pressed().await;
+        encodings.settle();
+    }
 }
 
 /// The ledger's figures, as `/metrics` shows them.

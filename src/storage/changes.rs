@@ -49,6 +49,19 @@ pub trait ChangeSource: Send + Sync + Debug {
     /// Transport errors.
     async fn current_revision(&self) -> Result<u64, StorageError>;
 
+    /// The oldest revision that can be read and followed. Compaction may raise it at any time.
+    ///
+    /// # Errors
+    /// Transport errors.
+    async fn oldest_revision(&self) -> Result<u64, StorageError>;
+
+    /// Whether a revision wrote a key. True as well if that cannot be known any more, because the
+    /// revision is compacted.
+    ///
+    /// # Errors
+    /// Transport errors.
+    async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError>;
+
     /// Whether a progress notice never overtakes an event: false on etcd before 3.4.31 and 3.5.13.
     fn progress_is_trusted(&self) -> bool;
 }

@@ -16,6 +16,7 @@ mod embedded;
 mod endpoints;
 mod etcd_backend;
 mod full_disk;
+mod memory;
 mod serve_errors;
 mod support;
 mod tidy;

@@ -327,6 +327,16 @@ impl ChangeSource for Store {
         Ok(())
     }
 
+    async fn oldest_revision(&self) -> Result<u64, StorageError> {
+        Ok(self.lock().compacted.max(1))
+    }
+
+    async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError> {
+        let inner = self.lock();
+        let written = |it: &Entry| it.revision == revision && it.key == key;
+        Ok(revision < inner.compacted || inner.log.iter().any(written))
+    }
+
     async fn current_revision(&self) -> Result<u64, StorageError> {
         Ok(self.revision())
     }

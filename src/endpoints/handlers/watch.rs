@@ -14,17 +14,16 @@ use futures::Stream;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
-use prometheus_client::metrics::counter::Counter;
 
 use super::super::body::{BoxError, ResponseBody};
 use super::super::call::{Call, WatchTerms};
 use super::super::encoding::{Encoder, What};
 use super::super::errors::{About, Failure};
-use super::super::metrics::LongRunning;
+use super::super::metrics::{LongRunning, WatchCounts};
 use super::super::params::ListParams;
 use super::super::response;
 use crate::budget::Share;
-use crate::clock::Timer;
+use crate::clock::{Clock, Instant, Timer};
 use crate::meta::WatchEvent;
 use crate::storage::{StorageError, WatchStream};
 
@@ -49,7 +48,8 @@ pub(in super::super) async fn watch(
         .timeout()
         .unwrap_or_else(|| between_one_and_two_times(terms.default_timeout));
     let mut options = params.into_options(call.about())?;
-    let deadline = call.context.clock.now() + timeout;
+    let begun = call.context.clock.now();
+    let deadline = begun + timeout;
     options.deadline = Some(deadline);
     let events = call
         .store
@@ -59,7 +59,9 @@ pub(in super::super) async fn watch(
     let body = WatchBody {
         events,
         encoder: call.encoder(output),
-        delivered: terms.events,
+        counts: terms.counts,
+        clock: call.context.clock.clone(),
+        begun,
         _running: terms.running,
         _share: terms.share,
         deadline: Box::pin(call.context.clock.timer(deadline)),
@@ -83,7 +85,11 @@ struct WatchBody {
     events: WatchStream,
     encoder: Encoder,
     /// Counts the events.
-    delivered: Counter,
+    counts: WatchCounts,
+    /// The time.
+    clock: Clock,
+    /// When the watch was asked for.
+    begun: Instant,
     /// Counts the watch as running.
     _running: LongRunning,
     /// What the watch has of the memory budget.
@@ -123,16 +129,23 @@ impl WatchBody {
     }
 
     fn write(&self, event: WatchEvent) -> Result<Bytes, Failure> {
-        self.delivered.inc();
-        match event {
+        let written = match event {
             WatchEvent::Added(object) => self.encoder.encode(What::Added, &object),
             WatchEvent::Modified(object) => self.encoder.encode(What::Modified, &object),
             WatchEvent::Deleted(object) => self.encoder.encode(What::Deleted, &object),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,
-            } => self.encoder.bookmark(revision, initial_events_end),
-        }
+            } => {
+                if initial_events_end {
+                    let took = self.clock.now() - self.begun;
+                    self.counts.state_sent(took.as_secs_f64());
+                }
+                self.encoder.bookmark(revision, initial_events_end)
+            }
+        }?;
+        self.counts.event(written.len());
+        Ok(written)
     }
 
     fn fail(&self, error: &StorageError) -> Failure {

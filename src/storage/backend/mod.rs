@@ -64,6 +64,12 @@ pub trait Backend: Send + Sync + Debug {
     /// [`BackendError::Compacted`] if already compacted, [`BackendError::FutureRevision`].
     async fn compact(&self, revision: u64) -> Result<(), BackendError>;
 
+    /// The oldest revision that can be read and watched from. Compaction may raise it at any time.
+    ///
+    /// # Errors
+    /// Transport errors.
+    async fn oldest_revision(&self) -> Result<u64, BackendError>;
+
     /// The size of the database in bytes.
     ///
     /// # Errors

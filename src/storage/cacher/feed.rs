@@ -1,8 +1,18 @@
 //! One stream of changes for all types.
 //!
-//! A [`Feed`] is where types are added; the [`Reflector`] that comes with it does the work. The two
-//! share what readers need of the feed: its revision, and a way to ask the store for its own.
+//! A [`Feed`] is where types are added and removed; the [`Reflector`] that comes with it does the
+//! work. The two share what readers need of the feed: its revision, and a way to ask the store for
+//! its own.
+//!
+//! # When the store falls back
+//!
+//! The feed's revision never falls, and everything that is cached is labelled with it. A store that
+//! was restored from a backup falls behind what it has told of, so nothing of what is cached can be
+//! kept, nor be compared with what comes. So each type gets a new, empty cache that belongs to a new
+//! [`Freshness`], and the handles are turned to it. Readers take the cache once and with it the
+//! clock that its revisions are of: the two histories never meet.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -19,9 +29,9 @@ use super::type_cache::TypeCache;
 use super::watch_cache::WatchCache;
 use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
-use crate::ring::waiters::published;
+use crate::ring::waiters::{Published, published};
 use crate::storage::{ChangeSource, StorageError};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{ArcSwap, Mutex, MutexGuard};
 
 /// How long after one request for progress the next one goes out, while somebody waits.
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
@@ -32,8 +42,16 @@ const PROGRESS_REQUEST_SPACING: Duration = Duration::from_millis(5);
 /// Where types are added to the stream of changes.
 #[derive(Clone, Debug)]
 pub struct Feed {
+    /// What the reflector works with as well.
     shared: Arc<FeedShared>,
 }
+
+/// A type's number in a feed. It is not used again when the type is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TypeId(u64);
+
+/// The cache of a type in the present history of the store.
+pub(super) type PresentCache = ArcSwap<TypeCache>;
 
 /// What the reflector, the feed and the types' caches share.
 #[derive(Debug)]
@@ -42,19 +60,45 @@ pub(super) struct FeedShared {
     pub(super) source: Arc<dyn ChangeSource>,
     /// The source of time.
     pub(super) clock: Clock,
-    /// The revision that all listed types have reached.
-    fresh: Arc<Freshness>,
+    /// The revision that all listed types have reached, in the present history of the store; stored
+    /// under the lock of `caches`.
+    fresh: ArcSwap<Freshness>,
     /// The store's revision.
     probe: RevisionProbe,
+    /// The families that every type's metrics are of.
     metrics: CacheMetrics,
     /// Where the types' memory is written.
-    ledger: Ledger,
-    /// Types that have been added and not yet been taken over by the reflector.
-    newcomers: Mutex<Vec<WatchCache>>,
-    /// Told of each newcomer.
-    arrived: Notify,
+    pub(super) ledger: Ledger,
+    /// What the reflector has been asked to do.
+    orders: Mutex<Orders>,
+    /// Told of each order.
+    ordered: Notify,
     /// All types.
-    caches: Mutex<Vec<Arc<TypeCache>>>,
+    caches: Mutex<Caches>,
+}
+
+/// What the reflector is asked to do. Bounded by the number of types.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    /// Types to list and follow.
+    pub(super) added: Vec<(TypeId, WatchCache)>,
+    /// Types to list again.
+    pub(super) relisted: BTreeSet<TypeId>,
+    /// Types to forget.
+    pub(super) removed: BTreeSet<TypeId>,
+    /// The epoch of the history in which the store was found behind what it has told of.
+    pub(super) put_back: Option<u64>,
+}
+
+/// All types of a feed.
+#[derive(Debug, Default)]
+struct Caches {
+    /// Each with the cache that it has at present.
+    by_id: BTreeMap<TypeId, Arc<PresentCache>>,
+    /// The next type's number.
+    next_id: u64,
+    /// Whether no watch may begin any more.
+    draining: bool,
 }
 
 impl Feed {
@@ -67,78 +111,141 @@ impl Feed {
         ledger: Ledger,
     ) -> (Self, Reflector) {
         let (publisher, published) = published(0);
+        let fresh = Freshness::new(published, clock.clone());
         let shared = Arc::new(FeedShared {
             source,
-            fresh: Arc::new(Freshness::new(published, clock.clone())),
+            fresh: ArcSwap::from_pointee(fresh),
             clock,
             probe: RevisionProbe::default(),
             metrics,
             ledger,
-            newcomers: Mutex::default(),
-            arrived: Notify::new(),
+            orders: Mutex::default(),
+            ordered: Notify::new(),
             caches: Mutex::default(),
         });
         let reflector = Reflector::new(Arc::clone(&shared), publisher);
         (Self { shared }, reflector)
     }
 
-    /// Adds a type. It may be added while the feed runs; it is then listed by itself.
+    /// Adds a type. It may be added while the feed runs; it is then listed while the others go on.
     #[must_use]
     pub fn add_type(&self, config: TypeConfig) -> Arc<Cacher> {
         let shared = &self.shared;
         let metrics = shared.metrics.of_type(&config.group, &config.resource);
-        let cache = Arc::new(TypeCache::new(
-            config,
-            metrics,
-            shared.clock.clone(),
-            Arc::clone(&shared.fresh),
-        ));
-        shared.caches().push(Arc::clone(&cache));
-        shared.return_newcomers(vec![WatchCache::new(Arc::clone(&cache), &shared.ledger)]);
-        Arc::new(Cacher::new(cache, Arc::clone(shared)))
+        let clock = shared.clock.clone();
+        // The lock is taken first, so that the cache is of the history that the lock guards.
+        let mut caches = shared.caches();
+        let cache = TypeCache::new(config, metrics, clock, shared.fresh());
+        let cache = Arc::new(cache);
+        let present = Arc::new(PresentCache::new(Arc::clone(&cache)));
+        let id = TypeId(caches.next_id);
+        caches.next_id += 1;
+        caches.by_id.insert(id, Arc::clone(&present));
+        if caches.draining {
+            cache.drain();
+        }
+        drop(caches);
+        shared.order(|orders| {
+            orders
+                .added
+                .push((id, WatchCache::new(cache, &shared.ledger)))
+        });
+        Arc::new(Cacher::new(id, present, Arc::clone(shared)))
+    }
+
+    /// Removes a type: its watches end, what it keeps in memory goes, and its metrics are not shown
+    /// any more. Its handle refuses everything from then on.
+    pub fn remove_type(&self, cacher: &Cacher) {
+        let shared = &self.shared;
+        let id = cacher.id();
+        let Some(present) = shared.caches().by_id.remove(&id) else {
+            return;
+        };
+        let cache = present.load();
+        shared
+            .metrics
+            .forget_type(&cache.config.group, &cache.config.resource);
+        shared.order(|orders| {
+            orders.removed.insert(id);
+        });
+    }
+
+    /// Lists a type again while the others go on. Its watches end.
+    pub fn relist(&self, cacher: &Cacher) {
+        self.shared.order(|orders| {
+            orders.relisted.insert(cacher.id());
+        });
     }
 
     /// Ends all watches of all types, each with a last bookmark if it wants bookmarks.
     pub fn drain(&self) {
-        for cache in self.shared.caches().iter() {
-            cache.drain();
+        let mut caches = self.shared.caches();
+        caches.draining = true;
+        for cache in caches.by_id.values() {
+            cache.load().drain();
         }
     }
 }
 
 impl FeedShared {
-    /// Takes the types that have been added.
-    pub(super) fn take_newcomers(&self) -> Vec<WatchCache> {
-        std::mem::take(&mut *self.lock_newcomers())
+    /// Takes what has been ordered.
+    pub(super) fn take_orders(&self) -> Orders {
+        std::mem::take(&mut *self.lock_orders())
     }
 
-    /// Adds types, for now or for another attempt.
-    pub(super) fn return_newcomers(&self, newcomers: Vec<WatchCache>) {
-        self.lock_newcomers().extend(newcomers);
-        self.arrived.notify_one();
+    /// Completes when something has been ordered.
+    pub(super) async fn ordered(&self) {
+        self.ordered.notified().await;
     }
 
-    /// Completes when a type has been added.
-    pub(super) async fn newcomer(&self) {
-        self.arrived.notified().await;
+    fn order(&self, change: impl FnOnce(&mut Orders)) {
+        change(&mut self.lock_orders());
+        self.ordered.notify_one();
     }
 
-    /// The store's newest revision, as of some moment after the call.
+    /// The feed's revision, in the present history of the store.
+    pub(super) fn fresh(&self) -> Arc<Freshness> {
+        self.fresh.load_full()
+    }
+
+    /// Begins a new history: every type that is still there gets a new cache. For the reflector,
+    /// who then ends the old ones.
+    pub(super) fn begin_anew(&self, published: Published) -> Vec<(TypeId, WatchCache)> {
+        let caches = self.caches();
+        let fresh = Arc::new(self.fresh().successor(published));
+        self.fresh.store(Arc::clone(&fresh));
+        let mut writers = Vec::with_capacity(caches.by_id.len());
+        for (id, present) in &caches.by_id {
+            let cache = Arc::new(present.load().successor(Arc::clone(&fresh)));
+            if caches.draining {
+                cache.drain();
+            }
+            present.store(Arc::clone(&cache));
+            writers.push((*id, WatchCache::new(cache, &self.ledger)));
+        }
+        writers
+    }
+
+    /// The store's newest revision, as of some moment after the call, for a reader of a cache that
+    /// belongs to `fresh`.
     ///
     /// # Errors
-    /// What the store said; [`StorageError::Timeout`] at the deadline; [`StorageError::Internal`]
-    /// when the store is behind what it has told of. Then it was put back to an older state, and
-    /// what is cached would be taken for newer than it is.
-    pub(super) async fn newest_revision(&self, deadline: Instant) -> Result<u64, StorageError> {
-        let told = self.fresh.revision();
+    /// What the store said; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`]
+    /// when the store is behind what it has told of. Then it was put back to an older state, what
+    /// is cached would be taken for newer than it is, and everything is listed anew.
+    pub(super) async fn newest_revision(
+        &self,
+        fresh: &Freshness,
+        deadline: Instant,
+    ) -> Result<u64, StorageError> {
+        let told = fresh.revision();
         let newest = self.probe.revision(&self.clock, deadline).await?;
         if newest < told {
-            let message = format!(
-                "the store is at revision {newest} and has told of {told}: it was put back to an \
-                 older state; restart this server"
-            );
-            tracing::error!("{message}");
-            return Err(StorageError::Internal { message });
+            tracing::error!(newest, told, "the store was put back to an older state");
+            self.order(|orders| {
+                orders.put_back = orders.put_back.max(Some(fresh.epoch()));
+            });
+            return Err(Freshness::put_back());
         }
         Ok(newest)
     }
@@ -157,12 +264,13 @@ impl FeedShared {
     /// as somebody waits. Never completes.
     pub(super) async fn ask_for_progress(&self) {
         loop {
-            let again = self.fresh.is_awaited();
+            let fresh = self.fresh();
+            let again = fresh.is_awaited();
             tokio::select! {
-                () = self.fresh.wanted() => {}
+                () = fresh.wanted() => {}
                 () = self.clock.sleep(PROGRESS_REQUEST_PERIOD), if again => {}
             }
-            if !self.fresh.is_awaited() || !self.progress_is_trusted() {
+            if !self.fresh().is_awaited() || !self.progress_is_trusted() {
                 continue;
             }
             if let Err(error) = self.source.request_progress().await {
@@ -176,7 +284,8 @@ impl FeedShared {
     pub(super) async fn send_bookmarks(&self) {
         loop {
             self.clock.sleep(BOOKMARK_TICK).await;
-            for cache in self.caches().iter() {
+            for present in self.caches().by_id.values() {
+                let cache = present.load();
                 if cache.readiness().is_ready() {
                     cache.send_due_bookmarks();
                 }
@@ -184,13 +293,11 @@ impl FeedShared {
         }
     }
 
-    fn lock_newcomers(&self) -> MutexGuard<'_, Vec<WatchCache>> {
-        self.newcomers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock_orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn caches(&self) -> MutexGuard<'_, Vec<Arc<TypeCache>>> {
+    fn caches(&self) -> MutexGuard<'_, Caches> {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

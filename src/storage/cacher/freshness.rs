@@ -3,7 +3,14 @@
 //! All types share one feed, hence one revision: a change of any type, or a progress notice, takes
 //! all of them further. While somebody waits, the feed asks for progress notices, so that a quiet
 //! store does not let readers wait for the next write.
+//!
+//! # One history
+//!
+//! The revision never falls. A [`Freshness`] belongs to one history of the store: when the store was
+//! put back to an older state, it is over for good, whoever waits is told so, and its
+//! [`Freshness::successor`] begins at 0.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,6 +19,7 @@ use tokio::sync::Notify;
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::Published;
 use crate::storage::StorageError;
+use crate::sync::OnceLock;
 
 /// How long a read waits for its revision.
 pub(super) const FRESHNESS_WAIT_MAX: Duration = Duration::from_secs(3);
@@ -22,10 +30,18 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 /// The feed's revision and those who wait for it.
 #[derive(Debug)]
 pub(super) struct Freshness {
+    /// The revision, as the reflector publishes it.
     published: Published,
-    /// Told by each wait that begins.
-    wanted: Notify,
+    /// Told by each wait that begins, in whichever history.
+    wanted: Arc<Notify>,
+    /// The source of time.
     clock: Clock,
+    /// How often the store has been put back.
+    epoch: u64,
+    /// The highest revision that was told in a former history; 0 if there was none.
+    former: u64,
+    /// Set when this history is over, because the store was put back.
+    over: OnceLock<()>,
 }
 
 impl Freshness {
@@ -33,8 +49,49 @@ impl Freshness {
     pub(super) fn new(published: Published, clock: Clock) -> Self {
         Self {
             published,
-            wanted: Notify::new(),
+            wanted: Arc::new(Notify::new()),
             clock,
+            epoch: 0,
+            former: 0,
+            over: OnceLock::new(),
+        }
+    }
+
+    /// Ends this history. The next one begins with what is published from now on.
+    pub(super) fn successor(&self, published: Published) -> Self {
+        // Only the first end counts; there is one reflector, so there is no second.
+        let _ = self.over.set(());
+        Self {
+            published,
+            wanted: Arc::clone(&self.wanted),
+            clock: self.clock.clone(),
+            epoch: self.epoch + 1,
+            former: self.former.max(self.revision()),
+            over: OnceLock::new(),
+        }
+    }
+
+    /// Which history this is.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether the store has been put back since.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get().is_some()
+    }
+
+    /// Whether a revision may be of a former history: the store told of it before it was put back,
+    /// and has not come so far again.
+    pub(super) fn is_former(&self, revision: u64) -> bool {
+        revision <= self.former && revision > self.revision()
+    }
+
+    /// What a reader is told whose history is over.
+    pub(super) fn put_back() -> StorageError {
+        StorageError::NotReady {
+            reason: Some("the store was put back to an older state".to_owned()),
+            retry_after_seconds: RETRY_AFTER_SECONDS,
         }
     }
 
@@ -51,20 +108,33 @@ impl Freshness {
     /// Waits until the feed has reached `revision`.
     ///
     /// # Errors
-    /// [`StorageError::TooLargeResourceVersion`] at the deadline.
+    /// [`StorageError::TooLargeResourceVersion`] at the deadline; [`StorageError::NotReady`] when
+    /// the feed will not come so far: it has ended, or the store was put back.
     pub(super) async fn wait(&self, revision: u64, deadline: Instant) -> Result<(), StorageError> {
         let mut wait = self.published.wait(revision);
         // The first look registers the wait, so that whoever is told finds it.
-        if (&mut wait).now_or_never().is_some() {
-            return Ok(());
-        }
-        self.wanted.notify_one();
-        tokio::select! {
-            biased;
-            _ = wait => Ok(()),
-            () = self.clock.sleep_until(deadline) => Err(StorageError::TooLargeResourceVersion {
-                requested: revision,
-                current: self.revision(),
+        let reached = match (&mut wait).now_or_never() {
+            Some(reached) => reached,
+            None => {
+                self.wanted.notify_one();
+                tokio::select! {
+                    biased;
+                    reached = wait => reached,
+                    () = self.clock.sleep_until(deadline) => {
+                        return Err(StorageError::TooLargeResourceVersion {
+                            requested: revision,
+                            current: self.revision(),
+                            retry_after_seconds: RETRY_AFTER_SECONDS,
+                        });
+                    }
+                }
+            }
+        };
+        match reached {
+            Ok(_) => Ok(()),
+            Err(_) if self.is_over() => Err(Self::put_back()),
+            Err(_) => Err(StorageError::NotReady {
+                reason: Some("the watch cache has stopped".to_owned()),
                 retry_after_seconds: RETRY_AFTER_SECONDS,
             }),
         }
@@ -106,5 +176,25 @@ mod tests {
             publisher.publish(7);
         });
         waited.expect("published");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_history_that_is_over_keeps_nobody_waiting() {
+        let clock = Clock::real();
+        let (publisher, first) = published(9);
+        let fresh = Freshness::new(first, clock.clone());
+        let (_next_publisher, second) = published(0);
+        let begun = clock.now();
+        let (waited, next) = tokio::join!(fresh.wait(10, fresh.deadline()), async {
+            fresh.wanted().await;
+            let next = fresh.successor(second);
+            drop(publisher);
+            next
+        });
+        let told = waited.expect_err("never reached").to_string();
+        assert!(told.ends_with("put back to an older state"), "{told}");
+        assert_eq!(clock.now(), begun);
+        assert_eq!((next.epoch(), next.revision()), (1, 0));
+        assert!(next.is_former(9) && !next.is_former(10) && !next.is_former(0));
     }
 }

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use super::attachment::Attachment;
 use super::bookmark::Bookmarks;
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
-use super::feed::FeedShared;
+use super::feed::{FeedShared, PresentCache, TypeId};
 use super::filter::Filter;
 use super::read::{list_folder, list_key};
 use super::readiness::Readiness;
@@ -15,27 +15,41 @@ use super::snapshot::Entry;
 use super::type_cache::TypeCache;
 use super::view::View;
 use super::watcher::{CacheWatcher, StateInterval, WatchStart};
-use crate::clock::Instant;
 use crate::meta::Object;
 use crate::storage::{List, ListOptions, SelectionPredicate, StorageError, WatchStream};
 
 /// The cache of one type, filled by a [`super::Reflector`].
 #[derive(Debug)]
 pub struct Cacher {
-    cache: Arc<TypeCache>,
+    /// The type's number in the feed.
+    id: TypeId,
+    /// The cache in the present history of the store. A request takes it once, and with it the
+    /// clock that its revisions are of.
+    present: Arc<PresentCache>,
+    /// The stream of changes.
     feed: Arc<FeedShared>,
 }
 
 impl Cacher {
     /// A handle on a type's cache.
-    pub(super) fn new(cache: Arc<TypeCache>, feed: Arc<FeedShared>) -> Self {
-        Self { cache, feed }
+    pub(super) fn new(id: TypeId, present: Arc<PresentCache>, feed: Arc<FeedShared>) -> Self {
+        Self { id, present, feed }
+    }
+
+    /// The type's number in the feed.
+    pub(super) fn id(&self) -> TypeId {
+        self.id
+    }
+
+    /// The cache as of now.
+    fn cache(&self) -> Arc<TypeCache> {
+        self.present.load_full()
     }
 
     /// Whether the type can be served from memory.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        self.cache.readiness()
+        self.present.load().readiness()
     }
 
     /// Waits until the type can be served, or never will be again.
@@ -43,12 +57,18 @@ impl Cacher {
     /// # Errors
     /// [`StorageError::NotReady`] when the feed has ended.
     pub async fn ready(&self) -> Result<(), StorageError> {
-        let mut readiness = self.cache.follow_readiness();
-        // The sender lives as long as the cache, so waiting cannot fail.
-        let _ = readiness
-            .wait_for(|it| !matches!(it, Readiness::Pending { .. }))
-            .await;
-        self.check_ready()
+        loop {
+            let cache = self.cache();
+            let mut readiness = cache.follow_readiness();
+            // The sender lives as long as the cache, so waiting cannot fail.
+            let _ = readiness
+                .wait_for(|it| !matches!(it, Readiness::Pending { .. }))
+                .await;
+            // A history ends only when the next one has begun.
+            if !cache.fresh.is_over() {
+                return cache.check_ready();
+            }
+        }
     }
 
     /// Whether the type can be served now.
@@ -56,16 +76,16 @@ impl Cacher {
     /// # Errors
     /// [`StorageError::NotReady`].
     pub fn check_ready(&self) -> Result<(), StorageError> {
-        self.cache.check_ready()
+        self.present.load().check_ready()
     }
 
     /// What an operator is told: which type cannot be served, and how far it is; `None` if all is
     /// well.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
-        let now = self.cache.clock.now();
-        let complaint = self.cache.readiness().complaint(now)?;
-        let config = &self.cache.config;
+        let cache = self.present.load();
+        let complaint = cache.readiness().complaint(cache.clock.now())?;
+        let config = &cache.config;
         let dot = if config.group.is_empty() { "" } else { "." };
         Some(format!(
             "{}{dot}{}: {complaint}",
@@ -76,16 +96,17 @@ impl Cacher {
     /// Ends all watches for good: each gets what it was told, then a last bookmark if it wants
     /// bookmarks, then its end. New watches are refused.
     pub fn drain(&self) {
-        self.cache.drain();
+        self.present.load().drain();
     }
 
     /// The newest content under a key that is known here; what is written may be newer.
     #[must_use]
     pub fn cached(&self, key: &str) -> Option<Arc<Object>> {
-        if !self.readiness().is_ready() {
+        let cache = self.present.load();
+        if !cache.readiness().is_ready() {
             return None;
         }
-        match self.cache.view().state.get(key) {
+        match cache.view().state.get(key) {
             Some(Entry::Readable(object)) => Some(Arc::clone(object)),
             Some(Entry::Unreadable { .. }) | None => None,
         }
@@ -100,11 +121,12 @@ impl Cacher {
         key: &str,
         fresh: Fresh,
     ) -> Result<Option<Arc<Object>>, StorageError> {
-        self.wait(fresh).await?;
-        if !self.readiness().is_ready() {
+        let cache = self.cache();
+        self.wait(&cache, fresh).await?;
+        if !cache.readiness().is_ready() {
             return Ok(None);
         }
-        let (view, revision) = self.cache.current();
+        let (view, revision) = cache.current();
         match view.state.get(key) {
             Some(Entry::Readable(object)) => Ok(Some(Arc::clone(object))),
             Some(Entry::Unreadable { .. }) => Ok(None),
@@ -127,17 +149,19 @@ impl Cacher {
         predicate: &SelectionPredicate,
         plan: &ListPlan,
     ) -> Result<Option<List>, StorageError> {
+        let cache = self.cache();
         if plan.fresh == Fresh::MostRecent {
-            let fresh = self.feed.progress_is_trusted() && self.wait(plan.fresh).await.is_ok();
-            self.cache.metrics.count_consistent_read(fresh, !fresh);
+            let fresh =
+                self.feed.progress_is_trusted() && self.wait(&cache, plan.fresh).await.is_ok();
+            cache.metrics.count_consistent_read(fresh, !fresh);
             if !fresh {
                 return Ok(None);
             }
         } else {
-            self.wait(plan.fresh).await?;
+            self.wait(&cache, plan.fresh).await?;
         }
-        self.check_ready()?;
-        let (view, newest) = self.cache.current();
+        cache.check_ready()?;
+        let (view, newest) = cache.current();
         let state = match plan.exact {
             Some(revision) => view.state_at(revision),
             None => Some(&view.state),
@@ -151,7 +175,7 @@ impl Cacher {
         } else {
             list_key(state, revision, key, predicate)
         };
-        let metrics = &self.cache.metrics;
+        let metrics = &cache.metrics;
         metrics.lists.inc();
         metrics.listed_fetched.inc_by(listed.looked_at);
         metrics
@@ -170,9 +194,10 @@ impl Cacher {
         key: &str,
         options: ListOptions,
     ) -> Result<WatchStream, StorageError> {
-        self.check_ready()?;
+        let cache = self.cache();
+        cache.check_ready()?;
         let plan = decide::watch(&options);
-        let newest = match self.await_watch(plan).await {
+        let newest = match self.await_watch(&cache, plan).await {
             Ok(newest) => newest,
             Err(error) => return Ok(only(error)),
         };
@@ -183,19 +208,22 @@ impl Cacher {
                 deadline: options.deadline,
             });
         let filter = Filter::new(key, options.recursive, options.predicate);
-        let Some(attachment) = Attachment::new(&self.cache, filter, bookmarks) else {
+        let Some(attachment) = Attachment::new(&cache, filter, bookmarks) else {
             return Err(StorageError::NotReady {
                 reason: Some("the server is shutting down".to_owned()),
                 retry_after_seconds: 1,
             });
         };
-        if !self.readiness().is_ready() {
+        if !cache.readiness().is_ready() {
             // The cache began to be filled anew before the watcher was attached, so nobody will end
             // it. The client comes back at once and is told so.
+            if cache.fresh.is_over() {
+                return Ok(only(StorageError::WatchExpired));
+            }
             return Ok(futures::stream::empty().boxed());
         }
         // What was published before the watcher was attached is found here, the rest is told.
-        let (view, revision) = self.cache.current();
+        let (view, revision) = cache.current();
         let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
         match start(&view, revision, plan, newest, end_bookmark) {
             Ok(start) => Ok(CacheWatcher::new(attachment, start).into_stream()),
@@ -205,43 +233,50 @@ impl Cacher {
 
     /// Waits for what a watch needs before it begins, and returns the store's revision if the
     /// watch begins there.
-    async fn await_watch(&self, plan: WatchPlan) -> Result<u64, StorageError> {
+    async fn await_watch(&self, cache: &TypeCache, plan: WatchPlan) -> Result<u64, StorageError> {
+        let fresh = &cache.fresh;
         match plan {
-            WatchPlan::State(fresh) => self.wait(fresh).await.map(|()| 0),
-            WatchPlan::AfterNewest => self.feed.newest_revision(self.cache.fresh.deadline()).await,
+            WatchPlan::State(fresh) => self.wait(cache, fresh).await.map(|()| 0),
+            WatchPlan::AfterNewest => self.feed.newest_revision(fresh, fresh.deadline()).await,
+            // It would wait for the store to come so far again, and miss what happens until then.
+            WatchPlan::After(revision) if fresh.is_former(revision) => {
+                Err(StorageError::WatchExpired)
+            }
             WatchPlan::After(_) | WatchPlan::Now => Ok(0),
         }
     }
 
-    /// Waits until the cache is as fresh as a read demands.
-    async fn wait(&self, fresh: Fresh) -> Result<(), StorageError> {
-        let deadline = self.cache.fresh.deadline();
-        match fresh {
-            Fresh::Any => Ok(()),
-            Fresh::NotOlderThan(revision) => self.wait_for(revision, deadline).await,
-            Fresh::MostRecent => {
-                let revision = self.feed.newest_revision(deadline).await?;
-                self.wait_for(revision, deadline).await
-            }
-        }
-    }
-
-    async fn wait_for(&self, revision: u64, deadline: Instant) -> Result<(), StorageError> {
-        let (_, reached) = self.cache.current();
+    /// Waits until a cache is as fresh as a read demands.
+    async fn wait(&self, cache: &TypeCache, fresh: Fresh) -> Result<(), StorageError> {
+        let deadline = cache.fresh.deadline();
+        let revision = match fresh {
+            Fresh::Any => return Ok(()),
+            Fresh::NotOlderThan(revision) => revision,
+            Fresh::MostRecent => self.feed.newest_revision(&cache.fresh, deadline).await?,
+        };
+        let (_, reached) = cache.current();
         if reached >= revision {
             return Ok(());
         }
-        let begun = self.cache.clock.now();
-        let waited = self.cache.fresh.wait(revision, deadline).await;
-        let seconds = (self.cache.clock.now() - begun).as_secs_f64();
-        self.cache.metrics.read_wait.observe(seconds);
+        let begun = cache.clock.now();
+        let waited = cache.fresh.wait(revision, deadline).await;
+        let seconds = (cache.clock.now() - begun).as_secs_f64();
+        cache.metrics.read_wait.observe(seconds);
         waited
+    }
+
+    /// How many objects and events are kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize) {
+        let cache = self.cache();
+        let view = cache.view();
+        (view.state.under("/", "").count(), view.window.len())
     }
 
     /// How many watches there are.
     #[cfg(test)]
     pub(super) fn watch_count(&self) -> usize {
-        self.cache.watchers().len()
+        self.present.load().watchers().len()
     }
 }
 

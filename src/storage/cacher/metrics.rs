@@ -195,6 +195,46 @@ impl CacheMetrics {
         );
     }
 
+    /// Shows a type's metrics no more.
+    pub(super) fn forget_type(&self, group: &str, resource: &str) {
+        let labels = TypeLabels {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+        };
+        for family in [
+            &self.events_received,
+            &self.events_dispatched,
+            &self.initializations,
+            &self.initialization_errors,
+            &self.init_events,
+            &self.terminated_watchers,
+            &self.decode_errors,
+            &self.listed_returned,
+        ] {
+            family.remove(&labels);
+        }
+        self.resource_version.remove(&labels);
+        self.capacity.remove(&labels);
+        self.read_wait.remove(&labels);
+        let listed = ListLabels {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            index: "",
+        };
+        self.lists.remove(&listed);
+        self.listed_fetched.remove(&listed);
+        for success in ["true", "false"] {
+            for fallback in ["true", "false"] {
+                self.consistent_reads.remove(&ConsistentReadLabels {
+                    group: group.to_owned(),
+                    resource: resource.to_owned(),
+                    success,
+                    fallback,
+                });
+            }
+        }
+    }
+
     /// The metrics of a type.
     pub(super) fn of_type(&self, group: &str, resource: &str) -> TypeMetrics {
         let labels = TypeLabels {

@@ -1,7 +1,7 @@
 //! Whether a type can be served from memory: a state machine, with one function for its transitions.
 //!
 //! ```text
-//!        Page, Failed                  Failed
+//!        Page, Failed             Failed, CaughtUp
 //!           +---+                       +---+
 //!           |   v                       |   v
 //!   ----> Listing -------Listed------> CatchingUp ------Current------> Ready
@@ -67,6 +67,10 @@ pub enum Progress {
     CatchingUp {
         /// The revision of the list.
         listed_at: u64,
+        /// The revision up to which changes have come.
+        reached: u64,
+        /// The revision at which the type is served.
+        newest: u64,
     },
 }
 
@@ -82,6 +86,13 @@ pub(super) enum Event {
     Listed {
         /// The revision of the list.
         revision: u64,
+    },
+    /// Changes since the list have come.
+    CaughtUp {
+        /// Up to which revision.
+        reached: u64,
+        /// How far they must come.
+        newest: u64,
     },
     /// It could not be listed.
     Failed {
@@ -120,6 +131,23 @@ impl Readiness {
             (Self::Pending { since, reason, .. }, Event::Listed { revision }) => {
                 Self::catching_up(*since, revision, reason.clone())
             }
+            (
+                Self::Pending {
+                    since,
+                    progress: Progress::CatchingUp { listed_at, .. },
+                    reason,
+                },
+                Event::CaughtUp { reached, newest },
+            ) => Self::Pending {
+                since: *since,
+                progress: Progress::CatchingUp {
+                    listed_at: *listed_at,
+                    reached,
+                    newest,
+                },
+                reason: reason.clone(),
+            },
+            (Self::Pending { .. } | Self::Ready { .. }, Event::CaughtUp { .. }) => self.clone(),
             (
                 Self::Pending {
                     since, progress, ..
@@ -163,7 +191,11 @@ impl Readiness {
     fn catching_up(since: Instant, listed_at: u64, reason: Option<String>) -> Self {
         Self::Pending {
             since,
-            progress: Progress::CatchingUp { listed_at },
+            progress: Progress::CatchingUp {
+                listed_at,
+                reached: listed_at,
+                newest: listed_at,
+            },
             reason,
         }
     }
@@ -219,9 +251,14 @@ impl fmt::Display for Progress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listing { objects } => write!(formatter, "listing, {objects} objects so far"),
-            Self::CatchingUp { listed_at } => {
-                write!(formatter, "catching up since revision {listed_at}")
-            }
+            Self::CatchingUp {
+                listed_at,
+                reached,
+                newest,
+            } => write!(
+                formatter,
+                "catching up since revision {listed_at}, at {reached} of {newest}"
+            ),
         }
     }
 }
@@ -258,15 +295,16 @@ mod tests {
         let listing = Readiness::listing;
         let catching_up = Readiness::catching_up;
         let ready = |generation| Readiness::Ready { generation };
+        let stopped = || Readiness::Stopped;
         let states = [
             listing(start, 10, old()),
             catching_up(start, 50, old()),
             ready(1),
-            Readiness::Stopped,
+            stopped(),
         ];
-        let stopped = || Readiness::Stopped;
+        let (reached, newest) = (50, 50);
         // A row for each event, a column for each of the states above.
-        let table: [(Event, [Readiness; 4]); 6] = [
+        let table: [(Event, [Readiness; 4]); 7] = [
             (
                 Event::Page { objects: 20 },
                 [
@@ -285,6 +323,7 @@ mod tests {
                     stopped(),
                 ],
             ),
+            (Event::CaughtUp { reached, newest }, states.clone()),
             (
                 Event::Failed {
                     reason: "new".to_owned(),
@@ -346,7 +385,13 @@ mod tests {
         state = state.after(Event::Listed { revision: 7 }, now);
         assert_eq!(
             told(&state),
-            "catching up since revision 7, not ready for 12 s: no leader"
+            "catching up since revision 7, at 7 of 7, not ready for 12 s: no leader"
+        );
+        let (reached, newest) = (8, 100);
+        state = state.after(Event::CaughtUp { reached, newest }, now);
+        assert_eq!(
+            told(&state),
+            "catching up since revision 7, at 8 of 100, not ready for 12 s: no leader"
         );
         state = state.after(Event::Current { generation: 1 }, now);
         assert_eq!(told(&state), "");

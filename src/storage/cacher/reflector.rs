@@ -1,45 +1,65 @@
-//! The feed's work: list the types, then follow their changes.
+//! The feed's work: fill the types' caches, then follow their changes.
 //!
 //! ```text
-//!   Listing --all at one revision--> Opening --stream--> Following
-//!      ^  ^                          ^  |                 |   |
-//!      |  +--- history is gone ------+--+-----------------+   |
-//!      +-- failed, wait                 +---- it broke -------+
+//!   Beginning --all at one revision--> Opening --stream--> Following
+//!      ^  ^ ^                          ^  |                 |   |
+//!      |  | +---- history is gone -----+--+-----------------+   |
+//!      |  +------ the store was put back -+-----------------+   |
+//!      +--------- failed, wait            +---- it broke -------+
 //! ```
 //!
 //! The first list is of some time ago, as far as the store's history reaches, and the changes since
 //! then are followed before anything is served. So the windows are full from the first moment, and
-//! clients that were following before a restart go on where they were.
+//! clients that were following before a restart go on where they were. Types that could not be
+//! listed so, or not in time, are listed like those that are added while the feed runs: page by
+//! page, while the stream goes on (see [`super::listing`]).
 //!
 //! A stream that breaks is resumed after the last revision; nothing is listed again and no watch
-//! notices. Only when the history after that revision is gone do all types start over: their
-//! watches end, and clients come back to be told where to begin.
+//! notices. When the history after that revision is gone, all types start over and their watches
+//! end. Two states and the difference between them do not tell what happened in between, and a watch
+//! must not pass over anything: so nothing bridges that gap, and clients come back to be told where
+//! to begin.
 //!
-//! Types that are added later are listed at the store's newest revision while the stream waits. So
-//! every change that comes after it is new to them, and what came before it is in the list.
+//! When compaction overtakes a list of some time ago, the next attempt begins at the newest
+//! revision: the stream first, then the lists under it. That comes to an end however slow the lists
+//! are.
+//!
+//! # The store was put back
+//!
+//! A store that is behind what it has told of was restored from a backup. The same revisions mean
+//! something else now. Readers notice it when they ask for the newest revision, the reflector
+//! whenever it lists or opens a stream; there it also asks whether the last change it saw was ever
+//! written, for the store may have come past the old revision meanwhile. Then all watches end with
+//! "too old" and everything begins anew, see [`super::feed`].
 
-use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt, stream};
 
-use super::feed::FeedShared;
-use super::filter::folders;
-use super::watch_cache::{Filling, WatchCache};
+use super::feed::{FeedShared, TypeId};
+use super::followed::Types;
+use super::listing::{Page, read_all, read_page};
+use super::watch_cache::WatchCache;
 use crate::clock::Instant;
-use crate::ring::waiters::Publisher;
-use crate::storage::{Change, ChangeBatch, ChangeStream, StorageError};
+use crate::ring::waiters::{Publisher, published};
+use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
 
-/// How many objects are listed at a time.
-const LIST_PAGE_OBJECTS: u32 = 10_000;
+/// How many revisions before the newest the first list is at most. A type's window has room for as
+/// many events and some more.
+const WARM_START_REVISIONS_MAX: u64 = 100_000;
 
-/// How many revisions before the newest the first list may be, the farthest first. The history of a
-/// quiet store may be compacted closer to its end than the farthest.
-const WARM_START_REVISIONS: [u64; 5] = [10_000, 1_000, 100, 10, 0];
+/// How long the lists of some time ago may take together. What is not there by then is listed while
+/// the stream goes on.
+const WARM_START_SECONDS_MAX: u64 = 15;
 
-/// How often progress is asked for until the changes since the first list have come.
+/// How many types are listed at the same time.
+const LISTS_AT_ONCE_MAX: usize = 4;
+
+/// How often progress is asked for until the changes since the lists have come.
 const CATCH_UP_PERIOD: Duration = Duration::from_millis(100);
 
 /// The least and the longest time between attempts, before jitter.
@@ -51,27 +71,53 @@ const EXPIRY_PERIOD: Duration = Duration::from_secs(15);
 /// The writing side of a [`super::Feed`]: the only one who changes the caches.
 #[derive(Debug)]
 pub struct Reflector {
+    /// What readers share with it.
     feed: Arc<FeedShared>,
     /// Publishes the revision that all listed types have reached.
     publisher: Publisher,
     /// The types that are followed.
-    types: Vec<WatchCache>,
-    /// Where each prefix's type stands in `types`.
-    by_prefix: HashMap<Box<str>, usize>,
+    types: Types,
+    /// The pages that are under way.
+    pages: FuturesUnordered<BoxFuture<'static, Asked>>,
+    /// The next page's ticket.
+    next_ticket: u64,
     /// The revision at which what was listed a while ago is served; `None` once it is.
     serve_from: Option<u64>,
-    /// When newcomers that could not be listed are tried again, and how often they have been.
-    retry: Option<(Instant, u32)>,
+    /// A key and the revision at which it was written, as late as possible.
+    witness: Option<(String, u64)>,
+}
+
+/// A page that was asked for.
+struct Asked {
+    /// Of which type.
+    id: TypeId,
+    /// Its ticket.
+    ticket: u64,
+    /// What the store had told of by then.
+    told: u64,
+    /// What came.
+    page: Result<Page, StorageError>,
 }
 
 /// What the reflector does next. `attempt` counts the failures in a row.
 enum State {
-    /// List all types.
-    Listing { attempt: u32 },
+    /// Fill all types.
+    Beginning { attempt: u32, from: Origin },
     /// Open the stream after the last revision.
     Opening { attempt: u32 },
     /// Apply what comes.
     Following { stream: ChangeStream, attempt: u32 },
+    /// Begin anew, since the store is not what it was.
+    PutBack,
+}
+
+/// Where a beginning begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// As far back as history reaches.
+    History,
+    /// At the newest revision.
+    Head,
 }
 
 impl Reflector {
@@ -80,10 +126,11 @@ impl Reflector {
         Self {
             feed,
             publisher,
-            types: Vec::new(),
-            by_prefix: HashMap::new(),
+            types: Types::default(),
+            pages: FuturesUnordered::new(),
+            next_ticket: 0,
             serve_from: None,
-            retry: None,
+            witness: None,
         }
     }
 
@@ -101,77 +148,148 @@ impl Reflector {
 
     /// Goes from state to state. Never completes.
     async fn reflect(&mut self) {
-        let mut state = State::Listing { attempt: 0 };
+        let mut state = State::beginning();
         loop {
             state = match state {
-                State::Listing { attempt } => self.list(attempt).await,
+                State::Beginning { attempt, from } => self.begin(attempt, from).await,
                 State::Opening { attempt } => self.open(attempt).await,
                 State::Following { stream, attempt } => self.follow(stream, attempt).await,
+                State::PutBack => self.begin_anew(),
             };
         }
     }
 
-    /// Lists all types at one revision.
-    async fn list(&mut self, attempt: u32) -> State {
+    /// Lists all types at one revision, or leaves it to the time when the stream is there.
+    async fn begin(&mut self, attempt: u32, from: Origin) -> State {
         self.back_off(attempt).await;
-        let newcomers = self.feed.take_newcomers();
-        self.adopt(newcomers);
-        let mut types = std::mem::take(&mut self.types);
-        let listed = self.list_as_of_some_time_ago(&mut types).await;
-        self.types = types;
-        match listed {
-            Ok((revision, newest)) => {
+        if self.obey() {
+            return State::PutBack;
+        }
+        let failed = match self.first_revision(from).await {
+            Ok((_, newest)) if newest < self.publisher.current() => return State::PutBack,
+            Ok((first, newest)) => {
                 self.serve_from = Some(newest);
-                self.reach(revision);
+                let listed = match from {
+                    Origin::History => self.list_all(first).await,
+                    Origin::Head => Ok(()),
+                };
+                listed.map(|()| first)
+            }
+            Err(error) => Err(error),
+        };
+        match failed {
+            Ok(first) => {
+                self.reach(first);
                 State::Opening { attempt: 0 }
             }
+            Err(StorageError::Expired) => State::at_head(),
             Err(error) => {
                 tracing::warn!(%error, attempt, "listing failed");
-                for cache in &self.types {
+                for (_, cache) in self.types.iter() {
                     cache.note_failure(&error);
                 }
-                State::Listing {
-                    attempt: attempt.saturating_add(1),
+                let attempt = attempt.saturating_add(1);
+                State::Beginning { attempt, from }
+            }
+        }
+    }
+
+    /// The revision to begin at, not before what has been published, and the newest one.
+    async fn first_revision(&mut self, from: Origin) -> Result<(u64, u64), StorageError> {
+        let source = &self.feed.source;
+        let newest = source.current_revision().await?;
+        // Without trust in progress, nothing would tell when the newest revision has been reached.
+        if from == Origin::Head || !source.progress_is_trusted() {
+            return Ok((newest, newest));
+        }
+        let oldest = source.oldest_revision().await?;
+        let first = newest
+            .saturating_sub(WARM_START_REVISIONS_MAX)
+            .max(oldest)
+            .max(self.publisher.current());
+        Ok((first, newest))
+    }
+
+    /// Lists the types as of a revision.
+    ///
+    /// # Errors
+    /// [`StorageError::Expired`] when compaction was faster; what the store said if it said nothing
+    /// else.
+    async fn list_all(&mut self, revision: u64) -> Result<(), StorageError> {
+        let list = |(id, cache): (TypeId, &WatchCache)| {
+            let (feed, filling) = (Arc::clone(&self.feed), cache.begin_filling());
+            let cache = Arc::clone(cache.shared());
+            async move { (id, read_all(&feed, &cache, filling, revision).await) }.boxed()
+        };
+        let lists: Vec<_> = self.types.iter().map(list).collect();
+        let mut lists = stream::iter(lists).buffer_unordered(LISTS_AT_ONCE_MAX);
+        let deadline = self.feed.clock.now() + Duration::from_secs(WARM_START_SECONDS_MAX);
+        let (mut filled, mut failed) = (Vec::new(), None);
+        loop {
+            tokio::select! {
+                biased;
+                list = lists.next() => match list {
+                    Some((id, Ok(filling))) => filled.push((id, filling)),
+                    Some((_, Err(StorageError::Expired))) => return Err(StorageError::Expired),
+                    Some((_, Err(error))) => failed = Some(error),
+                    None => break,
+                },
+                () = self.feed.clock.sleep_until(deadline) => break,
+            }
+        }
+        match failed {
+            Some(error) if filled.is_empty() => Err(error),
+            _ => {
+                for (id, filling) in filled {
+                    self.types.filled(id, revision, filling);
                 }
+                Ok(())
             }
         }
     }
 
-    /// Lists all types as far back as the store's history reaches, but not before what has been
-    /// published. Returns the revision of the list, and the newest one.
-    async fn list_as_of_some_time_ago(
-        &self,
-        types: &mut [WatchCache],
-    ) -> Result<(u64, u64), StorageError> {
-        let newest = self.feed.source.current_revision().await?;
-        for back in WARM_START_REVISIONS {
-            let revision = newest
-                .saturating_sub(back)
-                .max(self.publisher.current())
-                .max(1);
-            match self.list_types(types, revision).await {
-                Err(StorageError::Expired) if back > 0 => {}
-                listed => return listed.map(|revision| (revision, newest)),
-            }
-        }
-        Err(StorageError::Expired)
-    }
-
-    /// Says that all types have come to a revision, and begins to serve once that is recent.
+    /// Says that all types have come to a revision, and lets readers in once that is recent.
     fn reach(&mut self, revision: u64) {
+        self.types.finish_lists(revision);
         self.publisher.publish(revision);
         if self.serve_from.is_some_and(|newest| revision >= newest) {
             self.serve_from = None;
-            self.types.iter().for_each(WatchCache::serve);
+        }
+        match self.serve_from {
+            Some(newest) => self.types.note_progress(revision, newest),
+            None => self.types.serve(),
         }
     }
 
     /// Opens the stream after the last revision.
     async fn open(&mut self, attempt: u32) -> State {
         self.back_off(attempt).await;
-        match self.feed.source.follow(self.publisher.current()).await {
-            Ok(stream) => State::Following { stream, attempt },
+        if self.obey() {
+            return State::PutBack;
+        }
+        match self.open_stream().await {
+            Ok(Some(stream)) => State::Following { stream, attempt },
+            Ok(None) => State::PutBack,
             Err(error) => self.broken(&error, attempt),
+        }
+    }
+
+    /// A stream of the history that has been followed so far; `None` if the store has another one.
+    async fn open_stream(&mut self) -> Result<Option<ChangeStream>, StorageError> {
+        let stream = self.feed.source.follow(self.publisher.current()).await?;
+        // After the stream is there: what it follows is what is asked.
+        Ok(self.is_same_history().await?.then_some(stream))
+    }
+
+    /// Whether the store is the one that was followed, and not an older state of it.
+    async fn is_same_history(&mut self) -> Result<bool, StorageError> {
+        let source = &self.feed.source;
+        if source.current_revision().await? < self.publisher.current() {
+            return Ok(false);
+        }
+        match &self.witness {
+            Some((key, revision)) => source.has_written(key, *revision).await,
+            None => Ok(true),
         }
     }
 
@@ -181,7 +299,8 @@ impl Reflector {
         let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
         let mut ask = feed.clock.now();
         loop {
-            let retry = self.retry.map(|(at, _)| at);
+            let page_due = self.ask_for_pages();
+            let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
             tokio::select! {
                 item = stream.next() => match item {
                     Some(Ok(batch)) => {
@@ -191,11 +310,14 @@ impl Reflector {
                     Some(Err(error)) => return self.broken(&error, attempt),
                     None => return State::Opening { attempt: attempt.saturating_add(1) },
                 },
-                () = feed.newcomer(), if retry.is_none() => self.admit().await,
-                () = feed.clock.sleep_until(retry.unwrap_or(expiry)), if retry.is_some() => {
-                    self.admit().await;
-                }
-                () = feed.clock.sleep_until(ask), if self.serve_from.is_some() => {
+                Some(asked) = self.pages.next() => if self.take_page(asked) {
+                    return State::PutBack;
+                },
+                () = feed.ordered() => if self.obey() {
+                    return State::PutBack;
+                },
+                () = feed.clock.sleep_until(page_due.unwrap_or(expiry)), if page_due.is_some() => {}
+                () = feed.clock.sleep_until(ask), if catching_up => {
                     // Without a change of ours the stream alone would not say how far it is.
                     if let Err(error) = feed.source.request_progress().await {
                         tracing::info!(%error, "progress cannot be asked for");
@@ -203,7 +325,7 @@ impl Reflector {
                     ask = feed.clock.now() + CATCH_UP_PERIOD;
                 }
                 () = feed.clock.sleep_until(expiry) => {
-                    self.types.iter_mut().for_each(WatchCache::expire_events);
+                    self.types.caches_mut().for_each(WatchCache::expire_events);
                     expiry = feed.clock.now() + EXPIRY_PERIOD;
                 }
             }
@@ -214,10 +336,15 @@ impl Reflector {
     fn broken(&mut self, error: &StorageError, attempt: u32) -> State {
         if matches!(error, StorageError::WatchExpired) {
             tracing::warn!(%error, "the history is gone, all types are listed again");
-            for cache in &self.types {
-                cache.invalidate(error);
-            }
-            return State::Listing { attempt: 0 };
+            self.types.relist_all(error, self.feed.clock.now());
+            self.pages = FuturesUnordered::new();
+            // A list of some time ago that has just been overtaken would be overtaken again.
+            let catching_up = self.serve_from.take().is_some();
+            return if catching_up {
+                State::at_head()
+            } else {
+                State::beginning()
+            };
         }
         tracing::warn!(%error, attempt, "the stream of changes broke");
         State::Opening {
@@ -225,117 +352,139 @@ impl Reflector {
         }
     }
 
-    /// Lists the types that have been added meanwhile. The stream waits.
-    async fn admit(&mut self) {
-        let attempt = self.retry.take().map_or(0, |(_, attempt)| attempt);
-        let mut newcomers = self.feed.take_newcomers();
-        if newcomers.is_empty() {
-            return;
+    /// Does what has been ordered. Whether the store was found put back.
+    fn obey(&mut self) -> bool {
+        let now = self.feed.clock.now();
+        let orders = self.feed.take_orders();
+        for (id, cache) in orders.added {
+            self.types.add(id, cache, now);
         }
-        match self.list_types(&mut newcomers, 0).await {
-            Ok(_) => {
-                newcomers.iter().for_each(WatchCache::serve);
-                self.adopt(newcomers);
+        for id in orders.relisted {
+            let reason = StorageError::Internal {
+                message: "the type is listed again".to_owned(),
+            };
+            self.types.relist(id, &reason, now);
+        }
+        for id in orders.removed {
+            self.types.remove(id);
+        }
+        orders.put_back == Some(self.feed.fresh().epoch())
+    }
+
+    /// Asks for the pages that are due, and returns when the next one is.
+    fn ask_for_pages(&mut self) -> Option<Instant> {
+        while self.pages.len() < LISTS_AT_ONCE_MAX {
+            let (due, id) = self.types.next_due()?;
+            if due > self.feed.clock.now() {
+                return Some(due);
             }
-            Err(error) => {
-                tracing::warn!(%error, "listing an added type failed");
-                for cache in &newcomers {
-                    cache.note_failure(&error);
+            let told = self.publisher.current();
+            let pin = (!self.feed.progress_is_trusted()).then_some(told);
+            let ticket = self.next_ticket;
+            self.next_ticket += 1;
+            let (cache, listing) = self.types.listing(id)?;
+            let request = listing.ask(ticket, pin);
+            let (feed, cache) = (Arc::clone(&self.feed), Arc::clone(cache.shared()));
+            let page = async move {
+                let page = read_page(&feed, &cache, request).await;
+                Asked {
+                    id,
+                    ticket,
+                    told,
+                    page,
                 }
-                let attempt = attempt.saturating_add(1);
-                self.retry = Some((self.feed.clock.now() + backoff(attempt), attempt));
-                self.feed.return_newcomers(newcomers);
-            }
+            };
+            self.pages.push(page.boxed());
         }
+        None
     }
 
-    fn adopt(&mut self, newcomers: Vec<WatchCache>) {
-        for cache in newcomers {
-            let index = self.types.len();
-            self.by_prefix.insert(cache.prefix().into(), index);
-            self.types.push(cache);
+    /// Takes a page that has come. Whether it shows that the store was put back.
+    fn take_page(&mut self, asked: Asked) -> bool {
+        let now = self.feed.clock.now();
+        let Some((cache, listing)) = self.types.listing(asked.id) else {
+            return false;
+        };
+        if !listing.asked_for(asked.ticket) {
+            return false;
         }
-    }
-
-    /// Lists types at one revision, the store's newest if it is 0, and returns it.
-    async fn list_types(
-        &self,
-        types: &mut [WatchCache],
-        mut revision: u64,
-    ) -> Result<u64, StorageError> {
-        if types.is_empty() {
-            return self.feed.source.current_revision().await;
-        }
-        let mut fillings = Vec::with_capacity(types.len());
-        for cache in types.iter() {
-            let (filling, listed_at) = self.list_type(cache, revision).await?;
-            revision = listed_at;
-            fillings.push(filling);
-        }
-        // All or none: a type that was served before the others are listed would miss changes.
-        for (cache, filling) in types.iter_mut().zip(fillings) {
-            cache.replace(revision, filling);
-        }
-        Ok(revision)
-    }
-
-    /// Lists a type at a revision; 0 picks the newest.
-    async fn list_type(
-        &self,
-        cache: &WatchCache,
-        mut revision: u64,
-    ) -> Result<(Filling, u64), StorageError> {
-        let mut filling = Filling::default();
-        let mut after: Option<String> = None;
-        loop {
-            let source = &self.feed.source;
-            let page = source
-                .page(
-                    cache.prefix(),
-                    after.as_deref(),
-                    revision,
-                    LIST_PAGE_OBJECTS,
-                )
-                .await?;
-            if page.revision < self.publisher.current() {
-                return Err(StorageError::Internal {
-                    message: "the store listed an older revision than it has told of".to_owned(),
-                });
-            }
-            if revision == 0 {
-                revision = page.revision;
-            }
-            after = page.items.last().map(|raw| raw.key.clone()).or(after);
-            cache.fill(&mut filling, page.items);
-            if !page.more {
-                return Ok((filling, revision));
+        match asked.page {
+            Ok(page) if page.revision < asked.told => return true,
+            Ok(page) => listing.take(cache.shared(), page, now),
+            Err(error) => {
+                tracing::warn!(%error, prefix = cache.prefix(), "listing a type failed");
+                cache.note_failure(&error);
+                let failures = listing.fail(&error);
+                listing.retry_at(now + backoff(failures));
             }
         }
+        self.reach(self.publisher.current());
+        false
     }
 
     /// Hands each change to its type, then says that all of them have come this far.
     fn apply(&mut self, batch: ChangeBatch) {
-        let mut touched: BTreeMap<usize, Vec<Change>> = BTreeMap::new();
-        for change in batch.changes {
-            if let Some(index) = self.route(&change.key) {
-                touched.entry(index).or_default().push(change);
-            }
+        let revision = batch.revision;
+        let last_put = batch.changes.iter().rev().find_map(|change| {
+            let put = matches!(change.kind, ChangeKind::Put { .. });
+            put.then(|| (change.key.clone(), change.revision))
+        });
+        self.witness = last_put.or_else(|| self.witness.take());
+        for id in self.types.apply(batch) {
+            let error = StorageError::Internal {
+                message: "a change came that cannot be: an earlier one was lost".to_owned(),
+            };
+            tracing::error!(%error, revision, "a type is listed again");
+            let faults = self.types.count_fault(id);
+            let due = self.feed.clock.now() + backoff(faults);
+            self.types.relist(id, &error, due);
         }
-        for (index, changes) in touched {
-            self.types[index].apply(changes, batch.revision);
-        }
-        self.reach(batch.revision);
+        self.reach(revision);
     }
 
-    /// The type that a key belongs to: that of the longest prefix.
-    fn route(&self, key: &str) -> Option<usize> {
-        let prefix = |folder| self.by_prefix.get(folder).copied();
-        folders(key).rev().find_map(prefix)
+    /// Begins anew with what the store holds now. Nothing of what is known is kept.
+    fn begin_anew(&mut self) -> State {
+        let told = self.publisher.current();
+        tracing::error!(
+            told,
+            "the store was put back to an older state, all is listed anew"
+        );
+        let (publisher, published) = published(0);
+        let writers = self.feed.begin_anew(published);
+        // Now that no reader finds the old caches any more, whoever waits for them is told.
+        for (_, cache) in std::mem::take(&mut self.types).iter() {
+            cache.stop();
+        }
+        self.publisher = publisher;
+        self.pages = FuturesUnordered::new();
+        self.serve_from = None;
+        self.witness = None;
+        let now = self.feed.clock.now();
+        for (id, cache) in writers {
+            self.types.add(id, cache, now);
+        }
+        State::beginning()
     }
 
-    async fn back_off(&self, attempt: u32) {
+    async fn back_off(&mut self, attempt: u32) {
         if attempt > 0 {
             self.feed.clock.sleep(backoff(attempt)).await;
+        }
+    }
+}
+
+impl State {
+    fn beginning() -> Self {
+        Self::Beginning {
+            attempt: 0,
+            from: Origin::History,
+        }
+    }
+
+    fn at_head() -> Self {
+        Self::Beginning {
+            attempt: 0,
+            from: Origin::Head,
         }
     }
 }
@@ -343,8 +492,8 @@ impl Reflector {
 impl Drop for Reflector {
     /// Nobody would tell the watches any more.
     fn drop(&mut self) {
-        let newcomers = self.feed.take_newcomers();
-        for cache in self.types.iter().chain(&newcomers) {
+        self.obey();
+        for (_, cache) in self.types.iter() {
             cache.stop();
         }
     }

@@ -66,6 +66,12 @@ impl TypeCache {
         }
     }
 
+    /// The cache that takes over when the store begins a new history.
+    pub(super) fn successor(&self, fresh: Arc<Freshness>) -> Self {
+        let (config, metrics) = (self.config.clone(), self.metrics.clone());
+        Self::new(config, metrics, self.clock.clone(), fresh)
+    }
+
     /// The newest view.
     pub(super) fn view(&self) -> Guard<Arc<View>> {
         self.view.load()

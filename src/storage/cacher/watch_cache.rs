@@ -15,7 +15,7 @@ use super::view::View;
 use crate::budget::{Account, Ledger, Share};
 use crate::clock::Instant;
 use crate::meta::Object;
-use crate::storage::{Change, ChangeKind, RawObject, StorageError};
+use crate::storage::{Change, ChangeKind, StorageError};
 
 /// The writing half of a type's cache.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct WatchCache {
 #[derive(Debug, Default)]
 pub(super) struct Filling {
     state: SnapshotMap,
-    /// How many objects have come.
+    /// How many objects there are.
     objects: u64,
     /// What they have of the memory budget, beside what is served meanwhile.
     share: Option<Share>,
@@ -55,20 +55,17 @@ impl WatchCache {
         &self.cache.config.prefix
     }
 
-    /// Adds a page of the type's list.
-    pub(super) fn fill(&self, filling: &mut Filling, page: Vec<RawObject>) {
-        for raw in page {
-            let entry = match self.decode(&raw.key, &raw.value, raw.revision) {
-                Some(object) => Entry::Readable(object),
-                None => Entry::Unreadable { last: None },
-            };
-            filling.objects += 1;
-            filling.state.insert(raw.key.into(), entry);
+    /// An empty list of the type.
+    pub(super) fn begin_filling(&self) -> Filling {
+        Filling {
+            share: Some(self.objects.another()),
+            ..Filling::default()
         }
-        let share = filling.share.get_or_insert_with(|| self.objects.another());
-        share.set(filling.state.bytes());
-        let objects = filling.objects;
-        self.cache.note(Event::Page { objects });
+    }
+
+    /// What the writer shares with readers.
+    pub(super) fn shared(&self) -> &Arc<TypeCache> {
+        &self.cache
     }
 
     /// Takes what was listed at `revision` for the state. Watches of what was there before end.
@@ -127,20 +124,34 @@ impl WatchCache {
     }
 
     /// Applies the type's changes of a batch, of which `revision` is the last. What the cache has
-    /// seen already is passed over.
-    pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) {
+    /// seen already is passed over. False if one cannot have happened to what is known here: then
+    /// an earlier one was lost.
+    pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> bool {
         let reached = self.view.revision;
         let now = self.cache.clock.now();
         let new = changes.into_iter().filter(|it| it.revision > reached);
         let mut events = Vec::new();
+        let mut possible = true;
         for change in new {
             self.cache.metrics.events_received.inc();
+            possible &= self.is_possible(&change);
             events.extend(self.event(change, now));
         }
         self.objects.set(self.view.state.bytes());
         self.view.revision = reached.max(revision);
         self.publish(events, now);
         self.cache.metrics.set_resource_version(self.view.revision);
+        possible
+    }
+
+    /// Whether a change can follow what is known: only what exists is deleted, and only what does
+    /// not exist is created.
+    fn is_possible(&self, change: &Change) -> bool {
+        let exists = self.view.state.get(&change.key).is_some();
+        match change.kind {
+            ChangeKind::Delete => exists,
+            ChangeKind::Put { created, .. } => !(created && exists),
+        }
     }
 
     /// Lets go of events that have become too old. Quiet types get no events to push them out.
@@ -192,7 +203,7 @@ impl WatchCache {
                 Current::Deleted
             }
             ChangeKind::Put { value, .. } => {
-                let (current, entry) = match self.decode(&key, &value, change.revision) {
+                let (current, entry) = match decode(&self.cache, &key, &value, change.revision) {
                     Some(object) => (
                         Current::Object(Arc::clone(&object)),
                         Entry::Readable(object),
@@ -216,17 +227,61 @@ impl WatchCache {
             removed: OnceLock::new(),
         }))
     }
+}
 
-    /// Reads a stored value. One that cannot be read is reported and must not stop its type.
-    fn decode(&self, key: &str, value: &[u8], revision: u64) -> Option<Arc<Object>> {
-        let versioner = &self.cache.config.versioner;
-        match versioner.update_object(value, revision) {
-            Ok(object) => Some(Arc::new(object)),
-            Err(error) => {
-                self.cache.metrics.decode_errors.inc();
-                tracing::error!(key, revision, %error, "a stored value is not an object");
-                None
-            }
+impl Filling {
+    /// Puts what is stored under a key.
+    pub(super) fn put(&mut self, key: Arc<str>, entry: Entry) {
+        let before = self.state.insert(key, entry);
+        self.objects += u64::from(before.is_none());
+    }
+
+    /// Begins again with nothing.
+    pub(super) fn clear(&mut self) {
+        self.state = SnapshotMap::default();
+        self.objects = 0;
+    }
+
+    /// Tells how far it is.
+    pub(super) fn note(&mut self, cache: &TypeCache) {
+        if let Some(share) = &mut self.share {
+            share.set(self.state.bytes());
+        }
+        let objects = self.objects;
+        cache.note(Event::Page { objects });
+    }
+
+    /// Takes a key away, if it is there.
+    pub(super) fn remove(&mut self, key: &str) {
+        let before = self.state.remove(key);
+        self.objects -= u64::from(before.is_some());
+    }
+
+    /// The revision of the object under a key, if there is one that could be read.
+    pub(super) fn revision_of(&self, key: &str) -> Option<u64> {
+        match self.state.get(key) {
+            Some(Entry::Readable(object)) => Some(object.revision()),
+            Some(Entry::Unreadable { .. }) | None => None,
+        }
+    }
+}
+
+/// Reads a listed value.
+pub(super) fn read_entry(cache: &TypeCache, key: &str, value: &[u8], revision: u64) -> Entry {
+    match decode(cache, key, value, revision) {
+        Some(object) => Entry::Readable(object),
+        None => Entry::Unreadable { last: None },
+    }
+}
+
+/// Reads a stored value. One that cannot be read is reported and must not stop its type.
+fn decode(cache: &TypeCache, key: &str, value: &[u8], revision: u64) -> Option<Arc<Object>> {
+    match cache.config.versioner.update_object(value, revision) {
+        Ok(object) => Some(Arc::new(object)),
+        Err(error) => {
+            cache.metrics.decode_errors.inc();
+            tracing::error!(key, revision, %error, "a stored value is not an object");
+            None
         }
     }
 }

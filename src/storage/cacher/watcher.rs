@@ -193,6 +193,10 @@ impl CacheWatcher {
             Signal::Bookmark(revision) => self.bookmark(revision),
             Signal::End(last) => {
                 self.phase = Phase::Ended;
+                if self.attachment.cache.fresh.is_over() {
+                    // The client's version means something else now: it must not come back with it.
+                    return ControlFlow::Break(Err(StorageError::WatchExpired));
+                }
                 last.map_or(ControlFlow::Continue(()), |last| self.bookmark(last))
             }
         }

@@ -137,6 +137,24 @@ impl ChangeSource for Changes {
         Ok(self.backend.range(request).await?.revision)
     }
 
+    async fn oldest_revision(&self) -> Result<u64, StorageError> {
+        Ok(self.backend.oldest_revision().await?)
+    }
+
+    async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError> {
+        let request = RangeRequest {
+            revision,
+            content: RangeContent::Keys,
+            ..RangeRequest::key(format!("{}{key}", self.path_prefix))
+        };
+        match self.backend.range(request).await {
+            Ok(read) => Ok(read.kvs.iter().any(|kv| kv.mod_revision == revision)),
+            Err(BackendError::Compacted { .. }) => Ok(true),
+            Err(BackendError::FutureRevision { .. }) => Ok(false),
+            Err(other) => Err(other.into()),
+        }
+    }
+
     fn progress_is_trusted(&self) -> bool {
         self.backend.progress_is_trusted()
     }

@@ -127,6 +127,9 @@ mod tests {
         async fn compact(&self, _: u64) -> Result<(), BackendError> {
             Err(unasked())
         }
+        async fn oldest_revision(&self) -> Result<u64, BackendError> {
+            Err(unasked())
+        }
         async fn size_bytes(&self) -> Result<u64, BackendError> {
             Err(unasked())
         }

@@ -202,6 +202,11 @@ impl Backend for Embedded {
             .await
     }
 
+    async fn oldest_revision(&self) -> Result<u64, BackendError> {
+        // Nothing is compacted at first, and the empty store is the first state there is.
+        Ok(self.published.borrow().state.compacted().max(1))
+    }
+
     async fn size_bytes(&self) -> Result<u64, BackendError> {
         self.published.borrow().size_bytes.clone()
     }

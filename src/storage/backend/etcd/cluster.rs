@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use tokio::sync::watch as value;
 
 use super::config::Config;
@@ -14,12 +15,14 @@ use super::error::{explain, was_never_sent};
 use super::watch;
 use crate::clock::Clock;
 use crate::storage::backend::{
-    Backend, BackendError, LeaseId, RangeRequest, RangeResponse, Txn, TxnResponse, WatchRequest,
-    WatchResponses,
+    Backend, BackendError, KeyRange, LeaseId, RangeContent, RangeRequest, RangeResponse, Txn,
+    TxnResponse, WatchRequest, WatchResponses,
 };
 
 /// How often all endpoints are tried in turn before a call fails.
 const ROUNDS_MAX: usize = 5;
+/// A key that nobody writes.
+const OLDEST_PROBE_KEY: &str = "ringwatch/oldest-revision";
 /// How long to wait between two rounds.
 const ROUND_PAUSE: Duration = Duration::from_millis(250);
 
@@ -229,6 +232,40 @@ impl Backend for Etcd {
         })
         .await?;
         Ok(())
+    }
+
+    /// etcd says which revision it was compacted to in one place alone: to a watch that begins
+    /// before it. Such a watch is answered only if there was a compaction, hence the read.
+    async fn oldest_revision(&self) -> Result<u64, BackendError> {
+        let first = RangeRequest {
+            revision: 1,
+            content: RangeContent::Count,
+            ..RangeRequest::key(OLDEST_PROBE_KEY)
+        };
+        match self.range(first).await {
+            Ok(_) => return Ok(1),
+            Err(BackendError::Compacted { .. }) => {}
+            Err(other) => return Err(other),
+        }
+        let request = WatchRequest {
+            range: KeyRange::Key(OLDEST_PROBE_KEY.to_owned()),
+            start_revision: 1,
+            previous: false,
+            progress: false,
+        };
+        let mut answers = self.watch(request).await?;
+        let answer = tokio::select! {
+            answer = answers.next() => answer,
+            () = self.clock.sleep(self.request_timeout) => None,
+        };
+        match answer {
+            Some(Err(BackendError::Compacted { compact_revision })) => Ok(compact_revision),
+            Some(Err(other)) => Err(other),
+            Some(Ok(_)) | None => Err(BackendError::Timeout(format!(
+                "etcd at {} did not say to which revision it is compacted",
+                self.names()
+            ))),
+        }
     }
 
     async fn size_bytes(&self) -> Result<u64, BackendError> {

@@ -19,6 +19,7 @@ use crate::storage::{
 use scripted::{CountingStore, Script};
 
 mod feeding;
+mod histories;
 mod history;
 mod index;
 mod log;
@@ -27,6 +28,7 @@ mod model;
 mod readiness;
 mod reading;
 mod scripted;
+mod types;
 mod watching;
 
 /// A feed of pods over a scripted source.
@@ -55,15 +57,15 @@ impl World {
 
     /// A feed that runs.
     fn of(script: Arc<Script>, limits: WindowLimits) -> Self {
+        Self::with(script, limits, CacheMetrics::default())
+    }
+
+    /// The same with metrics of the test's own.
+    fn with(script: Arc<Script>, limits: WindowLimits, metrics: CacheMetrics) -> Self {
         let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
         let source = Arc::clone(&script);
         let ledger = Ledger::unlimited();
-        let (feed, reflector) = Feed::new(
-            source,
-            clock.clone(),
-            CacheMetrics::default(),
-            ledger.clone(),
-        );
+        let (feed, reflector) = Feed::new(source, clock.clone(), metrics, ledger.clone());
         let pods = feed.add_type(of_type("pods", "/pods/", limits));
         let store = Arc::new(CountingStore::default());
         let (sender, receiver) = oneshot::channel::<()>();

@@ -127,7 +127,7 @@ async fn an_operator_learns_what_keeps_a_type_from_being_served() {
     world.clock.sleep(Duration::from_secs(20)).await;
     let complaint = world.pods.complaint().expect("not caught up");
     assert!(
-        complaint.starts_with("pods: catching up since revision 1, not ready for 25 s"),
+        complaint.starts_with("pods: catching up since revision 1, at 1 of 2, not ready for 25 s"),
         "{complaint}"
     );
     world.script.release();

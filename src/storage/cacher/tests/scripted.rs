@@ -1,8 +1,9 @@
 //! A source of changes that does what a test says, and a store that only counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -33,6 +34,12 @@ pub(super) struct Inner {
     pub(super) revision: u64,
     /// Following or listing before this fails.
     compacted: u64,
+    /// The keys that exist.
+    live: BTreeSet<String>,
+    /// Pages of keys that begin so are not answered.
+    pub(super) hung: Option<String>,
+    /// How long a page takes.
+    pub(super) page_time: Duration,
     /// The open streams.
     followers: Vec<mpsc::UnboundedSender<Batch>>,
     /// Whether changes are kept back from the streams, and from where on.
@@ -53,6 +60,9 @@ impl Default for Inner {
     fn default() -> Self {
         Self {
             log: Vec::new(),
+            live: BTreeSet::new(),
+            hung: None,
+            page_time: Duration::ZERO,
             revision: 1,
             compacted: 0,
             followers: Vec::new(),
@@ -81,8 +91,7 @@ impl Script {
 
     /// Writes bytes.
     pub(super) fn put_raw(&self, key: &str, value: Bytes) -> u64 {
-        // The cache knows for itself what is new.
-        let created = false;
+        let created = !self.state().live.contains(key);
         self.change(key, ChangeKind::Put { value, created })
     }
 
@@ -96,10 +105,11 @@ impl Script {
             None => (*key, ChangeKind::Delete),
             Some(app) => {
                 let value = serde_json::to_vec(&pod(key, app)).expect("json").into();
-                let created = false;
+                let created = !self.exists(key);
                 (*key, ChangeKind::Put { value, created })
             }
         });
+        let kinds: Vec<_> = kinds.collect();
         self.changes(kinds)
     }
 
@@ -109,19 +119,57 @@ impl Script {
 
     fn changes<'a>(&self, kinds: impl IntoIterator<Item = (&'a str, ChangeKind)>) -> u64 {
         let mut inner = self.state();
-        inner.revision += 1;
+        let changes = inner.write(kinds);
         let revision = inner.revision;
-        let changes = kinds.into_iter().map(|(key, kind)| Change {
-            key: key.to_owned(),
-            revision,
-            kind,
-        });
-        let changes: Vec<_> = changes.collect();
-        inner.log.extend(changes.clone());
         if inner.held.is_none() {
             inner.send(&ChangeBatch { changes, revision });
         }
         revision
+    }
+
+    /// Whether a key is there.
+    pub(super) fn exists(&self, key: &str) -> bool {
+        self.state().live.contains(key)
+    }
+
+    /// What is stored under a prefix, as a watch tells it.
+    pub(super) fn listed(&self, prefix: &str) -> Vec<String> {
+        let inner = self.state();
+        let content = inner.content(inner.revision).into_iter();
+        let under = content.filter(|(key, _)| key.starts_with(prefix));
+        let told = |(key, raw): (&str, RawObject)| {
+            let name = key.rsplit('/').next().unwrap_or_default();
+            format!("+{name}@{}", raw.revision)
+        };
+        under.map(told).collect()
+    }
+
+    /// Deletes, and the streams never hear of it.
+    pub(super) fn delete_unheard(&self, key: &str) {
+        self.state().write([(key, ChangeKind::Delete)]);
+    }
+
+    /// Sends what happened from a revision on once more.
+    pub(super) fn repeat_from(&self, revision: u64) {
+        let mut inner = self.state();
+        for batch in inner.batches(revision..=u64::MAX) {
+            inner.send(&batch);
+        }
+    }
+
+    /// Puts the store back to what it was at a revision. The streams break.
+    pub(super) fn put_back(&self, revision: u64) {
+        self.fall_back(revision);
+        self.break_streams();
+    }
+
+    /// The same, and the streams notice nothing.
+    pub(super) fn fall_back(&self, revision: u64) {
+        let mut inner = self.state();
+        inner.revision = revision;
+        inner.log.retain(|it| it.revision <= revision);
+        let live = inner.content(revision).into_keys().map(str::to_owned);
+        inner.live = live.collect();
     }
 
     /// Keeps changes and progress notices back from the streams.
@@ -195,6 +243,25 @@ impl Inner {
         batches.collect()
     }
 
+    /// Writes without telling anybody, at one revision.
+    fn write<'a>(&mut self, kinds: impl IntoIterator<Item = (&'a str, ChangeKind)>) -> Vec<Change> {
+        self.revision += 1;
+        let mut changes = Vec::new();
+        for (key, kind) in kinds {
+            match kind {
+                ChangeKind::Put { .. } => self.live.insert(key.to_owned()),
+                ChangeKind::Delete => self.live.remove(key),
+            };
+            changes.push(Change {
+                key: key.to_owned(),
+                revision: self.revision,
+                kind,
+            });
+        }
+        self.log.extend(changes.clone());
+        changes
+    }
+
     /// What is stored at a revision.
     fn content(&self, revision: u64) -> BTreeMap<&str, RawObject> {
         let mut content = BTreeMap::new();
@@ -224,6 +291,13 @@ impl ChangeSource for Script {
         revision: u64,
         limit: u32,
     ) -> Result<ChangePage, StorageError> {
+        let page_time = self.state().page_time;
+        if !page_time.is_zero() {
+            tokio::time::sleep(page_time).await;
+        }
+        while self.state().hung.as_deref() == Some(prefix) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         let mut inner = self.state();
         inner.pages += 1;
         let revision = if revision == 0 {
@@ -285,6 +359,16 @@ impl ChangeSource for Script {
         let mut inner = self.state();
         inner.probes += 1;
         Ok(inner.revision)
+    }
+
+    async fn oldest_revision(&self) -> Result<u64, StorageError> {
+        Ok(self.state().compacted.max(1))
+    }
+
+    async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError> {
+        let inner = self.state();
+        let written = |it: &Change| it.revision == revision && it.key == key;
+        Ok(revision < inner.compacted || inner.log.iter().any(written))
     }
 
     fn progress_is_trusted(&self) -> bool {

@@ -1,0 +1,227 @@
+//! The types of a feed, and how far each is.
+//!
+//! ```text
+//!   add --> Listing --complete, and the stream is there--> Following --> remove
+//!              ^                                               |
+//!              +------- asked for, or a change that cannot be -+
+//! ```
+//!
+//! Each type goes its own way: one that is listed, slowly or again, does not concern the others.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::feed::TypeId;
+use super::filter::folders;
+use super::listing::Listing;
+use super::readiness::Event;
+use super::watch_cache::{Filling, WatchCache};
+use crate::clock::Instant;
+use crate::storage::{Change, ChangeBatch, StorageError};
+
+/// All types of a feed.
+#[derive(Debug, Default)]
+pub(super) struct Types {
+    /// The types by number.
+    by_id: BTreeMap<TypeId, Followed>,
+    /// Which type a prefix belongs to: the one that came last.
+    by_prefix: HashMap<Box<str>, TypeId>,
+}
+
+/// A type and how far it is.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// The writer of its cache.
+    pub(super) cache: WatchCache,
+    /// How far it is.
+    phase: Phase,
+    /// How often a change came that cannot be after what is known.
+    faults: u32,
+}
+
+/// How far a type is.
+#[derive(Debug)]
+enum Phase {
+    /// It is listed, and its changes are applied to the list.
+    Listing(Box<Listing>),
+    /// Its changes are applied to its cache.
+    Following {
+        /// Whether readers have been let in.
+        served: bool,
+    },
+}
+
+impl Types {
+    /// Takes in a type, which is to be listed. One that is there already stays as it is.
+    pub(super) fn add(&mut self, id: TypeId, cache: WatchCache, now: Instant) {
+        if self.by_id.contains_key(&id) {
+            cache.stop();
+            return;
+        }
+        self.by_prefix.insert(cache.prefix().into(), id);
+        let listing = Listing::new(cache.begin_filling(), now);
+        let followed = Followed {
+            cache,
+            phase: Phase::Listing(Box::new(listing)),
+            faults: 0,
+        };
+        self.by_id.insert(id, followed);
+    }
+
+    /// Forgets a type. Its watches end and its memory goes, whoever may still hold its handle.
+    pub(super) fn remove(&mut self, id: TypeId) {
+        let Some(mut followed) = self.by_id.remove(&id) else {
+            return;
+        };
+        let prefix = followed.cache.prefix();
+        if self.by_prefix.get(prefix) == Some(&id) {
+            self.by_prefix.remove(prefix);
+        }
+        followed.cache.stop();
+        followed.cache.replace(0, Filling::default());
+    }
+
+    /// Lists a type again from an instant on. Its watches end.
+    pub(super) fn relist(&mut self, id: TypeId, reason: &StorageError, due: Instant) {
+        if let Some(followed) = self.by_id.get_mut(&id) {
+            followed.relist(reason, due);
+        }
+    }
+
+    /// Lists all types again.
+    pub(super) fn relist_all(&mut self, reason: &StorageError, due: Instant) {
+        for followed in self.by_id.values_mut() {
+            followed.relist(reason, due);
+        }
+    }
+
+    /// Takes what was listed at a revision for a type's state. The stream goes on from there.
+    pub(super) fn filled(&mut self, id: TypeId, revision: u64, filling: Filling) {
+        if let Some(followed) = self.by_id.get_mut(&id) {
+            followed.cache.replace(revision, filling);
+            followed.phase = Phase::Following { served: false };
+        }
+    }
+
+    /// The type that a key belongs to: that of the longest prefix.
+    fn route(&self, key: &str) -> Option<TypeId> {
+        let prefix = |folder| self.by_prefix.get(folder).copied();
+        folders(key).rev().find_map(prefix)
+    }
+
+    /// Hands each change to its type. Returns the types to which one cannot have happened.
+    pub(super) fn apply(&mut self, batch: ChangeBatch) -> Vec<TypeId> {
+        let mut touched: BTreeMap<TypeId, Vec<Change>> = BTreeMap::new();
+        for change in batch.changes {
+            if let Some(id) = self.route(&change.key) {
+                touched.entry(id).or_default().push(change);
+            }
+        }
+        let mut faulty = Vec::new();
+        for (id, changes) in touched {
+            let Some(followed) = self.by_id.get_mut(&id) else {
+                continue;
+            };
+            match &mut followed.phase {
+                Phase::Listing(listing) => {
+                    for change in changes {
+                        listing.absorb(followed.cache.shared(), change);
+                    }
+                }
+                Phase::Following { .. } => {
+                    if !followed.cache.apply(changes, batch.revision) {
+                        faulty.push(id);
+                    }
+                }
+            }
+        }
+        faulty
+    }
+
+    /// Counts a fault of a type and returns how many there have been.
+    pub(super) fn count_fault(&mut self, id: TypeId) -> u32 {
+        self.by_id.get_mut(&id).map_or(0, |followed| {
+            followed.faults = followed.faults.saturating_add(1);
+            followed.faults
+        })
+    }
+
+    /// Completes the lists for which the stream has come far enough.
+    pub(super) fn finish_lists(&mut self, revision: u64) {
+        for followed in self.by_id.values_mut() {
+            let Phase::Listing(listing) = &mut followed.phase else {
+                continue;
+            };
+            if let Some(filling) = listing.finish(revision) {
+                followed.cache.replace(revision, filling);
+                followed.phase = Phase::Following { served: false };
+            }
+        }
+    }
+
+    /// Tells how far the changes since the lists have come.
+    pub(super) fn note_progress(&self, reached: u64, newest: u64) {
+        for followed in self.by_id.values() {
+            if matches!(followed.phase, Phase::Following { served: false }) {
+                let cache = followed.cache.shared();
+                cache.note(Event::CaughtUp { reached, newest });
+            }
+        }
+    }
+
+    /// Lets readers in wherever there is a state.
+    pub(super) fn serve(&mut self) {
+        for followed in self.by_id.values_mut() {
+            if let Phase::Following { served } = &mut followed.phase
+                && !*served
+            {
+                *served = true;
+                followed.cache.serve();
+            }
+        }
+    }
+
+    /// The list of a type, if it is under way, and its cache.
+    pub(super) fn listing(&mut self, id: TypeId) -> Option<(&WatchCache, &mut Listing)> {
+        let followed = self.by_id.get_mut(&id)?;
+        match &mut followed.phase {
+            Phase::Listing(listing) => Some((&followed.cache, &mut **listing)),
+            Phase::Following { .. } => None,
+        }
+    }
+
+    /// The type whose next page is due first, and when.
+    pub(super) fn next_due(&self) -> Option<(Instant, TypeId)> {
+        let due = |(id, followed): (&TypeId, &Followed)| match &followed.phase {
+            Phase::Listing(listing) => Some((listing.due()?, *id)),
+            Phase::Following { .. } => None,
+        };
+        self.by_id.iter().filter_map(due).min()
+    }
+
+    /// Whether a list waits for the stream alone.
+    pub(super) fn awaits_stream(&self) -> bool {
+        self.by_id.values().any(
+            |followed| matches!(&followed.phase, Phase::Listing(listing) if listing.awaits_stream()),
+        )
+    }
+
+    /// All types.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TypeId, &WatchCache)> {
+        self.by_id.iter().map(|(id, it)| (*id, &it.cache))
+    }
+
+    /// The writers of all caches.
+    pub(super) fn caches_mut(&mut self) -> impl Iterator<Item = &mut WatchCache> {
+        self.by_id.values_mut().map(|it| &mut it.cache)
+    }
+}
+
+impl Followed {
+    fn relist(&mut self, reason: &StorageError, due: Instant) {
+        if matches!(self.phase, Phase::Following { .. }) {
+            self.cache.invalidate(reason);
+        }
+        let listing = Listing::new(self.cache.begin_filling(), due);
+        self.phase = Phase::Listing(Box::new(listing));
+    }
+}

@@ -1,0 +1,307 @@
+//! Listing a type while its changes come.
+//!
+//! ```text
+//!   stream   ... c1 ...... c2 ........ c3 ................ revision of the last page: serve
+//!                 \         \           \                 /
+//!   list      [page 1 at r1][page 2 at r2][page 3 at r3]-+
+//! ```
+//!
+//! Each page is of the newest state when it was asked for, so the pages are of different revisions
+//! and no compaction can overtake a list, however slow it is. The stream makes one state of them:
+//! every change is applied to what has been listed so far, unless that is newer. When the stream has
+//! come to the newest page's revision, the state is that of the stream's revision.
+//!
+//! # Why it is right
+//!
+//! Take a key, the page at `r` that covers it, and the changes of the key in their order.
+//!
+//! - Changes up to `r` that came before the page was asked for are in the page, since the store is
+//!   never behind what it has told of; the page overwrites what they left.
+//! - Changes that come while the page is under way count as newer than the page: the page's item is
+//!   passed over. If it was the page that was newer, the change that made it so is still to come.
+//! - Changes that come after the page and are not newer than its item are passed over. If the page
+//!   did not hold the key, then the last change up to `r` was a deletion; earlier ones may bring the
+//!   key back for a while, and the deletion, which is still to come, takes it away.
+//!
+//! All that is still to come has come when the stream has reached `r`.
+//!
+//! A store whose progress notices cannot be trusted might not say for long that it has come to a
+//! revision. There all pages are of the revision at which the list began: one long page. Then
+//! compaction can overtake the list, which begins again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::feed::FeedShared;
+use super::snapshot::Entry;
+use super::type_cache::TypeCache;
+use super::watch_cache::{Filling, read_entry};
+use crate::clock::Instant;
+use crate::storage::{Change, ChangeKind, StorageError};
+
+/// How many objects are listed at a time while changes are followed, at first and at least. A page
+/// is put in place in one go, while the changes wait.
+const PAGE_OBJECTS: u32 = 2_000;
+const PAGE_OBJECTS_MIN: u32 = 50;
+
+/// How many objects are listed at a time when nobody waits for changes.
+const PINNED_PAGE_OBJECTS: u32 = 10_000;
+
+/// How many keys may change while a page is under way; then it is asked for again, and half as much
+/// at a time.
+const CHANGED_KEYS_MAX: usize = 100_000;
+
+/// How many objects are decoded before other work gets its turn.
+const DECODED_AT_ONCE_MAX: usize = 50;
+
+/// How long a page may take.
+const PAGE_SECONDS_MAX: u64 = 30;
+
+/// A list that is under way.
+#[derive(Debug)]
+pub(super) struct Listing {
+    /// What has come so far.
+    filling: Filling,
+    /// The last key that was listed.
+    after: Option<Arc<str>>,
+    /// The revision that all pages are of; `None` if each is of the newest.
+    pinned: Option<u64>,
+    /// The newest revision of a page.
+    revision: u64,
+    /// The keys that have changed since the page that is under way was asked for.
+    changed: HashSet<Arc<str>>,
+    /// Whether there were more of them than are kept.
+    spoilt: bool,
+    /// The ticket of the page that is under way.
+    asked: Option<u64>,
+    /// Whether the last page has come.
+    complete: bool,
+    /// How many pages in a row have failed.
+    failures: u32,
+    /// When the next page is asked for.
+    due: Instant,
+    /// How many objects to ask for.
+    page_objects: u32,
+}
+
+/// What to ask for.
+#[derive(Debug)]
+pub(super) struct PageRequest {
+    /// The last key that the client has.
+    pub(super) after: Option<Arc<str>>,
+    /// The revision; 0 for the newest.
+    pub(super) revision: u64,
+    /// At most how many objects.
+    pub(super) objects: u32,
+}
+
+/// A page of a type's list, decoded.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// The revision of the page.
+    pub(super) revision: u64,
+    /// The objects in key order.
+    pub(super) entries: Vec<(Arc<str>, Entry)>,
+    /// Whether there are more.
+    pub(super) more: bool,
+}
+
+impl Listing {
+    /// A list that begins at an instant, with an empty filling.
+    pub(super) fn new(filling: Filling, due: Instant) -> Self {
+        Self {
+            filling,
+            after: None,
+            pinned: None,
+            revision: 0,
+            changed: HashSet::new(),
+            spoilt: false,
+            asked: None,
+            complete: false,
+            failures: 0,
+            due,
+            page_objects: PAGE_OBJECTS,
+        }
+    }
+
+    /// When a page is to be asked for; `None` while one is under way or when all have come.
+    pub(super) fn due(&self) -> Option<Instant> {
+        (self.asked.is_none() && !self.complete).then_some(self.due)
+    }
+
+    /// The next page. The ticket is one that no other page has, of whichever list. `pin` is the
+    /// stream's revision if the store's progress is not to be trusted.
+    pub(super) fn ask(&mut self, ticket: u64, pin: Option<u64>) -> PageRequest {
+        if self.after.is_none() {
+            self.pinned = pin;
+        }
+        if self.pinned.is_none() || self.after.is_none() {
+            self.changed.clear();
+            self.spoilt = false;
+        }
+        self.asked = Some(ticket);
+        PageRequest {
+            after: self.after.clone(),
+            revision: self.pinned.unwrap_or(0),
+            objects: self.page_objects,
+        }
+    }
+
+    /// Whether a page is the one that is under way, and not one of a list that was given up.
+    pub(super) fn asked_for(&self, ticket: u64) -> bool {
+        self.asked == Some(ticket)
+    }
+
+    /// Takes a page. `now` is when the next one may be asked for.
+    pub(super) fn take(&mut self, cache: &TypeCache, page: Page, now: Instant) {
+        self.asked = None;
+        self.due = now;
+        self.failures = 0;
+        if self.spoilt {
+            self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
+            if self.pinned.is_some() {
+                self.begin_again();
+            }
+            return;
+        }
+        self.revision = self.revision.max(page.revision);
+        for (key, entry) in page.entries {
+            self.after = Some(Arc::clone(&key));
+            if !self.changed.contains(&key) {
+                self.filling.put(key, entry);
+            }
+        }
+        self.complete = !page.more;
+        self.filling.note(cache);
+    }
+
+    /// Notes that a page could not be had, and returns how many in a row.
+    pub(super) fn fail(&mut self, error: &StorageError) -> u32 {
+        self.asked = None;
+        self.failures = self.failures.saturating_add(1);
+        match error {
+            StorageError::Timeout { .. } => {
+                self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
+            }
+            StorageError::Expired => self.begin_again(),
+            _ => {}
+        }
+        self.failures
+    }
+
+    /// Asks for the next page at an instant.
+    pub(super) fn retry_at(&mut self, due: Instant) {
+        self.due = due;
+    }
+
+    fn begin_again(&mut self) {
+        self.filling.clear();
+        self.after = None;
+        self.revision = 0;
+    }
+
+    /// Applies a change to what has been listed.
+    pub(super) fn absorb(&mut self, cache: &TypeCache, change: Change) {
+        let key: Arc<str> = change.key.into();
+        if self.filling.revision_of(&key) >= Some(change.revision) {
+            return;
+        }
+        match change.kind {
+            ChangeKind::Delete => self.filling.remove(&key),
+            ChangeKind::Put { value, .. } => {
+                let entry = read_entry(cache, &key, &value, change.revision);
+                self.filling.put(Arc::clone(&key), entry);
+            }
+        }
+        if self.complete || self.spoilt {
+            return;
+        }
+        self.changed.insert(key);
+        if self.changed.len() > CHANGED_KEYS_MAX {
+            self.changed = HashSet::new();
+            self.spoilt = true;
+        }
+    }
+
+    /// Whether all that is missing is that the stream comes to a revision.
+    pub(super) fn awaits_stream(&self) -> bool {
+        self.complete
+    }
+
+    /// The state, if it is complete now that the stream has come to `revision`.
+    pub(super) fn finish(&mut self, revision: u64) -> Option<Filling> {
+        let done = self.complete && self.revision <= revision;
+        done.then(|| std::mem::take(&mut self.filling))
+    }
+}
+
+/// Reads a page of a type's list and decodes it.
+///
+/// # Errors
+/// What the store says; [`StorageError::Timeout`] if it says nothing.
+pub(super) async fn read_page(
+    feed: &FeedShared,
+    cache: &TypeCache,
+    request: PageRequest,
+) -> Result<Page, StorageError> {
+    let after = request.after.as_deref();
+    let prefix = &cache.config.prefix;
+    let page = feed
+        .source
+        .page(prefix, after, request.revision, request.objects);
+    let page = tokio::select! {
+        page = page => page?,
+        () = feed.clock.sleep(Duration::from_secs(PAGE_SECONDS_MAX)) => {
+            return Err(StorageError::Timeout {
+                message: format!("a page of the list took more than {PAGE_SECONDS_MAX} s"),
+            });
+        }
+    };
+    let mut entries = Vec::with_capacity(page.items.len());
+    for (number, raw) in page.items.into_iter().enumerate() {
+        let entry = read_entry(cache, &raw.key, &raw.value, raw.revision);
+        entries.push((raw.key.into(), entry));
+        if number % DECODED_AT_ONCE_MAX == DECODED_AT_ONCE_MAX - 1 {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(Page {
+        revision: page.revision,
+        entries,
+        more: page.more,
+    })
+}
+
+/// Reads a whole type as of one revision, into an empty filling.
+///
+/// # Errors
+/// [`StorageError::Expired`] when the revision is compacted; what else the store says.
+pub(super) async fn read_all(
+    feed: &FeedShared,
+    cache: &TypeCache,
+    mut filling: Filling,
+    revision: u64,
+) -> Result<Filling, StorageError> {
+    let mut after = None;
+    loop {
+        let request = PageRequest {
+            after: after.clone(),
+            revision,
+            objects: PINNED_PAGE_OBJECTS,
+        };
+        let page = read_page(feed, cache, request).await?;
+        after = page
+            .entries
+            .last()
+            .map(|(key, _)| Arc::clone(key))
+            .or(after);
+        for (key, entry) in page.entries {
+            filling.put(key, entry);
+        }
+        filling.note(cache);
+        if !page.more {
+            return Ok(filling);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Types that come, go and are listed again while the others go on.
+
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::registry::Registry;
+
+use super::*;
+use crate::clock::Instant;
+
+/// Longer than any test takes on the stepped clock.
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn widgets() -> TypeConfig {
+    of_type("widgets", "/widgets/", WindowLimits::default())
+}
+
+/// The state of a type and what follows, as a watch list tells it.
+async fn streamed_widgets(widgets: &Cacher) -> WatchStream {
+    let watch = widgets.watch("/widgets/", streamed(Some(0)));
+    watch.await.expect("ready")
+}
+
+/// What is read newer than the stream must neither be lost nor be told twice when the stream comes
+/// to it; and nothing is served before, since the feed's revision is that of all its types.
+#[tokio::test(start_paused = true)]
+async fn a_type_is_added_while_changes_come() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/widgets/d/a", "x");
+    world.script.hold();
+    world.script.put("/widgets/d/b", "x");
+    world.script.delete("/widgets/d/a");
+    let widgets = world.feed.add_type(widgets());
+    world.clock.sleep(Duration::from_secs(1)).await;
+    assert!(widgets.check_ready().is_err(), "ahead of the stream");
+    world.script.release();
+    widgets.ready().await.expect("listed");
+    let mut watch = streamed_widgets(&widgets).await;
+    world.script.put("/widgets/d/c", "x");
+    assert_eq!(heard_all(&mut watch, 3).await, "+b@3 =4! +c@5");
+    assert_eq!(world.script.state().follows, 1);
+}
+
+/// One type whose list hangs must not keep the stream from the others: no change waits for it, and
+/// no read.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_hangs_delays_nobody() {
+    let world = World::new(WindowLimits::default()).await;
+    let mut watch = world.watch(since(1)).await;
+    world.script.state().hung = Some("/widgets/".to_owned());
+    let hanging = world.feed.add_type(widgets());
+    world.settle().await;
+    let gadgets = of_type("gadgets", "/gadgets/", WindowLimits::default());
+    let gadgets = world.feed.add_type(gadgets);
+    let begun = world.clock.now();
+    for number in 0..50 {
+        let revision = world.script.put(&format!("/pods/d/{number}"), "x");
+        assert_eq!(heard(&mut watch).await, format!("+{number}@{revision}"));
+    }
+    let list = world.list(ListOptions {
+        resource_version: None,
+        ..since(0)
+    });
+    assert_eq!(list.await.expect("from memory").items.len(), 50);
+    gadgets.ready().await.expect("listed");
+    assert!(world.clock.now() - begun < Duration::from_secs(1));
+    assert!(hanging.check_ready().is_err());
+    // What happens while the page is under way is told all the same.
+    world.script.put("/widgets/d/a", "x");
+    world.script.put("/widgets/d/b", "x");
+    world.script.delete("/widgets/d/a");
+    world.clock.sleep(HOUR).await;
+    world.script.state().hung = None;
+    hanging.ready().await.expect("listed");
+    let mut watch = streamed_widgets(&hanging).await;
+    assert_eq!(heard_all(&mut watch, 2).await, "+b@53 =54!");
+}
+
+/// A list in many pages, with changes before, in and behind what has been listed, ends in the
+/// store's state to the letter.
+#[tokio::test(start_paused = true)]
+async fn a_list_under_changes_ends_in_the_stores_state() {
+    for seed in 0..20_u32 {
+        let world = World::new(WindowLimits::default()).await;
+        for number in 0..5_000 {
+            world.script.put(&format!("/widgets/d/{number:05}"), "x");
+        }
+        world.script.state().page_time = Duration::from_millis(20);
+        let widgets = world.feed.add_type(widgets());
+        let mut number = seed;
+        for _ in 0..300 {
+            // Numerical Recipes' generator: any will do, and a seed says it all.
+            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let key = format!("/widgets/d/{:05}", (number >> 8) % 6_000);
+            if number % 3 == 0 && world.script.exists(&key) {
+                world.script.delete(&key);
+            } else {
+                world.script.put(&key, "y");
+            }
+            if number % 5 == 0 {
+                world.settle().await;
+            }
+        }
+        widgets.ready().await.expect("listed");
+        world.settle().await;
+        let mut watch = streamed_widgets(&widgets).await;
+        let mut told = Vec::new();
+        let end = loop {
+            let item = heard(&mut watch).await;
+            if item.starts_with('=') {
+                break item;
+            }
+            told.push(item);
+        };
+        assert_eq!(end, format!("={}!", world.script.state().revision));
+        assert_eq!(told, world.script.listed("/widgets/"), "seed {seed}");
+    }
+}
+
+/// A CRD goes: its watches end, its memory goes though somebody still holds its handle, and its
+/// metrics are not shown any more. When it comes again it is another type.
+#[tokio::test(start_paused = true)]
+async fn a_type_is_removed_and_comes_again() {
+    let mut registry = Registry::default();
+    let metrics = CacheMetrics::register(&mut registry);
+    let world = World::with(
+        Arc::new(Script::default()),
+        WindowLimits::default(),
+        metrics,
+    );
+    world.pods.ready().await.expect("listed");
+    let first = world.feed.add_type(widgets());
+    first.ready().await.expect("listed");
+    world.script.put("/widgets/d/a", "x");
+    let mut watch = first.watch("/widgets/", since(1)).await.expect("ready");
+    assert_eq!(heard(&mut watch).await, "+a@2");
+    let shown = |registry: &Registry| {
+        let mut text = String::new();
+        encode_registry(&mut text, registry).expect("text");
+        text.contains("resource=\"widgets\"")
+    };
+    assert!(shown(&registry));
+    world.feed.remove_type(&first);
+    assert_eq!(heard(&mut watch).await, "end");
+    world.settle().await;
+    assert!(!shown(&registry));
+    assert!(first.ready().await.is_err());
+    assert!(first.watch("/widgets/", since(1)).await.is_err());
+    assert_eq!(first.kept(), (0, 0), "objects and events");
+    world.script.put("/widgets/d/b", "x");
+    let second = world.feed.add_type(widgets());
+    second.ready().await.expect("listed");
+    world.feed.remove_type(&first);
+    let mut watch = streamed_widgets(&second).await;
+    world.script.put("/widgets/d/c", "x");
+    assert_eq!(heard_all(&mut watch, 4).await, "+a@2 +b@3 =3! +c@4");
+    assert!(world.pods.check_ready().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_is_listed_again_alone() {
+    let world = World::new(WindowLimits::default()).await;
+    let widgets = world.feed.add_type(widgets());
+    widgets.ready().await.expect("listed");
+    world.script.put("/widgets/d/a", "x");
+    let mut pods = world.watch(since(1)).await;
+    let mut before = widgets.watch("/widgets/", since(1)).await.expect("ready");
+    assert_eq!(heard(&mut before).await, "+a@2");
+    world.feed.relist(&widgets);
+    assert_eq!(heard(&mut before).await, "end");
+    widgets.ready().await.expect("listed");
+    let mut after = widgets.watch("/widgets/", since(2)).await.expect("ready");
+    world.script.put("/widgets/d/b", "x");
+    world.script.put("/pods/d/p", "x");
+    assert_eq!(heard(&mut after).await, "+b@3");
+    assert_eq!(heard(&mut pods).await, "+p@4");
+    assert_eq!(world.script.state().follows, 1);
+}
+
+/// k#123072, etcd#17529: a starved stream skipped events when compaction overtook it, and caches kept
+/// objects for ever that had been deleted. etcd is mended; a loss can still be noticed where it
+/// contradicts what is known, since a change says whether it created its key. Then the type is
+/// listed again, alone.
+#[tokio::test(start_paused = true)]
+async fn k123072_a_deletion_that_was_lost_is_noticed_and_mended() {
+    let world = World::new(WindowLimits::default()).await;
+    let widgets = world.feed.add_type(widgets());
+    widgets.ready().await.expect("listed");
+    world.script.put("/pods/d/a", "x");
+    world.script.put("/pods/d/b", "x");
+    let mut watch = world.watch(since(1)).await;
+    let mut other = widgets.watch("/widgets/", since(1)).await.expect("ready");
+    assert_eq!(heard_all(&mut watch, 2).await, "+a@2 +b@3");
+    world.script.delete_unheard("/pods/d/a");
+    world.script.delete_unheard("/pods/d/b");
+    world.script.put("/pods/d/a", "y");
+    let mut last = String::new();
+    for _ in 0..2 {
+        if last != "end" {
+            last = heard(&mut watch).await;
+        }
+    }
+    assert_eq!(last, "end");
+    world.pods.ready().await.expect("listed");
+    let list = world.list(since(0)).await.expect("from memory");
+    assert_eq!(listed(&list), "6: a");
+    world.script.put("/widgets/d/w", "x");
+    assert_eq!(heard(&mut other).await, "+w@7", "the others went on");
+}
+
+/// A store that contradicts itself without end is not listed without pause.
+#[tokio::test(start_paused = true)]
+async fn a_type_with_many_faults_is_listed_ever_more_rarely() {
+    let world = World::new(WindowLimits::default()).await;
+    let begun = world.clock.now();
+    let over = |now: Instant| now - begun > Duration::from_secs(300);
+    let pages = world.script.state().pages;
+    while !over(world.clock.now()) {
+        world.script.put("/pods/d/a", "x");
+        world.settle().await;
+        world.script.delete_unheard("/pods/d/a");
+        world.clock.sleep(Duration::from_millis(100)).await;
+    }
+    let pages = world.script.state().pages - pages;
+    assert!((10..80).contains(&pages), "{pages} lists in 300 s");
+}
