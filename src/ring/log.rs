@@ -145,6 +145,17 @@ pub(crate) enum Slot<'a, T> {
     Gone,
 }
 
+/// The values from a number on.
+#[derive(Debug)]
+pub(crate) struct Values<'a, T> {
+    /// How many values there still are.
+    left: u64,
+    /// What is left of the present segment.
+    slots: std::slice::Iter<'a, OnceLock<T>>,
+    /// The segments after it.
+    segments: std::slice::Iter<'a, Arc<Segment<T>>>,
+}
+
 /// Segments that have left the log. Readers may hold them still; who drops the last reference to a
 /// segment drops its values, so the writer does that where nobody waits for it.
 #[derive(Debug)]
@@ -336,11 +347,18 @@ impl<T, B> Reader<T, B> {
     }
 
     /// The values from a number on, or from the oldest if that is later.
-    pub(crate) fn values(&self, from: u64) -> impl Iterator<Item = &T> {
+    pub(crate) fn values(&self, from: u64) -> Values<'_, T> {
         let from = from.max(self.first());
         let segments = self.directory.segments.get(self.segment_of(from)..);
-        let segments = segments.unwrap_or_default().iter();
-        segments.flat_map(move |it| it.values(from, self.end))
+        let mut segments = segments.unwrap_or_default().iter();
+        let slots = segments
+            .next()
+            .and_then(|it| it.slots.get(it.index(from)..));
+        Values {
+            left: self.end.saturating_sub(from),
+            slots: slots.unwrap_or_default().iter(),
+            segments,
+        }
     }
 
     /// The number of the first value that a predicate refuses, which refuses all later ones too.
@@ -401,13 +419,19 @@ impl<T> Segment<T> {
     fn get(&self, number: u64) -> Option<&T> {
         self.slots.get(self.index(number))?.get()
     }
+}
 
-    /// The values whose numbers are in `from..end`.
-    fn values(&self, from: u64, end: u64) -> impl Iterator<Item = &T> {
-        let slot = |number: u64| self.index(number.max(self.first)).min(self.slots.len());
-        let (from, end) = (slot(from), slot(end));
-        let slots = self.slots.get(from..end).unwrap_or_default();
-        // A sealed segment ends with slots that stay empty.
-        slots.iter().map_while(OnceLock::get)
+impl<'a, T> Iterator for Values<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        self.left = self.left.checked_sub(1)?;
+        loop {
+            if let Some(value) = self.slots.next().and_then(OnceLock::get) {
+                return Some(value);
+            }
+            // The segment is at its end, or was sealed here: what follows in it stays empty.
+            self.slots = self.segments.next()?.slots.iter();
+        }
     }
 }
