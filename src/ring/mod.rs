@@ -18,9 +18,5 @@
 
 pub(crate) mod arrivals;
 pub(crate) mod channel;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the window is put on it by the next change")
-)]
 pub(crate) mod log;
 pub(crate) mod waiters;

@@ -135,7 +135,7 @@ impl Feed {
         let clock = shared.clock.clone();
         // The lock is taken first, so that the cache is of the history that the lock guards.
         let mut caches = shared.caches();
-        let cache = TypeCache::new(config, metrics, clock, shared.fresh());
+        let (cache, window) = TypeCache::new(config, metrics, clock, shared.fresh());
         let cache = Arc::new(cache);
         let present = Arc::new(PresentCache::new(Arc::clone(&cache)));
         let id = TypeId(caches.next_id);
@@ -148,7 +148,7 @@ impl Feed {
         shared.order(|orders| {
             orders
                 .added
-                .push((id, WatchCache::new(cache, &shared.ledger)))
+                .push((id, WatchCache::new(cache, window, &shared.ledger)))
         });
         Arc::new(Cacher::new(id, present, Arc::clone(shared)))
     }
@@ -216,12 +216,13 @@ impl FeedShared {
         self.fresh.store(Arc::clone(&fresh));
         let mut writers = Vec::with_capacity(caches.by_id.len());
         for (id, present) in &caches.by_id {
-            let cache = Arc::new(present.load().successor(Arc::clone(&fresh)));
+            let (cache, window) = present.load().successor(Arc::clone(&fresh));
+            let cache = Arc::new(cache);
             if caches.draining {
                 cache.drain();
             }
             present.store(Arc::clone(&cache));
-            writers.push((*id, WatchCache::new(cache, &self.ledger)));
+            writers.push((*id, WatchCache::new(cache, window, &self.ledger)));
         }
         writers
     }

@@ -106,7 +106,7 @@ impl Cacher {
         if !cache.readiness().is_ready() {
             return None;
         }
-        match cache.view().state.get(key) {
+        match cache.view().state().get(key) {
             Some(Entry::Readable(object)) => Some(Arc::clone(object)),
             Some(Entry::Unreadable { .. }) | None => None,
         }
@@ -127,7 +127,7 @@ impl Cacher {
             return Ok(None);
         }
         let (view, revision) = cache.current();
-        match view.state.get(key) {
+        match view.state().get(key) {
             Some(Entry::Readable(object)) => Ok(Some(Arc::clone(object))),
             Some(Entry::Unreadable { .. }) => Ok(None),
             None => Err(StorageError::KeyNotFound {
@@ -164,16 +164,17 @@ impl Cacher {
         let (view, newest) = cache.current();
         let state = match plan.exact {
             Some(revision) => view.state_at(revision),
-            None => Some(&view.state),
+            None => Some(view.state()),
         };
-        let Some(state) = state.filter(|state| !state.has_unreadable()) else {
+        let Some(state) = state.filter(|state| !state.has_unreadable()).cloned() else {
             return Ok(None);
         };
+        drop(view);
         let revision = plan.exact.unwrap_or(newest);
         let listed = if recursive {
-            list_folder(state, revision, key, plan, predicate)?
+            list_folder(&state, revision, key, plan, predicate)?
         } else {
-            list_key(state, revision, key, predicate)
+            list_key(&state, revision, key, predicate)
         };
         let metrics = &cache.metrics;
         metrics.lists.inc();
@@ -270,7 +271,7 @@ impl Cacher {
     pub(super) fn kept(&self) -> (usize, usize) {
         let cache = self.cache();
         let view = cache.view();
-        (view.state.under("/", "").count(), view.window.len())
+        (view.state().under("/", "").count(), view.events(0).count())
     }
 
     /// How many watches there are.
@@ -290,20 +291,17 @@ fn start(
 ) -> Result<WatchStart, StorageError> {
     let (after, state) = match plan {
         WatchPlan::State(_) => {
-            let state = StateInterval::new(view.state.clone(), end_bookmark);
+            let state = StateInterval::new(view.state().clone(), end_bookmark);
             (revision, Some(state))
         }
         WatchPlan::Now => (revision, None),
         WatchPlan::After(after) => (after, None),
         WatchPlan::AfterNewest => (newest, None),
     };
-    let cursor = view
-        .window
-        .after(after)
-        .ok_or_else(|| StorageError::TooOld {
-            requested: after,
-            oldest: view.window.base_revision(),
-        })?;
+    let cursor = view.after(after).ok_or_else(|| StorageError::TooOld {
+        requested: after,
+        oldest: view.base_revision(),
+    })?;
     Ok(WatchStart {
         cursor,
         floor: after,

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  ChangeSource --> Reflector --> WatchCache (a type's writer)
-//!                       |              | publishes a View, tells the Watchers
+//!                       |              | appends to the window, tells the Watchers
 //!                       |              v
 //!                   revision        TypeCache <--- Cacher <--- CacheDelegator ---> store
 //!                  (all types)         ^
@@ -15,8 +15,9 @@
 //!
 //! # What holds
 //!
-//! - Each type has one writer, the reflector. Readers read immutable views and lock nothing.
-//! - The feed's revision rises only after every change up to it is in its type's view. So one
+//! - Each type has one writer, the reflector. Readers read what never changes and lock
+//!   nothing.
+//! - The feed's revision rises only after every change up to it is in its type's window. So one
 //!   number says how fresh all types are, and a quiet type is as fresh as a busy one.
 //! - A watch gets every event of its selection once, in the order of revisions, from where it
 //!   began; or it ends. There is never a gap. A slow client blocks nobody and ends only when the

@@ -17,10 +17,11 @@ use super::metrics::TypeMetrics;
 use super::readiness::{self, Readiness};
 use super::view::View;
 use super::watchers::{Newcomer, Watchers};
+use super::window::{Window, WindowWriter, window};
 use crate::clock::Clock;
 use crate::ring::arrivals::{Gate, arrivals};
 use crate::storage::StorageError;
-use crate::sync::{ArcSwap, Guard, Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 
 /// A type's cache, as both sides know it.
 #[derive(Debug)]
@@ -33,8 +34,8 @@ pub(super) struct TypeCache {
     pub(super) clock: Clock,
     /// The feed's revision.
     pub(super) fresh: Arc<Freshness>,
-    /// The newest view; stored by the writer alone.
-    view: ArcSwap<View>,
+    /// The newest events and the state that they led to.
+    window: Window,
     /// Where watchers come and go.
     pub(super) gate: Gate<Newcomer>,
     /// Those who are told of events.
@@ -44,50 +45,49 @@ pub(super) struct TypeCache {
 }
 
 impl TypeCache {
-    /// A cache that has not been filled.
+    /// A cache that has not been filled, and what its writer writes to.
     pub(super) fn new(
         config: TypeConfig,
         metrics: TypeMetrics,
         clock: Clock,
         fresh: Arc<Freshness>,
-    ) -> Self {
+    ) -> (Self, WindowWriter) {
         let now = clock.now();
+        let (writer, window) = window(config.window);
         let (gate, arrivals) = arrivals();
         metrics.set_capacity(config.window.events_min);
-        Self {
+        let cache = Self {
             config,
             metrics,
             clock,
             fresh,
-            view: ArcSwap::default(),
+            window,
             gate,
             watchers: Mutex::new(Watchers::new(arrivals, now)),
             readiness: watch::Sender::new(Readiness::begin(now)),
-        }
+        };
+        (cache, writer)
     }
 
-    /// The cache that takes over when the store begins a new history.
-    pub(super) fn successor(&self, fresh: Arc<Freshness>) -> Self {
+    /// The cache that takes over when the store begins a new history, and what its
+    /// writer writes to.
+    pub(super) fn successor(&self, fresh: Arc<Freshness>) -> (Self, WindowWriter) {
         let (config, metrics) = (self.config.clone(), self.metrics.clone());
         Self::new(config, metrics, self.clock.clone(), fresh)
     }
 
-    /// The newest view.
-    pub(super) fn view(&self) -> Guard<Arc<View>> {
-        self.view.load()
-    }
-
-    /// Replaces the view. For the writer, who holds the watchers' lock.
-    pub(super) fn publish(&self, view: View) {
-        self.view.store(Arc::new(view));
+    /// The type as it is now.
+    pub(super) fn view(&self) -> View {
+        self.window.view()
     }
 
     /// The newest view, and the revision that it is known to have reached.
-    pub(super) fn current(&self) -> (Arc<View>, u64) {
-        // The feed publishes its revision after the views, so the view is taken second.
+    pub(super) fn current(&self) -> (View, u64) {
+        // The feed publishes its revision after the types' windows, so the view is taken second. A
+        // type that was listed alone, or whose events have just been published, is ahead of the feed.
         let reached = self.fresh.revision();
-        let view = self.view.load_full();
-        let revision = reached.max(view.revision);
+        let view = self.view();
+        let revision = reached.max(view.revision());
         (view, revision)
     }
 

@@ -1,22 +1,79 @@
-//! What the writer of a type publishes and everybody reads: one immutable value per batch.
+//! A type as of one moment: its newest state, and the events that led there.
+//!
+//! A view is a look into the window's log; taking one copies nothing and waits for nobody. It keeps
+//! the events that it shows alive, so readers take what they need out of it and let it go before
+//! they wait for anything.
 
+use std::sync::Arc;
+
+use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
-use super::window::Window;
+use super::window::Base;
+use crate::ring::log::{Reader, Slot};
 
-/// A type as of one batch.
-#[derive(Clone, Debug, Default)]
+/// A type as of one moment.
 pub(super) struct View {
-    /// Every change of the type up to here is in. The feed's own revision may be further along.
-    pub(super) revision: u64,
-    /// The objects.
-    pub(super) state: SnapshotMap,
-    /// The events that led to them.
-    pub(super) window: Window,
+    log: Reader<Arc<CacheEvent>, Base>,
 }
 
 impl View {
+    /// What a reader of the window's log sees.
+    pub(super) fn new(log: Reader<Arc<CacheEvent>, Base>) -> Self {
+        Self { log }
+    }
+
+    /// The revision of the type's last change, or of the list if there was none since. Every change
+    /// of the type up to here is in; the feed's own revision may be further along.
+    pub(super) fn revision(&self) -> u64 {
+        let base = self.log.base();
+        let newest = self.log.last();
+        newest.map_or(base.revision, |event| event.revision)
+    }
+
+    /// The objects.
+    pub(super) fn state(&self) -> &SnapshotMap {
+        let base = self.log.base();
+        let newest = self.log.last();
+        newest.map_or(&base.state, |event| &event.state)
+    }
+
     /// The objects as of a revision that the cache has reached; `None` if it is too old.
     pub(super) fn state_at(&self, revision: u64) -> Option<&SnapshotMap> {
-        self.window.state_at(revision)
+        let before = self.after(revision)?.checked_sub(1);
+        match before.map(|number| self.log.slot(number)) {
+            Some(Slot::Value(event)) => Some(&event.state),
+            _ => Some(&self.log.base().state),
+        }
+    }
+
+    /// The oldest revision that a watch can resume from.
+    pub(super) fn base_revision(&self) -> u64 {
+        self.log.base().revision
+    }
+
+    /// The sequence number of the first event after a revision; `None` if the revision is too old.
+    pub(super) fn after(&self, revision: u64) -> Option<u64> {
+        (revision >= self.base_revision())
+            .then(|| self.log.partition_point(|event| event.revision <= revision))
+    }
+
+    /// The sequence number of the oldest event.
+    pub(super) fn first(&self) -> u64 {
+        self.log.first()
+    }
+
+    /// The sequence number of the next event.
+    pub(super) fn end(&self) -> u64 {
+        self.log.end()
+    }
+
+    /// What stands at a sequence number.
+    pub(super) fn slot(&self, number: u64) -> Slot<'_, Arc<CacheEvent>> {
+        self.log.slot(number)
+    }
+
+    /// The events from a sequence number on.
+    pub(super) fn events(&self, from: u64) -> impl Iterator<Item = &Arc<CacheEvent>> {
+        self.log.values(from)
     }
 }

@@ -1,7 +1,7 @@
 //! The writer of a type's cache: applies changes, keeps the window, tells the watchers.
 //!
-//! There is one for each type and it is not shared: it keeps its own copy of the view as a plain
-//! value, changes that, and publishes it with each batch. Everything that costs time (decoding,
+//! There is one for each type and it is not shared: it keeps the newest state as a plain value, and
+//! publishes the events that lead there batch by batch. Everything that costs time (decoding,
 //! looking up what an event replaces) happens before the watchers' lock is taken.
 
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use super::event::{CacheEvent, Current};
 use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
 use super::type_cache::TypeCache;
-use super::view::View;
+use super::window::WindowWriter;
 use crate::budget::{Account, Ledger, Share};
 use crate::clock::Instant;
 use crate::meta::Object;
@@ -21,8 +21,12 @@ use crate::storage::{Change, ChangeKind, StorageError};
 #[derive(Debug)]
 pub(super) struct WatchCache {
     cache: Arc<TypeCache>,
-    /// What was published last.
-    view: View,
+    /// The events, for readers.
+    window: WindowWriter,
+    /// The objects after the last event.
+    state: SnapshotMap,
+    /// Every change of the type up to here has been applied.
+    revision: u64,
     /// What its state has of the memory budget.
     objects: Share,
     /// How often the cache has been filled.
@@ -41,10 +45,12 @@ pub(super) struct Filling {
 
 impl WatchCache {
     /// The writer of a cache that has not been filled.
-    pub(super) fn new(cache: Arc<TypeCache>, ledger: &Ledger) -> Self {
+    pub(super) fn new(cache: Arc<TypeCache>, window: WindowWriter, ledger: &Ledger) -> Self {
         Self {
             cache,
-            view: View::default(),
+            window,
+            state: SnapshotMap::default(),
+            revision: 0,
             objects: ledger.share(Account::Objects),
             generation: 0,
         }
@@ -73,15 +79,13 @@ impl WatchCache {
         self.cache.note(Event::Listed { revision });
         let mut wake = Vec::new();
         self.generation += 1;
-        self.view.revision = revision;
-        self.view.state = filling.state;
+        self.revision = revision;
+        self.state = filling.state;
         drop(filling.share);
-        self.objects.set(self.view.state.bytes());
-        let before = self.view.window.clone();
-        self.view.window.reset(revision, self.view.state.clone());
+        self.objects.set(self.state.bytes());
         let mut watchers = self.cache.watchers();
-        self.cache.publish(self.view.clone());
-        // Who comes after this begins with the new view.
+        let before = self.window.reset(revision, self.state.clone());
+        // Who comes after this begins with the new state.
         watchers.end_all(&mut wake);
         drop(watchers);
         // The old events go outside the lock.
@@ -127,7 +131,7 @@ impl WatchCache {
     /// seen already is passed over. False if one cannot have happened to what is known here: then
     /// an earlier one was lost.
     pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> bool {
-        let reached = self.view.revision;
+        let reached = self.revision;
         let now = self.cache.clock.now();
         let new = changes.into_iter().filter(|it| it.revision > reached);
         let mut events = Vec::new();
@@ -137,17 +141,17 @@ impl WatchCache {
             possible &= self.is_possible(&change);
             events.extend(self.event(change, now));
         }
-        self.objects.set(self.view.state.bytes());
-        self.view.revision = reached.max(revision);
+        self.objects.set(self.state.bytes());
+        self.revision = reached.max(revision);
         self.publish(events, now);
-        self.cache.metrics.set_resource_version(self.view.revision);
+        self.cache.metrics.set_resource_version(self.revision);
         possible
     }
 
     /// Whether a change can follow what is known: only what exists is deleted, and only what does
     /// not exist is created.
     fn is_possible(&self, change: &Change) -> bool {
-        let exists = self.view.state.get(&change.key).is_some();
+        let exists = self.state.get(&change.key).is_some();
         match change.kind {
             ChangeKind::Delete => exists,
             ChangeKind::Put { created, .. } => !(created && exists),
@@ -156,29 +160,23 @@ impl WatchCache {
 
     /// Lets go of events that have become too old. Quiet types get no events to push them out.
     pub(super) fn expire_events(&mut self) {
-        let now = self.cache.clock.now();
-        let evicted = self.view.window.evict(now, &self.cache.config.window);
-        if !evicted.is_empty() {
-            self.cache.publish(self.view.clone());
-            self.set_capacity();
-        }
+        self.window.evict(self.cache.clock.now());
+        self.set_capacity();
     }
 
-    /// Appends the events, publishes the view, tells the watchers, and only then wakes them.
+    /// Publishes the events, tells the watchers, and only then wakes them and lets go of old events.
     fn publish(&mut self, events: Vec<Arc<CacheEvent>>, now: Instant) {
-        let limits = self.cache.config.window;
-        let first = self.view.window.end();
+        let first = self.window.end();
         for event in &events {
-            self.view.window.push(Arc::clone(event));
+            self.window.append(Arc::clone(event));
         }
-        let evicted = self.view.window.evict(now, &limits);
         let mut wake = Vec::new();
         let mut watchers = self.cache.watchers();
-        self.cache.publish(self.view.clone());
+        self.window.publish();
         watchers.dispatch(first, &events, &mut wake);
         drop(watchers);
-        drop(evicted);
         wake.into_iter().for_each(Waker::wake);
+        self.window.evict(now);
         self.cache
             .metrics
             .events_dispatched
@@ -188,18 +186,18 @@ impl WatchCache {
 
     fn set_capacity(&self) {
         let least = self.cache.config.window.events_min;
-        let kept = self.view.window.len();
+        let kept = self.window.len();
         self.cache.metrics.set_capacity(kept.max(least));
     }
 
     /// Applies a change to the writer's own state. `None` if it changes nothing.
     fn event(&mut self, change: Change, now: Instant) -> Option<Arc<CacheEvent>> {
-        let state = &self.view.state;
+        let state = &self.state;
         let previous = state.get(&change.key).and_then(Entry::object).cloned();
         let key: Arc<str> = change.key.into();
         let current = match change.kind {
             ChangeKind::Delete => {
-                self.view.state.remove(&key)?;
+                self.state.remove(&key)?;
                 Current::Deleted
             }
             ChangeKind::Put { value, .. } => {
@@ -213,7 +211,7 @@ impl WatchCache {
                         (Current::Unreadable, Entry::Unreadable { last })
                     }
                 };
-                self.view.state.insert(Arc::clone(&key), entry);
+                self.state.insert(Arc::clone(&key), entry);
                 current
             }
         };
@@ -222,7 +220,7 @@ impl WatchCache {
             revision: change.revision,
             current,
             previous,
-            state: self.view.state.clone(),
+            state: self.state.clone(),
             received: now,
             removed: OnceLock::new(),
         }))

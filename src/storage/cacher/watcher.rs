@@ -25,9 +25,10 @@ use futures::StreamExt;
 use super::attachment::Attachment;
 use super::filter::Filter;
 use super::snapshot::{Entry, SnapshotMap};
-use super::window::{Slot, Window};
+use super::view::View;
 use crate::meta::{Object, WatchEvent};
 use crate::ring::channel::Signal;
+use crate::ring::log::Slot;
 use crate::storage::{StorageError, WatchStream};
 
 /// How many objects or events are looked at before other tasks get their turn.
@@ -153,29 +154,25 @@ impl CacheWatcher {
 
     /// Reads the window from the cursor on.
     fn catch_up(&mut self) -> Step {
-        let cache = Arc::clone(&self.attachment.cache);
-        let view = cache.view();
-        for _ in 0..LOOKED_AT_MAX {
-            match view.window.slot(self.cursor) {
-                Slot::Event(event) => {
-                    self.cursor += 1;
-                    if let Some(item) = self.convert(event) {
-                        return ControlFlow::Break(Ok(item));
-                    }
-                }
-                Slot::Gone => return self.skip_or_expire(&view.window),
-                Slot::Future => {
-                    // What comes from now on is told; what came meanwhile is read once more.
-                    let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
-                    self.phase = if resumed {
-                        Phase::Live
-                    } else {
-                        self.attachment.receiver.resume();
-                        Phase::CatchUp { resumed: true }
-                    };
-                    break;
-                }
+        let view = self.attachment.cache.view();
+        if self.cursor < view.first() {
+            return self.skip_or_expire(&view);
+        }
+        for event in view.events(self.cursor).take(LOOKED_AT_MAX) {
+            self.cursor += 1;
+            if let Some(item) = self.convert(event) {
+                return ControlFlow::Break(Ok(item));
             }
+        }
+        if self.cursor >= view.end() {
+            // What comes from now on is told; what came meanwhile is read once more.
+            let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
+            self.phase = if resumed {
+                Phase::Live
+            } else {
+                self.attachment.receiver.resume();
+                Phase::CatchUp { resumed: true }
+            };
         }
         ControlFlow::Continue(())
     }
@@ -221,11 +218,10 @@ impl CacheWatcher {
         if sequence < self.cursor {
             return ControlFlow::Continue(());
         }
-        let cache = Arc::clone(&self.attachment.cache);
-        let view = cache.view();
+        let view = self.attachment.cache.view();
         // It was published before it was told, so it is there or it is gone.
-        let Slot::Event(event) = view.window.slot(sequence) else {
-            return self.skip_or_expire(&view.window);
+        let Slot::Value(event) = view.slot(sequence) else {
+            return self.skip_or_expire(&view);
         };
         self.cursor = sequence + 1;
         match self.convert(event) {
@@ -246,8 +242,8 @@ impl CacheWatcher {
 
     /// The event at the cursor is gone. Goes on behind it if all that is gone is what the client has
     /// or does not want: a watch of a later version than the cache had reached. Otherwise ends.
-    fn skip_or_expire(&mut self, window: &Window) -> Step {
-        if let Some(next) = window.after(self.complete) {
+    fn skip_or_expire(&mut self, view: &View) -> Step {
+        if let Some(next) = view.after(self.complete) {
             self.cursor = next;
             return ControlFlow::Continue(());
         }
@@ -255,7 +251,7 @@ impl CacheWatcher {
         self.attachment.cache.metrics.terminated_watchers.inc();
         ControlFlow::Break(Err(StorageError::TooOld {
             requested: self.reached,
-            oldest: window.base_revision(),
+            oldest: view.base_revision(),
         }))
     }
 }

@@ -1,43 +1,59 @@
-//! The newest events of a type, each with a sequence number, and the state before the first.
+//! The newest events of a type: how much of them is kept. Readers see them as a
+//! [`View`](super::view::View).
 //!
 //! ```text
-//!   base             events
-//!   state, revision  [first] [first+1] ... [end-1]     end: the next event's number
+//!   base               log of segments
+//!   state, revision    [first] [first+1] ... | ... | ... [end-1]     end: the next event's number
 //! ```
 //!
-//! The window is a value: a copy shares its content, so the writer publishes one with each batch
-//! and readers never wait. Sequence numbers never fall and never repeat, not even when the type is
-//! listed anew, so a stale position is found missing rather than taken for another.
+//! Each event carries the state after it, so the log is all that readers need: the newest state is
+//! the newest event's, or the base's if there is none. A batch is appended, then published at once:
+//! who reads finds all of it or nothing, and changes that share a revision are never seen apart.
+//!
+//! Sequence numbers never fall and never repeat, not even when the type is listed anew, so a stale
+//! position is found missing rather than taken for another.
 //!
 //! # How much is kept
 //!
 //! kube-apiserver doubles and halves a ring between 100 and 102,400 slots, so that it holds the
-//! events of 75 s. A deque needs no slots in advance, so the rule is the aim itself: an event goes
-//! when it is older than 75 s and 100 newer ones are kept, or when 102,400 newer ones are, or when
-//! the bytes of the window exceed their limit.
+//! events of 75 s. A log needs no slots in advance, so the rule is the aim itself: an event goes when
+//! it is older than 75 s and 100 newer ones are kept, or when 102,400 newer ones are, or when the
+//! bytes of the window exceed their limit.
+//!
+//! Events go by whole segments, so the window has up to one segment more than the rule says: a
+//! segment goes when its last event may go. Only bytes are a ceiling, which holds whenever a batch
+//! has been published; then the window has up to one segment less. A segment is sealed as soon as it
+//! holds a sixteenth of what is kept at most, or spans a sixteenth of the age; and it has 256 events
+//! at most. A quiet type's segment goes by the clock alone, even while it is still open; the type's
+//! newest state stays, as the base.
 //!
 //! # Too old
 //!
 //! `base.revision` is the revision of the last event that went, or of the list that began it all.
 //! Every later event is here, so a watch can resume from any revision at or after it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use imbl::Vector;
-
 use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
+use super::view::View;
 use crate::clock::Instant;
+use crate::ring::log::{Evicted, Log, Writer, log};
+
+/// How many segments a full window has at least.
+const WINDOW_SEGMENTS_MIN: u32 = 16;
 
 /// How much history is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowLimits {
-    /// Events younger than this are kept, if the other limits allow.
+    /// Events younger than this are kept, if the other limits allow; and those less than a sixteenth
+    /// older.
     pub age: Duration,
     /// So many events are kept however old they are.
     pub events_min: usize,
-    /// So many events are kept at most.
+    /// So many events are kept at most, and less than a sixteenth more.
     pub events_max: usize,
     /// So many bytes are kept at most.
     pub bytes_max: usize,
@@ -55,127 +71,157 @@ impl Default for WindowLimits {
     }
 }
 
-/// A window of events.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Window {
-    events: Vector<Arc<CacheEvent>>,
-    /// The sequence number of the first event.
-    first: u64,
-    /// The revision that the window begins after.
-    base_revision: u64,
-    /// The state at `base_revision`.
-    base_state: SnapshotMap,
-    /// What the events keep alive.
-    bytes: usize,
+/// Makes the two halves of an empty window.
+pub(super) fn window(limits: WindowLimits) -> (WindowWriter, Window) {
+    let (writer, log) = log(Base::default());
+    let writer = WindowWriter {
+        log: writer,
+        limits,
+        segments: VecDeque::new(),
+        events: 0,
+        bytes: 0,
+    };
+    (writer, Window { log })
 }
 
-/// What stands at a sequence number.
+/// What went before the first event.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Base {
+    /// The revision that the window begins after.
+    pub(super) revision: u64,
+    /// The state at that revision.
+    pub(super) state: SnapshotMap,
+}
+
+/// The reading half.
 #[derive(Debug)]
-pub(super) enum Slot<'a> {
-    /// An event.
-    Event(&'a Arc<CacheEvent>),
-    /// No event yet.
-    Future,
-    /// No event any more.
-    Gone,
+pub(super) struct Window {
+    log: Log<Arc<CacheEvent>, Base>,
 }
 
 impl Window {
-    /// Begins anew with a list; the events go. One number is left out, so that whoever waited for
-    /// the next event finds it gone.
-    pub(super) fn reset(&mut self, revision: u64, state: SnapshotMap) {
-        self.first = self.end() + 1;
-        self.events = Vector::new();
-        self.base_revision = revision;
-        self.base_state = state;
+    /// The window as it is now.
+    pub(super) fn view(&self) -> View {
+        View::new(self.log.read())
+    }
+}
+
+/// The writing half.
+#[derive(Debug)]
+pub(super) struct WindowWriter {
+    log: Writer<Arc<CacheEvent>, Base>,
+    limits: WindowLimits,
+    /// The log's segments, the oldest first.
+    segments: VecDeque<Segment>,
+    /// How many events they have.
+    events: usize,
+    /// What these keep alive.
+    bytes: usize,
+}
+
+/// What is known of a segment of the log.
+#[derive(Debug)]
+struct Segment {
+    events: usize,
+    /// What its events keep alive.
+    bytes: usize,
+    /// When its first event came.
+    began: Instant,
+    /// When its last event came.
+    ended: Instant,
+}
+
+impl WindowWriter {
+    /// Begins anew with a list; the events go. Whoever waited for the next one finds it gone.
+    pub(super) fn reset(&mut self, revision: u64, state: SnapshotMap) -> Evicted<Arc<CacheEvent>> {
+        self.segments.clear();
+        self.events = 0;
         self.bytes = 0;
+        self.log.reset(Base { revision, state })
     }
 
-    /// Appends an event.
-    pub(super) fn push(&mut self, event: Arc<CacheEvent>) {
-        self.bytes += event.bytes();
-        self.events.push_back(event);
-    }
-
-    /// Lets go of what the limits do not cover any more, and returns it.
-    pub(super) fn evict(&mut self, now: Instant, limits: &WindowLimits) -> Vec<Arc<CacheEvent>> {
-        let mut evicted = Vec::new();
-        while self.front_must_go(now, limits) {
-            let Some(event) = self.events.pop_front() else {
-                break;
-            };
-            self.first += 1;
-            self.bytes -= event.bytes();
-            self.base_revision = event.revision;
-            self.base_state = event.state.clone();
-            evicted.push(event);
+    /// Appends an event that nobody sees before [`WindowWriter::publish`].
+    pub(super) fn append(&mut self, event: Arc<CacheEvent>) {
+        let now = event.received;
+        let bytes = event.bytes();
+        if self
+            .segments
+            .back()
+            .is_some_and(|it| self.is_coarse(it, now))
+        {
+            self.log.seal();
         }
-        evicted
+        if self.log.append(event) {
+            self.segments.push_back(Segment {
+                events: 0,
+                bytes: 0,
+                began: now,
+                ended: now,
+            });
+        }
+        if let Some(newest) = self.segments.back_mut() {
+            newest.events += 1;
+            newest.bytes += bytes;
+            newest.ended = now;
+        }
+        self.events += 1;
+        self.bytes += bytes;
     }
 
-    fn front_must_go(&self, now: Instant, limits: &WindowLimits) -> bool {
-        let Some(front) = self.events.front() else {
-            return false;
+    /// Shows readers what was appended, at once.
+    pub(super) fn publish(&mut self) {
+        self.log.publish();
+    }
+
+    /// Lets go of what the limits do not cover any more. All events are published by then.
+    pub(super) fn evict(&mut self, now: Instant) {
+        let mut count = 0;
+        while self.oldest_must_go(now)
+            && let Some(segment) = self.segments.pop_front()
+        {
+            self.events -= segment.events;
+            self.bytes -= segment.bytes;
+            count += 1;
+        }
+        let Some(last) = self.log.last_of(count) else {
+            return;
         };
-        let aged = now.saturating_duration_since(front.received) > limits.age;
-        self.events.len() > limits.events_max
-            || self.bytes > limits.bytes_max
-            || (aged && self.events.len() > limits.events_min)
+        let base = Base {
+            revision: last.revision,
+            state: last.state.clone(),
+        };
+        drop(self.log.evict(count, base));
     }
 
     /// The sequence number of the next event.
     pub(super) fn end(&self) -> u64 {
-        self.first + self.events.len() as u64
-    }
-
-    /// The oldest revision that a watch can resume from.
-    pub(super) fn base_revision(&self) -> u64 {
-        self.base_revision
-    }
-
-    /// The sequence number of the first event after a revision; `None` if the revision is too old.
-    pub(super) fn after(&self, revision: u64) -> Option<u64> {
-        let index = self.index_after(revision)?;
-        Some(self.first + index as u64)
-    }
-
-    /// The state at a revision; `None` if the revision is too old. Of a revision that the cache has
-    /// not reached, this says nothing.
-    pub(super) fn state_at(&self, revision: u64) -> Option<&SnapshotMap> {
-        let before = self.index_after(revision)?.checked_sub(1);
-        before.map_or(Some(&self.base_state), |index| {
-            self.events.get(index).map(|event| &event.state)
-        })
-    }
-
-    /// How many events are at or before a revision; `None` if that cannot be known.
-    fn index_after(&self, revision: u64) -> Option<usize> {
-        if revision < self.base_revision {
-            return None;
-        }
-        let (mut low, mut high) = (0, self.events.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.events[middle].revision <= revision {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Some(low)
-    }
-
-    /// What stands at a sequence number.
-    pub(super) fn slot(&self, sequence: u64) -> Slot<'_> {
-        let Some(index) = sequence.checked_sub(self.first) else {
-            return Slot::Gone;
-        };
-        let index = usize::try_from(index).unwrap_or(usize::MAX);
-        self.events.get(index).map_or(Slot::Future, Slot::Event)
+        self.log.end()
     }
 
     /// How many events are kept.
     pub(super) fn len(&self) -> usize {
-        self.events.len()
+        self.events
+    }
+
+    /// Whether a segment holds so much that the next event must begin another.
+    fn is_coarse(&self, segment: &Segment, now: Instant) -> bool {
+        let limits = &self.limits;
+        let part = WINDOW_SEGMENTS_MIN as usize;
+        let age = now.saturating_duration_since(segment.began);
+        segment.events >= limits.events_max / part
+            || segment.bytes >= limits.bytes_max / part
+            || age >= limits.age / WINDOW_SEGMENTS_MIN
+    }
+
+    fn oldest_must_go(&self, now: Instant) -> bool {
+        let limits = &self.limits;
+        let Some(oldest) = self.segments.front() else {
+            return false;
+        };
+        let aged = now.saturating_duration_since(oldest.ended) > limits.age;
+        let others = self.events - oldest.events;
+        self.bytes > limits.bytes_max
+            || others >= limits.events_max
+            || (aged && others >= limits.events_min)
     }
 }

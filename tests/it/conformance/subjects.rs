@@ -140,7 +140,9 @@ async fn cacher(backend: Arc<dyn Backend>, mut support: Support) -> Subject {
     });
     cacher.ready().await.expect("a cache that fills");
     let interface = Arc::new(CacheDelegator::new(cacher, Arc::new(raw_store(&backend))));
-    subject(interface, backend, WINDOW_EVENTS, support)
+    // A window keeps less than a sixteenth more than it must.
+    let fill = WINDOW_EVENTS + WINDOW_EVENTS / 16;
+    subject(interface, backend, fill, support)
 }
 
 fn raw_store(backend: &Arc<dyn Backend>) -> etcd3::Store {

@@ -30,6 +30,7 @@ mod reading;
 mod scripted;
 mod types;
 mod watching;
+mod window;
 
 /// A feed of pods over a scripted source.
 struct World {

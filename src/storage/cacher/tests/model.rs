@@ -81,13 +81,14 @@ impl Model {
     fn new() -> Self {
         let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
         let (publisher, published) = published(0);
-        let cache = Arc::new(TypeCache::new(
+        let (cache, window) = TypeCache::new(
             of_type("pods", "/pods/", LIMITS),
             CacheMetrics::default().of_type("", "pods"),
             clock.clone(),
             Arc::new(Freshness::new(published, clock)),
-        ));
-        let mut writer = WatchCache::new(Arc::clone(&cache), &Ledger::unlimited());
+        );
+        let cache = Arc::new(cache);
+        let mut writer = WatchCache::new(Arc::clone(&cache), window, &Ledger::unlimited());
         writer.replace(1, Filling::default());
         writer.serve();
         Self {
@@ -154,11 +155,11 @@ impl Model {
         let attachment = Attachment::new(&self.cache, filter, bookmarks).expect("not draining");
         let (view, revision) = self.cache.current();
         let floor = from.unwrap_or(revision);
-        let Some(cursor) = view.window.after(floor) else {
+        let Some(cursor) = view.after(floor) else {
             assert!(self.log.len() > LIMITS.events_min, "refused too early");
             return;
         };
-        let state = || StateInterval::new(view.state.clone(), true);
+        let state = || StateInterval::new(view.state().clone(), true);
         let start = WatchStart {
             cursor,
             floor,

@@ -1,0 +1,252 @@
+//! The window against a plain deque of everything that happened: what it keeps, what it lets go, and
+//! what it says of each revision.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::event::{CacheEvent, Current};
+use super::super::snapshot::{Entry, SnapshotMap};
+use super::super::view::View;
+use super::super::window::{Window, WindowWriter, window};
+use super::*;
+use crate::clock::Instant;
+use crate::meta::{FieldSchema, Object, VersionMatch};
+use crate::ring::log::Slot;
+
+/// What may happen.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A batch: how large each event's padding is, and whether it shares the revision of the one
+    /// before it.
+    Batch(Vec<(u16, bool)>),
+    /// So many seconds pass, then the clock alone expires events.
+    Wait(u8),
+    /// The type is listed anew.
+    Reset,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let batch = proptest::collection::vec((0..3_000_u16, any::<bool>()), 0..60);
+    let step = prop_oneof![
+        12 => batch.prop_map(Step::Batch),
+        8 => (0..40_u8).prop_map(Step::Wait),
+        1 => Just(Step::Reset),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+const LIMITS: WindowLimits = WindowLimits {
+    age: Duration::from_secs(75),
+    events_min: 20,
+    events_max: 200,
+    bytes_max: 200_000,
+};
+
+/// How many segments a full window has at least.
+const PARTS: usize = 16;
+
+/// More than any event of this test keeps alive.
+const EVENT_BYTES_MAX: usize = 4_000;
+
+struct Model {
+    clock: Clock,
+    writer: WindowWriter,
+    window: Window,
+    /// What is kept.
+    events: VecDeque<Arc<CacheEvent>>,
+    /// The number of the first one.
+    first: u64,
+    /// The revision before them, and how many objects there were.
+    base: (u64, usize),
+    revision: u64,
+    state: SnapshotMap,
+}
+
+impl Model {
+    fn new() -> Self {
+        let (writer, window) = window(LIMITS);
+        Self {
+            clock: Clock::stepped(Timestamp::UNIX_EPOCH),
+            writer,
+            window,
+            events: VecDeque::new(),
+            first: 0,
+            base: (0, 0),
+            revision: 0,
+            state: SnapshotMap::default(),
+        }
+    }
+
+    fn batch(&mut self, changes: Vec<(u16, bool)>) {
+        self.revision += 1;
+        for (padding, shares) in changes {
+            self.revision += u64::from(!shares);
+            let event = self.event(padding.into());
+            self.writer.append(Arc::clone(&event));
+            self.events.push_back(event);
+        }
+        self.writer.publish();
+        self.evict();
+    }
+
+    /// Puts another object.
+    fn event(&mut self, padding: usize) -> Arc<CacheEvent> {
+        let key: Arc<str> = format!("/pods/d/{}", self.writer.end()).into();
+        let value = json!({"kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": "a", "namespace": "d"}, "spec": {"padding": "x".repeat(padding)}});
+        let object = Object::from_value(&value, self.revision, &FieldSchema::default());
+        let object = Arc::new(object.expect("an object"));
+        let entry = Entry::Readable(Arc::clone(&object));
+        self.state.insert(Arc::clone(&key), entry);
+        Arc::new(CacheEvent {
+            key,
+            revision: self.revision,
+            current: Current::Object(object),
+            previous: None,
+            state: self.state.clone(),
+            received: self.clock.now(),
+            removed: OnceLock::new(),
+        })
+    }
+
+    /// Lets the window evict, and checks that it evicted what it had to and not much more.
+    fn evict(&mut self) {
+        let now = self.clock.now();
+        self.writer.evict(now);
+        let view = self.window.view();
+        let mut before_its_time = false;
+        while self.first < view.first() {
+            let gone = self.events.pop_front().expect("only what was there goes");
+            self.base = (gone.revision, count(&gone.state));
+            self.first += 1;
+            before_its_time |= !is_aged(&gone, now) || self.events.len() < LIMITS.events_min;
+        }
+        let (events, bytes) = (self.events.len(), self.bytes());
+        assert_eq!(events, self.writer.len());
+        assert!(events < LIMITS.events_max + LIMITS.events_max / PARTS);
+        assert!(bytes <= LIMITS.bytes_max);
+        if before_its_time {
+            let full = events >= LIMITS.events_max
+                || bytes + LIMITS.bytes_max / PARTS + EVENT_BYTES_MAX >= LIMITS.bytes_max;
+            assert!(full, "{events} events of {bytes} bytes are no full window");
+        }
+        let tolerated = LIMITS.age + LIMITS.age / u32::try_from(PARTS).expect("small");
+        let too_old = |it: &&Arc<CacheEvent>| now.duration_since(it.received) > tolerated;
+        let kept = self.events.iter().filter(too_old).count();
+        assert!(
+            kept < LIMITS.events_min + LIMITS.events_max / PARTS,
+            "{kept} events are older than they may be"
+        );
+    }
+
+    fn reset(&mut self) {
+        self.revision += 10;
+        self.first = self.writer.end() + 1;
+        self.base = (self.revision, count(&self.state));
+        self.events.clear();
+        drop(self.writer.reset(self.revision, self.state.clone()));
+    }
+
+    fn check(&self, view: &View) {
+        let end = self.first + self.events.len() as u64;
+        assert_eq!((view.first(), view.end()), (self.first, end));
+        assert_eq!(view.base_revision(), self.base.0);
+        let newest = self.events.back();
+        let (revision, objects) = newest.map_or(self.base, |it| (it.revision, count(&it.state)));
+        assert_eq!((view.revision(), count(view.state())), (revision, objects));
+        assert!(matches!(view.slot(end), Slot::Future));
+        if let Some(older) = self.base.0.checked_sub(1) {
+            assert_eq!(view.after(older), None, "too old");
+            assert!(view.state_at(older).is_none(), "too old");
+        }
+        // Of each revision all events or none are before it, and none is in its state alone.
+        for revision in self.base.0..=self.revision {
+            let before = self.events.iter().take_while(|it| it.revision <= revision);
+            let (passed, last) = before.fold((0, None), |(passed, _), it| (passed + 1, Some(it)));
+            assert_eq!(view.after(revision), Some(self.first + passed));
+            let expected = last.map_or(self.base.1, |it| count(&it.state));
+            assert_eq!(view.state_at(revision).map(count), Some(expected));
+        }
+        let middle = self.events.len() / 2;
+        let later = view.events(self.first + middle as u64);
+        assert!(
+            later
+                .map(|it| &it.key)
+                .eq(self.events.range(middle..).map(|it| &it.key))
+        );
+    }
+
+    fn bytes(&self) -> usize {
+        self.events.iter().map(|it| it.bytes()).sum()
+    }
+}
+
+fn is_aged(event: &CacheEvent, now: Instant) -> bool {
+    now.duration_since(event.received) > LIMITS.age
+}
+
+fn count(state: &SnapshotMap) -> usize {
+    state.under("/", "").count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_window_keeps_what_its_limits_say(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        let _entered = runtime.enter();
+        let mut model = Model::new();
+        for step in steps {
+            match step {
+                Step::Batch(changes) => model.batch(changes),
+                Step::Wait(seconds) => {
+                    let seconds = Duration::from_secs(seconds.into());
+                    runtime.block_on(tokio::time::advance(seconds));
+                    model.evict();
+                }
+                Step::Reset => model.reset(),
+            }
+            model.check(&model.window.view());
+        }
+    }
+}
+
+/// Nothing comes that could push the old events out. Their objects go, the state stays, and a watch
+/// can begin at the newest revision.
+#[tokio::test(start_paused = true)]
+async fn a_quiet_type_expires_and_keeps_its_newest_state() {
+    let limits = WindowLimits {
+        events_min: 0,
+        ..WindowLimits::default()
+    };
+    let world = World::new(limits).await;
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    let first = Arc::downgrade(&world.pods.cached("/pods/d/a").expect("cached"));
+    world.script.put("/pods/d/a", "y");
+    world.settle().await;
+    assert!(first.strong_count() > 0, "the window keeps its history");
+    world.clock.sleep(Duration::from_secs(95)).await;
+    assert_eq!(first.strong_count(), 0, "it is older than the window");
+    let mut late = world.watch(since(2)).await;
+    let ended = "too old resource version: 2 (3) end";
+    assert_eq!(heard_all(&mut late, 2).await, ended);
+    let exact = ListOptions {
+        version_match: Some(VersionMatch::Exact),
+        ..since(3)
+    };
+    let list = world.list(exact).await.expect("from memory");
+    assert_eq!(listed(&list), "3: a");
+    let mut watch = world.watch(since(3)).await;
+    world.script.put("/pods/d/b", "x");
+    assert_eq!(heard(&mut watch).await, "+b@4");
+}
