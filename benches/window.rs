@@ -1,0 +1,211 @@
+//! What the window costs its readers and its writer, beside what a plain `Vec` of the same events
+//! costs: the segment log of `src/ring`, compiled into this file by path as `loom-tests` does, so
+//! that the kernel needs no public face.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench reads the time of what it measures"
+)]
+#![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
+#![allow(
+    missing_docs,
+    reason = "criterion's macros write undocumented functions"
+)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+use ring::log::{Log, Slot, Writer, log};
+
+#[path = "../src/ring/mod.rs"]
+#[allow(dead_code, reason = "one structure of the kernel is measured here")]
+mod ring;
+#[path = "../src/sync.rs"]
+#[allow(unused_imports, reason = "the same")]
+mod sync;
+
+/// How many events the window holds while it is read.
+const EVENTS: u64 = 10_000;
+
+/// How many the largest window holds; it is searched.
+const EVENTS_MAX: u64 = 102_400;
+
+/// How many positions each reader thread keeps.
+const CURSORS: u64 = 100;
+
+/// How many events a position moves on at a time.
+///
+/// One, as a watcher that was told of an event; or as many as it looks at before others have their
+/// turn, when it catches up.
+const TURNS: [u64; 2] = [1, 100];
+
+/// An event, as large as the cache's record of one.
+#[derive(Debug)]
+struct Event {
+    revision: u64,
+    _record: [u64; 15],
+}
+
+type Events = Vec<Arc<Event>>;
+type EventWriter = Writer<Arc<Event>, u64>;
+type EventLog = Log<Arc<Event>, u64>;
+
+fn event(revision: u64) -> Arc<Event> {
+    Arc::new(Event {
+        revision,
+        _record: [revision; 15],
+    })
+}
+
+fn window(events: u64) -> (EventWriter, EventLog, Events) {
+    let (mut writer, log) = log(0);
+    let events: Events = (0..events).map(event).collect();
+    for event in &events {
+        writer.append(Arc::clone(event));
+        writer.publish();
+    }
+    (writer, log, events)
+}
+
+/// Moves each of a thread's positions on by a turn. Returns a sum, so that nothing is left out.
+trait Read: Sync {
+    fn turn(&self, cursor: u64, turn: u64) -> u64;
+}
+
+impl Read for EventLog {
+    /// As a watcher reads on in the window.
+    fn turn(&self, cursor: u64, turn: u64) -> u64 {
+        let reader = self.read();
+        if turn == 1 {
+            // As a watcher reads what it was told of.
+            return match reader.slot(cursor) {
+                Slot::Value(event) => event.revision,
+                Slot::Future | Slot::Gone => panic!("it is there"),
+            };
+        }
+        let values = reader.values(cursor).take(turn as usize);
+        values.map(|event| event.revision).sum()
+    }
+}
+
+impl Read for Events {
+    fn turn(&self, cursor: u64, turn: u64) -> u64 {
+        let events = self.iter().skip(cursor as usize).take(turn as usize);
+        events.map(|event| event.revision).sum()
+    }
+}
+
+/// How long it takes threads to move all of their positions on so many times.
+fn walk(read: &impl Read, threads: u64, turn: u64, times: u64) -> Duration {
+    let barrier = Barrier::new(threads as usize);
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut cursors: Vec<u64> =
+                        (0..CURSORS).map(|it| it * EVENTS / CURSORS).collect();
+                    barrier.wait();
+                    let begun = Instant::now();
+                    for _ in 0..times {
+                        for cursor in &mut cursors {
+                            black_box(read.turn(*cursor, turn));
+                            *cursor += turn;
+                            if *cursor + turn > EVENTS {
+                                *cursor = 0;
+                            }
+                        }
+                    }
+                    begun.elapsed()
+                })
+            })
+            .collect();
+        readers.into_iter().map(|it| it.join().unwrap()).max()
+    })
+    .unwrap()
+}
+
+fn read(criterion: &mut Criterion) {
+    let (_writer, log, events) = window(EVENTS);
+    for turn in TURNS {
+        let mut group = criterion.benchmark_group(format!("window read, {turn} events a turn"));
+        for threads in [1, 2] {
+            // What one thread reads; the threads read at the same time.
+            group.throughput(Throughput::Elements(CURSORS * turn));
+            let floor = BenchmarkId::new("floor: Vec<Arc>, threads", threads);
+            group.bench_function(floor, |bencher| {
+                bencher.iter_custom(|times| walk(&events, threads, turn, times));
+            });
+            group.bench_function(BenchmarkId::new("log, threads", threads), |bencher| {
+                bencher.iter_custom(|times| walk(&log, threads, turn, times));
+            });
+        }
+        group.finish();
+    }
+}
+
+/// How many events are appended in an iteration.
+const APPENDED: u64 = 1_000;
+
+fn append(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("window append and publish");
+    group.throughput(Throughput::Elements(APPENDED));
+    let events: Events = (0..APPENDED).map(event).collect();
+    group.bench_function("floor: Vec push", |bencher| {
+        let fresh = || Vec::with_capacity(events.len());
+        let push = |mut kept: Events| {
+            for event in &events {
+                kept.push(Arc::clone(event));
+            }
+            kept
+        };
+        bencher.iter_batched(fresh, push, BatchSize::SmallInput);
+    });
+    for kept in [1_000, EVENTS_MAX] {
+        let (mut writer, _log, _events) = window(kept);
+        let id = BenchmarkId::new("log, with eviction, events kept", kept);
+        group.bench_function(id, |bencher| {
+            bencher.iter(|| {
+                for event in &events {
+                    let began = writer.append(Arc::clone(event));
+                    writer.publish();
+                    if began {
+                        let base = writer.last_of(1).unwrap().revision;
+                        drop(writer.evict(1, base));
+                    }
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+fn search(criterion: &mut Criterion) {
+    let (_writer, log, events) = window(EVENTS_MAX);
+    let mut group = criterion.benchmark_group("window search");
+    let mut place = 0;
+    let mut next = move || {
+        place = (place + 7_919) % EVENTS_MAX;
+        place
+    };
+    group.bench_function("floor: Vec<Arc>", |bencher| {
+        bencher.iter(|| {
+            let revision = next();
+            events.partition_point(|event| event.revision <= revision)
+        });
+    });
+    group.bench_function("log", |bencher| {
+        bencher.iter(|| {
+            let revision = next();
+            log.read()
+                .partition_point(|event| event.revision <= revision)
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, read, append, search);
+criterion_main!(benches);
