@@ -88,11 +88,6 @@ impl Assembly<'_> {
         metrics.register(&mut registry);
         let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger);
         encodings.register(&mut registry);
-        let relief = memory::relieve(ledger.clone(), encodings.clone());
-        let end = self.end.clone();
-        background.spawn(async move {
-            end.run_until_cancelled(relief).await;
-        });
         let in_flight = InFlight::new(
             limits.max_requests_inflight,
             limits.max_mutating_requests_inflight,
@@ -100,6 +95,11 @@ impl Assembly<'_> {
         in_flight.register(&mut registry);
         let handshake_errors = connection::handshake_errors(&mut registry);
         let storages = self.storages(&mut registry, ledger.clone(), background);
+        let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
+        let end = self.end.clone();
+        background.spawn(async move {
+            end.run_until_cancelled(relief).await;
+        });
         let bootstrapped = Done::default();
         let namespaces = storages.core("namespaces").cloned();
         let services = storages.core("services").cloned();

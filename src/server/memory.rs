@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 
 use crate::budget::{Account, Ledger};
 use crate::endpoints::EncodingCache;
+use crate::storage::cacher::Feed;
 
 /// The share of the machine's memory, or of the control group's, that is the default budget. The
 /// rest is for what the ledger does not count: the store, code, the allocator's slack, buffers of
@@ -67,11 +68,12 @@ fn limit_files(line: &str) -> Vec<String> {
     ]
 }
 
-/// Has encodings give way whenever memory becomes short. Never completes.
-pub async fn relieve(ledger: Ledger, encodings: EncodingCache) {
+/// Has encodings and then windows give way whenever memory becomes short. Never completes.
+pub async fn relieve(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
     loop {
         ledger.pressed().await;
         encodings.settle();
+        feed.relieve();
     }
 }
 

@@ -119,7 +119,7 @@ impl StorageFactory {
                 resource: resource.plural.clone(),
                 prefix: format!("/{}/", resource.storage_prefix),
                 versioner,
-                window: WindowLimits::default(),
+                window: WindowLimits::within(self.ledger.limit()),
             });
             storages.cachers.push(Arc::clone(&cacher));
             Arc::new(CacheDelegator::new(cacher, store))

@@ -167,6 +167,8 @@ async fn lists_and_watches_are_shed_before_the_budget_is_spent() {
     for name in &written {
         let deleted = api.delete(name, &DeleteParams::default()).await;
         deleted.expect("deletes go on");
+        let accounted = Metrics::read(&client).await.accounted();
+        assert!(accounted < BUDGET_BYTES, "{accounted} bytes are in use");
     }
     until(&client, "memory comes back", |metrics| {
         metrics.accounted() < BUDGET_BYTES / 2

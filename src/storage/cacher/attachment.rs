@@ -47,6 +47,7 @@ impl Attachment {
             receiver,
             number: entered.number,
         };
+        cache.metrics.engine.watchers.inc();
         if entered.crowded {
             cache.watchers().admit();
         }
@@ -56,6 +57,7 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
+        self.cache.metrics.engine.watchers.dec();
         if self.cache.gate.leave(self.number) {
             self.cache.watchers().admit();
         }

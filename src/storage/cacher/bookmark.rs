@@ -97,6 +97,12 @@ impl BookmarkSchedule {
         }
     }
 
+    /// How many entries there are, those of watchers that are gone included.
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.buckets.values().map(Vec::len).sum()
+    }
+
     fn second(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.origin).as_secs()
     }

@@ -47,12 +47,15 @@ impl CacheEvent {
         Arc::clone(self.removed.get_or_init(make))
     }
 
-    /// What the event keeps alive, roughly. The previous content is counted where it was current.
+    /// What the event keeps alive beside the newest state, roughly: what it replaced, and that once
+    /// more at another revision if it was deleted. What is current by now is counted there, and what
+    /// was replaced since, by the event that replaced it.
     pub(super) fn bytes(&self) -> usize {
-        let object = match &self.current {
-            Current::Object(object) => object.json().len(),
-            Current::Deleted | Current::Unreadable => 0,
+        let previous = self.previous.as_ref().map_or(0, |it| it.json().len());
+        let copies = match &self.current {
+            Current::Deleted => 2,
+            Current::Object(_) | Current::Unreadable => 1,
         };
-        object + self.key.len() + EVENT_OVERHEAD_BYTES
+        copies * previous + self.key.len() + EVENT_OVERHEAD_BYTES
     }
 }

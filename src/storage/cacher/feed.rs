@@ -66,7 +66,7 @@ pub(super) struct FeedShared {
     /// The store's revision.
     probe: RevisionProbe,
     /// The families that every type's metrics are of.
-    metrics: CacheMetrics,
+    pub(super) metrics: CacheMetrics,
     /// Where the types' memory is written.
     pub(super) ledger: Ledger,
     /// What the reflector has been asked to do.
@@ -175,6 +175,11 @@ impl Feed {
         self.shared.order(|orders| {
             orders.relisted.insert(cacher.id());
         });
+    }
+
+    /// Has windows give back memory if they owe any. Who notices that memory is short calls it.
+    pub fn relieve(&self) {
+        self.shared.order(|_| {});
     }
 
     /// Ends all watches of all types, each with a last bookmark if it wants bookmarks.

@@ -274,6 +274,12 @@ impl Cacher {
         (view.state().under("/", "").count(), view.events(0).count())
     }
 
+    /// How many entries the schedule of bookmarks has.
+    #[cfg(test)]
+    pub(super) fn scheduled(&self) -> usize {
+        self.present.load().watchers().scheduled()
+    }
+
     /// How many watches there are.
     #[cfg(test)]
     pub(super) fn watch_count(&self) -> usize {

@@ -123,10 +123,16 @@ impl Index {
         }
     }
 
-    /// Tells everyone whom it concerns of an event. The caller wakes them.
-    pub(super) fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut Vec<Waker>) {
+    /// Tells everyone whom it concerns of an event. The caller wakes them. Returns how many had no
+    /// room for it.
+    pub(super) fn dispatch(
+        &mut self,
+        sequence: u64,
+        event: &CacheEvent,
+        wake: &mut Vec<Waker>,
+    ) -> u64 {
         let current = match &event.current {
-            Current::Unreadable => return,
+            Current::Unreadable => return 0,
             Current::Deleted => None,
             Current::Object(object) => Some(object.attributes()),
         };
@@ -136,16 +142,18 @@ impl Index {
         };
         // What was never readable and is deleted has been seen by nobody.
         if sides.current.is_none() && sides.previous.is_none() {
-            return;
+            return 0;
         }
         let Self { scopes, groups, .. } = self;
+        let mut overflows = 0;
         for name in folders(&event.key).chain(std::iter::once(&*event.key)) {
             if let Some(scope) = scopes.get(name) {
                 scope.concerned(sides, |group| {
-                    groups[group as usize].dispatch(sequence, event, wake);
+                    overflows += groups[group as usize].dispatch(sequence, event, wake);
                 });
             }
         }
+        overflows
     }
 
     /// Tells one watcher of a revision that it has been told everything up to.
@@ -305,13 +313,16 @@ fn either(
 }
 
 impl Group {
-    fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut Vec<Waker>) {
+    fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut Vec<Waker>) -> u64 {
+        let mut overflows = 0;
         for entry in &mut self.entries {
             if entry.filter.as_ref().is_none_or(|it| it.concerns(event)) {
                 let told = entry.sender.push(sequence);
+                overflows += u64::from(told == Told::Parked);
                 note(&entry.sender, told, wake);
             }
         }
+        overflows
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the watch cache counts, under kube-apiserver's names.
 
+use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,9 +8,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::engine_metrics::{EngineMetrics, TypeEngineMetrics};
+
 /// The upper bounds of the buckets of freshness waits, in seconds.
 const READ_WAIT_BUCKETS_SECONDS: [f64; 12] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 3.0,
+];
+
+/// The upper bounds of the buckets of initializations, in seconds.
+const INITIALIZATION_BUCKETS_SECONDS: [f64; 12] = [
+    0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
 /// Revisions are shown modulo this, so that a float can hold them.
@@ -17,9 +25,35 @@ const RESOURCE_VERSION_MODULUS: u64 = 1_000_000_000_000_000;
 
 /// Which type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TypeLabels {
-    group: String,
-    resource: String,
+pub(super) struct TypeLabels {
+    /// The API group; empty for the core.
+    pub(super) group: String,
+    /// The plural resource.
+    pub(super) resource: String,
+}
+
+/// How far the feed is.
+#[derive(Clone, Debug, Default)]
+struct FeedMetrics {
+    /// The revision that all types have reached.
+    revision: Gauge,
+    /// When the store last said anything, in seconds since 1970.
+    told: Gauge,
+}
+
+impl FeedMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "ringwatch_feed_revision",
+            "The revision that all types have reached, modulo 10^15",
+            self.revision.clone(),
+        );
+        registry.register(
+            "ringwatch_feed_last_batch_timestamp_seconds",
+            "When the store last told of changes or of progress",
+            self.told.clone(),
+        );
+    }
 }
 
 /// Which type, and how a consistent read went.
@@ -50,7 +84,9 @@ pub struct CacheMetrics {
     terminated_watchers: Family<TypeLabels, Counter>,
     decode_errors: Family<TypeLabels, Counter>,
     resource_version: Family<TypeLabels, Gauge>,
-    capacity: Family<TypeLabels, Gauge>,
+    initialization_seconds: Family<TypeLabels, Histogram, fn() -> Histogram>,
+    feed: FeedMetrics,
+    engine: EngineMetrics,
     read_wait: Family<TypeLabels, Histogram, fn() -> Histogram>,
     consistent_reads: Family<ConsistentReadLabels, Counter>,
     lists: Family<ListLabels, Counter>,
@@ -83,8 +119,11 @@ pub(super) struct TypeMetrics {
     pub(super) listed_fetched: Counter,
     /// Objects that such lists returned.
     pub(super) listed_returned: Counter,
+    /// How long it took until the type could be served, in seconds.
+    pub(super) initialization_seconds: Histogram,
+    /// Watchers, channels and the window.
+    pub(super) engine: TypeEngineMetrics,
     resource_version: Gauge,
-    capacity: Gauge,
     consistent_reads: Family<ConsistentReadLabels, Counter>,
     labels: TypeLabels,
 }
@@ -100,7 +139,11 @@ impl Default for CacheMetrics {
             terminated_watchers: Family::default(),
             decode_errors: Family::default(),
             resource_version: Family::default(),
-            capacity: Family::default(),
+            initialization_seconds: Family::new_with_constructor(|| {
+                Histogram::new(INITIALIZATION_BUCKETS_SECONDS)
+            }),
+            feed: FeedMetrics::default(),
+            engine: EngineMetrics::default(),
             read_wait: Family::new_with_constructor(|| Histogram::new(READ_WAIT_BUCKETS_SECONDS)),
             consistent_reads: Family::default(),
             lists: Family::default(),
@@ -169,10 +212,17 @@ impl CacheMetrics {
             self.resource_version.clone(),
         );
         registry.register(
-            "watch_cache_capacity",
-            "Events that the window holds room for",
-            self.capacity.clone(),
+            "apiserver_storage_events_received",
+            "Changes that came from the store",
+            self.events_received.clone(),
         );
+        registry.register(
+            "apiserver_watch_cache_initialization_duration_seconds",
+            "How long it took until the watch cache could be served",
+            self.initialization_seconds.clone(),
+        );
+        self.feed.register(registry);
+        self.engine.register(registry);
         registry.register(
             "apiserver_watch_cache_read_wait_seconds",
             "How long reads waited for the watch cache to become fresh",
@@ -195,6 +245,12 @@ impl CacheMetrics {
         );
     }
 
+    /// Notes that all types have reached a revision, and when.
+    pub(super) fn set_feed(&self, revision: u64, now: Timestamp) {
+        self.feed.revision.set(shown(revision));
+        self.feed.told.set(now.as_second());
+    }
+
     /// Shows a type's metrics no more.
     pub(super) fn forget_type(&self, group: &str, resource: &str) {
         let labels = TypeLabels {
@@ -214,7 +270,8 @@ impl CacheMetrics {
             family.remove(&labels);
         }
         self.resource_version.remove(&labels);
-        self.capacity.remove(&labels);
+        self.initialization_seconds.remove(&labels);
+        self.engine.forget_type(&labels);
         self.read_wait.remove(&labels);
         let listed = ListLabels {
             group: group.to_owned(),
@@ -259,7 +316,8 @@ impl CacheMetrics {
             listed_fetched: self.listed_fetched.get_or_create_owned(&listed),
             listed_returned: self.listed_returned.get_or_create_owned(&labels),
             resource_version: self.resource_version.get_or_create_owned(&labels),
-            capacity: self.capacity.get_or_create_owned(&labels),
+            initialization_seconds: self.initialization_seconds.get_or_create_owned(&labels),
+            engine: self.engine.of_type(&labels),
             consistent_reads: self.consistent_reads.clone(),
             labels,
         }
@@ -269,13 +327,7 @@ impl CacheMetrics {
 impl TypeMetrics {
     /// Notes the revision that the type's content has reached.
     pub(super) fn set_resource_version(&self, revision: u64) {
-        let shown = revision % RESOURCE_VERSION_MODULUS;
-        self.resource_version.set(shown.cast_signed());
-    }
-
-    /// Notes how many events the window holds room for.
-    pub(super) fn set_capacity(&self, events: usize) {
-        self.capacity.set(i64::try_from(events).unwrap_or(i64::MAX));
+        self.resource_version.set(shown(revision));
     }
 
     /// Counts a consistent read, and whether it went to the store in the end.
@@ -289,4 +341,9 @@ impl TypeMetrics {
         };
         self.consistent_reads.get_or_create(&labels).inc();
     }
+}
+
+/// A revision as a gauge shows it.
+fn shown(revision: u64) -> i64 {
+    (revision % RESOURCE_VERSION_MODULUS).cast_signed()
 }

@@ -43,6 +43,7 @@ use futures::{FutureExt, StreamExt, stream};
 use super::feed::{FeedShared, TypeId};
 use super::followed::Types;
 use super::listing::{Page, read_all, read_page};
+use super::relief::{RELIEF_PERIOD, relieve};
 use super::watch_cache::WatchCache;
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
@@ -252,6 +253,7 @@ impl Reflector {
     fn reach(&mut self, revision: u64) {
         self.types.finish_lists(revision);
         self.publisher.publish(revision);
+        self.feed.metrics.set_feed(revision, self.feed.clock.wall());
         if self.serve_from.is_some_and(|newest| revision >= newest) {
             self.serve_from = None;
         }
@@ -298,6 +300,7 @@ impl Reflector {
         let feed = Arc::clone(&self.feed);
         let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
         let mut ask = feed.clock.now();
+        let mut relief = feed.clock.now();
         loop {
             let page_due = self.ask_for_pages();
             let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
@@ -323,6 +326,11 @@ impl Reflector {
                         tracing::info!(%error, "progress cannot be asked for");
                     }
                     ask = feed.clock.now() + CATCH_UP_PERIOD;
+                }
+                () = feed.clock.sleep_until(relief), if feed.ledger.owed_by_windows() > 0 => {
+                    let now = feed.clock.now();
+                    relieve(self.types.caches_mut(), &feed.ledger, now);
+                    relief = now + RELIEF_PERIOD;
                 }
                 () = feed.clock.sleep_until(expiry) => {
                     self.types.caches_mut().for_each(WatchCache::expire_events);

@@ -12,6 +12,7 @@ use std::task::Waker;
 use tokio::sync::watch;
 
 use super::config::TypeConfig;
+use super::engine_metrics::WindowFigures;
 use super::freshness::Freshness;
 use super::metrics::TypeMetrics;
 use super::readiness::{self, Readiness};
@@ -55,7 +56,10 @@ impl TypeCache {
         let now = clock.now();
         let (writer, window) = window(config.window);
         let (gate, arrivals) = arrivals();
-        metrics.set_capacity(config.window.events_min);
+        metrics.engine.set_window(WindowFigures {
+            events_min: config.window.events_min,
+            ..WindowFigures::default()
+        });
         let cache = Self {
             config,
             metrics,
@@ -111,6 +115,11 @@ impl TypeCache {
         let now = self.clock.now();
         self.readiness.send_modify(|it| {
             let after = it.after(event, now);
+            if let (Readiness::Pending { since, .. }, true) = (&*it, after.is_ready()) {
+                let took = now.saturating_duration_since(*since);
+                let seconds = &self.metrics.initialization_seconds;
+                seconds.observe(took.as_secs_f64());
+            }
             if it.is_ready() != after.is_ready() {
                 let (group, resource) = (&self.config.group, &self.config.resource);
                 tracing::info!(group, resource, from = ?it, to = ?after, "readiness changed");

@@ -7,6 +7,7 @@
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use super::engine_metrics::WindowFigures;
 use super::event::{CacheEvent, Current};
 use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
@@ -29,6 +30,8 @@ pub(super) struct WatchCache {
     revision: u64,
     /// What its state has of the memory budget.
     objects: Share,
+    /// What its window has of it.
+    history: Share,
     /// How often the cache has been filled.
     generation: u64,
 }
@@ -52,6 +55,7 @@ impl WatchCache {
             state: SnapshotMap::default(),
             revision: 0,
             objects: ledger.share(Account::Objects),
+            history: ledger.share(Account::Windows),
             generation: 0,
         }
     }
@@ -91,6 +95,7 @@ impl WatchCache {
         // The old events go outside the lock.
         drop(before);
         wake.into_iter().for_each(Waker::wake);
+        self.show_window(self.cache.clock.now());
         self.cache.metrics.initializations.inc();
         self.cache.metrics.set_resource_version(revision);
     }
@@ -160,8 +165,9 @@ impl WatchCache {
 
     /// Lets go of events that have become too old. Quiet types get no events to push them out.
     pub(super) fn expire_events(&mut self) {
-        self.window.evict(self.cache.clock.now());
-        self.set_capacity();
+        let now = self.cache.clock.now();
+        self.window.evict(now);
+        self.show_window(now);
     }
 
     /// Publishes the events, tells the watchers, and only then wakes them and lets go of old events.
@@ -173,21 +179,44 @@ impl WatchCache {
         let mut wake = Vec::new();
         let mut watchers = self.cache.watchers();
         self.window.publish();
-        watchers.dispatch(first, &events, &mut wake);
+        let overflows = watchers.dispatch(first, &events, &mut wake);
         drop(watchers);
+        self.cache.metrics.engine.overflows.inc_by(overflows);
         wake.into_iter().for_each(Waker::wake);
         self.window.evict(now);
         self.cache
             .metrics
             .events_dispatched
             .inc_by(events.len() as u64);
-        self.set_capacity();
+        self.show_window(now);
     }
 
-    fn set_capacity(&self) {
-        let least = self.cache.config.window.events_min;
-        let kept = self.window.len();
-        self.cache.metrics.set_capacity(kept.max(least));
+    /// How large the window is, if it has anything to spare for want of memory; otherwise 0.
+    pub(super) fn spare_bytes(&self, now: Instant) -> usize {
+        if self.window.can_shrink(now) {
+            self.window.bytes()
+        } else {
+            0
+        }
+    }
+
+    /// Lets go of the oldest part of the window, though the limits cover it.
+    pub(super) fn shrink_window(&mut self, now: Instant) {
+        self.window.shrink(now);
+        self.show_window(now);
+    }
+
+    /// Notes what the window holds by now.
+    fn show_window(&mut self, now: Instant) {
+        self.history.set(self.window.bytes() as u64);
+        let oldest = self.window.oldest();
+        let age = oldest.map(|it| now.saturating_duration_since(it));
+        self.cache.metrics.engine.set_window(WindowFigures {
+            events: self.window.len(),
+            bytes: self.window.bytes(),
+            age_seconds: age.unwrap_or_default().as_secs(),
+            events_min: self.cache.config.window.events_min,
+        });
     }
 
     /// Applies a change to the writer's own state. `None` if it changes nothing.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 
 use super::attachment::Attachment;
+use super::engine_metrics::Parked;
 use super::filter::Filter;
 use super::snapshot::{Entry, SnapshotMap};
 use super::view::View;
@@ -46,6 +47,8 @@ pub(super) struct CacheWatcher {
     floor: u64,
     /// The revision of what was delivered last.
     reached: u64,
+    /// Counts the watch as parked, from the overflow of its channel until it listens again.
+    parked: Option<Parked>,
     /// Everything up to this revision has been delivered. What shares a revision is delivered one
     /// by one, so an event says this of the revision before its own.
     complete: u64,
@@ -98,6 +101,7 @@ impl CacheWatcher {
             cursor: start.cursor,
             floor: start.floor,
             reached: start.floor,
+            parked: None,
             complete: start.floor,
         }
     }
@@ -168,6 +172,7 @@ impl CacheWatcher {
             // What comes from now on is told; what came meanwhile is read once more.
             let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
             self.phase = if resumed {
+                self.parked = None;
                 Phase::Live
             } else {
                 self.attachment.receiver.resume();
@@ -185,6 +190,7 @@ impl CacheWatcher {
             Signal::Missed(sequence) => {
                 self.cursor = self.cursor.max(sequence);
                 self.phase = Phase::CatchUp { resumed: false };
+                self.parked = Some(Parked::count(&self.attachment.cache.metrics.engine));
                 ControlFlow::Continue(())
             }
             Signal::Bookmark(revision) => self.bookmark(revision),

@@ -71,17 +71,19 @@ impl Watchers {
     }
 
     /// Tells everyone who is concerned of events, whose numbers rise from `first`. The caller wakes
-    /// them.
+    /// them. Returns how often there was no room.
     pub(super) fn dispatch(
         &mut self,
         first: u64,
         events: &[Arc<CacheEvent>],
         wake: &mut Vec<Waker>,
-    ) {
+    ) -> u64 {
         self.admit();
+        let mut overflows = 0;
         for (sequence, event) in (first..).zip(events) {
-            self.index.dispatch(sequence, event, wake);
+            overflows += self.index.dispatch(sequence, event, wake);
         }
+        overflows
     }
 
     /// Sends a bookmark to everyone who is due. The revision is one up to which everything has been
@@ -114,6 +116,13 @@ impl Watchers {
         let last = |number| bookmark.filter(|_| schedule.wants(number));
         self.index.end_all(last, wake);
         self.schedule.clear();
+    }
+
+    /// How many entries the schedule of bookmarks has.
+    #[cfg(test)]
+    pub(super) fn scheduled(&mut self) -> usize {
+        self.admit();
+        self.schedule.entries()
     }
 
     /// How many there are.

@@ -27,6 +27,9 @@
 //! at most. A quiet type's segment goes by the clock alone, even while it is still open; the type's
 //! newest state stays, as the base.
 //!
+//! When memory is short all that is older than 5 s may go, oldest segment first
+//! ([`WindowWriter::shrink`]).
+//!
 //! # Too old
 //!
 //! `base.revision` is the revision of the last event that went, or of the list that began it all.
@@ -44,6 +47,10 @@ use crate::ring::log::{Evicted, Log, Writer, log};
 
 /// How many segments a full window has at least.
 const WINDOW_SEGMENTS_MIN: u32 = 16;
+
+/// However short memory is, events younger than this are kept: a watcher that keeps up has read them
+/// by then, so that none is ended.
+const WINDOW_AGE_MIN: Duration = Duration::from_secs(5);
 
 /// How much history is kept.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +74,22 @@ impl Default for WindowLimits {
             events_min: 100,
             events_max: 102_400,
             bytes_max: 128 << 20,
+        }
+    }
+}
+
+impl WindowLimits {
+    /// The default limits, or fewer bytes where all of the process's memory is little: a window may
+    /// have an eighth of it. So even a type whose objects are all deleted at once, which moves them
+    /// from the state into the window and makes the copies that its watchers are shown, cannot take
+    /// what is left.
+    #[must_use]
+    pub fn within(memory_bytes: u64) -> Self {
+        let default = Self::default();
+        let part = usize::try_from(memory_bytes / 8).unwrap_or(usize::MAX);
+        Self {
+            bytes_max: default.bytes_max.min(part),
+            ..default
         }
     }
 }
@@ -176,13 +199,38 @@ impl WindowWriter {
     /// Lets go of what the limits do not cover any more. All events are published by then.
     pub(super) fn evict(&mut self, now: Instant) {
         let mut count = 0;
-        while self.oldest_must_go(now)
-            && let Some(segment) = self.segments.pop_front()
-        {
-            self.events -= segment.events;
-            self.bytes -= segment.bytes;
+        while self.oldest_must_go(now) && self.forget_oldest() {
             count += 1;
         }
+        self.evict_segments(count);
+    }
+
+    /// Lets go of the oldest segment though the limits cover it, if it can be spared.
+    pub(super) fn shrink(&mut self, now: Instant) {
+        if self.can_shrink(now) && self.forget_oldest() {
+            self.evict_segments(1);
+        }
+    }
+
+    /// Whether the oldest segment can be spared when memory is short.
+    pub(super) fn can_shrink(&self, now: Instant) -> bool {
+        let age = |oldest: &Segment| now.saturating_duration_since(oldest.ended);
+        let oldest = self.segments.front();
+        oldest.is_some_and(|oldest| age(oldest) >= WINDOW_AGE_MIN)
+    }
+
+    /// Counts the oldest segment no more; false if there is none.
+    fn forget_oldest(&mut self) -> bool {
+        let Some(segment) = self.segments.pop_front() else {
+            return false;
+        };
+        self.events -= segment.events;
+        self.bytes -= segment.bytes;
+        true
+    }
+
+    /// Has the log let go of its oldest segments.
+    fn evict_segments(&mut self, count: usize) {
         let Some(last) = self.log.last_of(count) else {
             return;
         };
@@ -196,6 +244,16 @@ impl WindowWriter {
     /// The sequence number of the next event.
     pub(super) fn end(&self) -> u64 {
         self.log.end()
+    }
+
+    /// What the events keep alive.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// When the oldest event came.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.segments.front().map(|segment| segment.began)
     }
 
     /// How many events are kept.

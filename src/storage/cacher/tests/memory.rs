@@ -56,6 +56,77 @@ async fn a_listing_is_counted_and_takes_the_place_of_what_was_there() {
     assert_eq!(objects(&world), 0, "a feed that has ended holds nothing");
 }
 
+#[tokio::test(start_paused = true)]
+async fn history_is_counted_beside_the_newest_state() {
+    let mut world = World::new(WindowLimits::default()).await;
+    let windows = |world: &World| world.ledger.spent(Account::Windows);
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    let created = windows(&world);
+    let json = world.pods.cached("/pods/d/a").expect("cached").json().len() as u64;
+    assert!(created > 0, "the record of the event");
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    assert_eq!(windows(&world), 2 * created + json, "and what was replaced");
+    world.script.delete("/pods/d/a");
+    world.settle().await;
+    assert_eq!(
+        windows(&world),
+        3 * created + 3 * json,
+        "a deletion shows it once more"
+    );
+    assert_eq!(objects(&world), 0);
+    world.script.lose_history();
+    world.settle().await;
+    world.pods.ready().await.expect("listed again");
+    assert_eq!(windows(&world), 0);
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    drop(world.shutdown.take());
+    assert!(world.running.join_next().await.is_some());
+    assert_eq!(world.ledger.total(), 0);
+}
+
+/// History gives way when memory is short, but never what running watches have still to read. The
+/// largest window goes first.
+#[tokio::test(start_paused = true)]
+async fn windows_shrink_when_memory_is_short_and_no_running_watch_notices() {
+    const UPDATES: u64 = 1_500;
+    let ledger = Ledger::new(800 << 10);
+    let mark = 600 << 10;
+    let metrics = CacheMetrics::default();
+    let limits = WindowLimits::default();
+    let world = World::within(Arc::default(), limits, metrics, ledger.clone());
+    let small = world.feed.add_type(of_type("small", "/small/", limits));
+    world.pods.ready().await.expect("listed");
+    small.ready().await.expect("listed");
+    let mut watch = world.watch(since(1)).await;
+    world.script.put("/small/d/a", "x");
+    for number in 0..UPDATES {
+        let revision = world.script.put("/pods/d/a", "x");
+        let sign = if number == 0 { '+' } else { '~' };
+        assert_eq!(heard(&mut watch).await, format!("{sign}a@{revision}"));
+    }
+    world.settle().await;
+    assert!(ledger.spent(Account::Windows) > mark, "the youngest stay");
+    let mut late = world.watch(since(2)).await;
+    assert!(heard(&mut late).await.starts_with("+a@"));
+    drop(late);
+    world.clock.sleep(Duration::from_secs(8)).await;
+    let spent = ledger.spent(Account::Windows);
+    assert!(spent <= mark, "{spent} bytes of history");
+    let mut late = world.watch(since(2)).await;
+    assert!(
+        heard(&mut late)
+            .await
+            .starts_with("too old resource version")
+    );
+    let mut unharmed = small.watch("/small/", since(1)).await.expect("ready");
+    assert_eq!(heard(&mut unharmed).await, "+a@2");
+    let revision = world.script.put("/pods/d/a", "y");
+    assert_eq!(heard(&mut watch).await, format!("~a@{revision}"));
+}
+
 /// k#139618: the slots of a ring that was emptied by a replacement kept pointing at the objects of
 /// before, which stayed alive until as many events had come again; in a quiet type for good.
 #[tokio::test(start_paused = true)]
@@ -77,4 +148,39 @@ async fn k139618_objects_that_were_replaced_are_let_go() {
     world.pods.ready().await.expect("listed again");
     let alive = replaced.iter().filter(|it| it.strong_count() > 0).count();
     assert_eq!(alive, 0, "objects that nobody can ask for any more");
+}
+
+/// How many watches come and go every minute of an idle day.
+const WATCHES_A_MINUTE: usize = 20;
+
+/// k#80690, k#96259: watchers that had gone stayed in the lists of those who are due a bookmark. The
+/// lists were only gone through when an event came, so that those of an idle type grew for ever; and
+/// when the clock jumped, whole stretches of lists were never looked at again. So watches come and
+/// go for an idle day, and then the clock jumps by a day: the one that stays gets its bookmark every
+/// minute, and nothing is left of the others.
+#[tokio::test(start_paused = true)]
+async fn k80690_an_idle_day_of_coming_and_going_leaves_nothing_behind() {
+    const MINUTES: usize = 24 * 60;
+    let world = World::new(WindowLimits::default()).await;
+    let mut stays = world.watch(bookmarked(Some(1))).await;
+    for minute in 0..MINUTES {
+        let mut others = Vec::new();
+        for _ in 0..WATCHES_A_MINUTE {
+            others.push(world.watch(bookmarked(Some(1))).await);
+        }
+        assert_eq!(heard(&mut stays).await, "=1", "in minute {minute}");
+        drop(others);
+        let scheduled = world.pods.scheduled();
+        assert!(scheduled <= 2 * WATCHES_A_MINUTE + 1, "{scheduled} entries");
+    }
+    tokio::time::advance(Duration::from_secs(24 * 60 * 60)).await;
+    assert_eq!(heard(&mut stays).await, "=1");
+    assert_eq!(
+        heard_now(&mut stays).await,
+        None,
+        "one for all that were due"
+    );
+    assert_eq!(heard(&mut stays).await, "=1");
+    assert_eq!(world.pods.watch_count(), 1);
+    assert_eq!(world.pods.scheduled(), 1);
 }

@@ -19,6 +19,7 @@ use crate::storage::{
 use scripted::{CountingStore, Script};
 
 mod feeding;
+mod figures;
 mod histories;
 mod history;
 mod index;
@@ -63,9 +64,18 @@ impl World {
 
     /// The same with metrics of the test's own.
     fn with(script: Arc<Script>, limits: WindowLimits, metrics: CacheMetrics) -> Self {
+        Self::within(script, limits, metrics, Ledger::unlimited())
+    }
+
+    /// The same with a memory budget.
+    fn within(
+        script: Arc<Script>,
+        limits: WindowLimits,
+        metrics: CacheMetrics,
+        ledger: Ledger,
+    ) -> Self {
         let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
         let source = Arc::clone(&script);
-        let ledger = Ledger::unlimited();
         let (feed, reflector) = Feed::new(source, clock.clone(), metrics, ledger.clone());
         let pods = feed.add_type(of_type("pods", "/pods/", limits));
         let store = Arc::new(CountingStore::default());
