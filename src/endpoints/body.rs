@@ -13,6 +13,10 @@ pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
 /// The body of a response.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
+/// Marks a response, in its extensions, whose body is the events of a watch as they come.
+#[derive(Clone, Copy, Debug)]
+pub struct EventStream;
+
 /// A body of known content.
 #[must_use]
 pub fn full(content: impl Into<Bytes>) -> ResponseBody {

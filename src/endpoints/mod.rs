@@ -24,7 +24,7 @@ mod version;
 mod warnings;
 
 pub use api::{Api, ApiConfig};
-pub use body::{BoxError, RequestBody, ResponseBody, full};
+pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use metrics::Metrics;
 pub use request_info::RequestInfo;

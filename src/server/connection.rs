@@ -2,7 +2,7 @@
 //!
 //! HTTP is spoken over any I/O object. On HTTP/2 the writes of all streams are joined above TLS
 //! ([`super::joined_io`]). On HTTP/1.1 there is nothing to join: its one stream at a time hands over
-//! all it has, and hyper writes that at once.
+//! all it has. A watch is then written without hyper ([`super::event_stream`]).
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT};
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
@@ -19,20 +19,22 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::authentication::{CertifiedUser, ClientCertificates};
+use super::event_stream::{self, Ended, Watchful};
 use super::filters::Filters;
 use super::joined_io;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::Prefaced;
 use super::unread_body;
 use crate::budget::Ledger;
-use crate::endpoints::BoxError;
+use crate::endpoints::{BoxError, EventStream};
 
 /// A client has this long for the handshake, and on HTTP/2 as long again to begin.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -170,29 +172,78 @@ impl Connections {
         }
     }
 
+    /// Serves HTTP/1.1: requests in turn by hyper, and the watches among them without it.
     async fn serve_h1<T>(
         &self,
-        io: T,
+        mut io: T,
         certified: Option<Arc<CertifiedUser>>,
     ) -> Result<(), BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let outgoing = Outgoing::new(&self.ledger);
-        let service =
-            service_fn(|request| self.answer(request, certified.clone(), outgoing.clone()));
-        let mut connection = pin!(
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX))
-                .max_buf_size(HEAD_BYTES_MAX as usize)
-                .serve_connection(TokioIo::new(io), service)
-        );
-        tokio::select! {
-            result = connection.as_mut() => return Ok(result?),
-            () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
+        loop {
+            let taken = self.answer_until_watch(io, &certified, &outgoing).await?;
+            let Some((mut taken, watch)) = taken else {
+                return Ok(());
+            };
+            let last = watch.headers().contains_key(CONNECTION);
+            let now = self.filters.clock.wall();
+            let ended = event_stream::deliver(&mut taken, watch, now).await?;
+            if last || ended == Ended::Gone || self.closing.is_cancelled() {
+                taken.shutdown().await?;
+                return Ok(());
+            }
+            io = taken;
         }
-        Ok(connection.await?)
+    }
+
+    /// Answers requests until the connection ends or one is answered by a watch, which is left to
+    /// the caller.
+    async fn answer_until_watch<T>(
+        &self,
+        io: T,
+        certified: &Option<Arc<CertifiedUser>>,
+        outgoing: &Outgoing,
+    ) -> Result<Option<(T, Response<CountedBody>)>, BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (io, waiting) = Watchful::new(io);
+        let (hand_over, mut watches) = mpsc::channel(1);
+        let service = service_fn(|request: Request<Incoming>| async {
+            let chunks = request.version() == Version::HTTP_11;
+            let response = self
+                .answer(request, certified.clone(), outgoing.clone())
+                .await?;
+            let watch = response.extensions().get::<EventStream>().is_some();
+            if chunks && watch && !waiting.is_waiting() {
+                // There is room, since this is the only one, and somebody who receives it.
+                let _ = hand_over.send(response).await;
+                return std::future::pending().await;
+            }
+            Ok::<_, Infallible>(response)
+        });
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX))
+            .max_buf_size(HEAD_BYTES_MAX as usize)
+            .serve_connection(TokioIo::new(io), service);
+        let mut closing = false;
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut connection => return result.map(|()| None).map_err(Into::into),
+                Some(watch) = watches.recv() => {
+                    let io = connection.into_parts().io.into_inner().into_inner();
+                    return Ok(Some((io, watch)));
+                }
+                () = self.closing.cancelled(), if !closing => {
+                    closing = true;
+                    std::pin::Pin::new(&mut connection).graceful_shutdown();
+                }
+            }
+        }
     }
 
     async fn serve_h2<T>(

@@ -7,6 +7,7 @@ pub mod certificates;
 pub mod connection;
 pub mod duration;
 pub mod error;
+pub mod event_stream;
 pub mod filters;
 pub mod flags;
 pub mod health;

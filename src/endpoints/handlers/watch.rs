@@ -15,7 +15,7 @@ use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 
-use super::super::body::{BoxError, ResponseBody};
+use super::super::body::{BoxError, EventStream, ResponseBody};
 use super::super::call::{Call, WatchTerms};
 use super::super::encoding::{Encoder, What};
 use super::super::errors::{About, Failure};
@@ -68,11 +68,10 @@ pub(in super::super) async fn watch(
         next: None,
         ended: false,
     };
-    Ok(response::respond(
-        StatusCode::OK,
-        output.format.stream_media_type(),
-        body.boxed_unsync(),
-    ))
+    let media_type = output.format.stream_media_type();
+    let mut response = response::respond(StatusCode::OK, media_type, body.boxed_unsync());
+    response.extensions_mut().insert(EventStream);
+    Ok(response)
 }
 
 /// A random duration, so that watches that began together do not end together.

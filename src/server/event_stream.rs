@@ -1,0 +1,291 @@
+//! The answer to a watch over HTTP/1.1, written without hyper.
+//!
+//! ```text
+//!   hyper --request--> filters --> a watch's answer --> hand-over
+//!     |                                                    |
+//!     +-- gives back the I/O, drops its buffers --> head, chunk, chunk, ... end --> hyper again
+//! ```
+//!
+//! A watch is most of what a server like this sends, and on HTTP/1.1 each has a connection of its
+//! own. hyper asks a body three times for each event and keeps 16 KiB of buffers, nearly all of it
+//! idle, and with thousands of connections it is the memory that is touched that costs. So hyper
+//! reads the request, and everything up to the answer is as for any other; then the connection is
+//! taken from it, the chunks are written here, and when the watch is over hyper has it back.
+//!
+//! # What keeps the bytes in order
+//!
+//! What hyper has not written yet would be lost. It has written everything when it is asked for an
+//! answer, unless the client sends requests without reading the answers. Then the socket takes no
+//! more, which [`Watchful`] notices, and the watch stays with hyper.
+
+use std::io::{self, Cursor, IoSlice, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use bytes::buf::{Chain, Take};
+use http::header::{DATE, TRANSFER_ENCODING};
+use http::{HeaderValue, Response};
+use hyper::body::Body;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio_util::io::poll_write_buf;
+
+use crate::endpoints::BoxError;
+
+/// A chunk's length in hexadecimal digits and the end of the line.
+const SIZE_LINE_BYTES_MAX: usize = 18;
+
+/// What follows a chunk.
+const CHUNK_END: &[u8] = b"\r\n";
+
+/// What follows the last chunk.
+const BODY_END: &[u8] = b"0\r\n\r\n";
+
+/// How a watch ended for its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It is written to its end, and the next request may come.
+    Whole,
+    /// The client has gone, or has sent what was not asked for.
+    Gone,
+}
+
+/// Writes an answer whose body comes bit by bit, until it ends or the client goes.
+///
+/// # Errors
+/// Those of the connection and of the body. Nothing more can be written to the connection then.
+pub async fn deliver<T, B>(
+    io: &mut T,
+    answer: Response<B>,
+    now: Timestamp,
+) -> Result<Ended, BoxError>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    B: Body<Error = BoxError> + Unpin,
+{
+    io.write_all(&head(&answer, now)?).await?;
+    io.flush().await?;
+    let mut delivery = Delivery {
+        body: answer.into_body(),
+        writing: None,
+        ending: None,
+        unasked: false,
+    };
+    std::future::poll_fn(|context| delivery.poll(context, Pin::new(io))).await
+}
+
+/// The head of an answer.
+fn head<B>(answer: &Response<B>, now: Timestamp) -> Result<Vec<u8>, BoxError> {
+    let status = answer.status();
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut head = Vec::new();
+    write!(head, "HTTP/1.1 {} {reason}\r\n", status.as_str())?;
+    let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&now)?;
+    let date = HeaderValue::try_from(date)?;
+    let chunked = HeaderValue::from_static("chunked");
+    let own = [(&TRANSFER_ENCODING, &chunked), (&DATE, &date)];
+    for (name, value) in answer.headers().iter().chain(own) {
+        write!(head, "{name}: ")?;
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    Ok(head)
+}
+
+/// A chunk with its length before it and its end behind it.
+type Framed<D> = Chain<Chain<Take<Cursor<[u8; SIZE_LINE_BYTES_MAX]>>, D>, &'static [u8]>;
+
+fn framed<D: Buf>(data: D) -> io::Result<Framed<D>> {
+    let mut line = Cursor::new([0; SIZE_LINE_BYTES_MAX]);
+    write!(line.get_mut().as_mut_slice(), "{:x}\r\n", data.remaining())?;
+    let mut length = 0;
+    while line.get_ref()[length] != b'\n' {
+        length += 1;
+    }
+    Ok(line.take(length + 1).chain(data).chain(CHUNK_END))
+}
+
+/// An answer on its way.
+struct Delivery<B: Body> {
+    body: B,
+    /// What is left of a chunk.
+    writing: Option<Framed<B::Data>>,
+    /// What is left of the end, once the body is at its own.
+    ending: Option<&'static [u8]>,
+    /// Whether the client has sent something, so that nothing more is read.
+    unasked: bool,
+}
+
+impl<B: Body<Error = BoxError> + Unpin> Delivery<B> {
+    fn poll<T: AsyncRead + AsyncWrite>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut io: Pin<&mut T>,
+    ) -> Poll<Result<Ended, BoxError>> {
+        loop {
+            ready!(self.poll_write(context, io.as_mut()))?;
+            if self.ending.is_some() {
+                ready!(io.poll_flush(context))?;
+                let ended = if self.unasked {
+                    Ended::Gone
+                } else {
+                    Ended::Whole
+                };
+                return Poll::Ready(Ok(ended));
+            }
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(frame)) => {
+                    // Trailers are not part of any answer here.
+                    let data = frame?.into_data().ok().filter(Buf::has_remaining);
+                    self.writing = data.map(framed).transpose()?;
+                }
+                Poll::Ready(None) => self.ending = Some(BODY_END),
+                Poll::Pending => {
+                    ready!(io.as_mut().poll_flush(context))?;
+                    return self.poll_gone(context, io);
+                }
+            }
+        }
+    }
+
+    /// Writes what is left to write.
+    fn poll_write<T: AsyncWrite>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut io: Pin<&mut T>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(framed) = &mut self.writing {
+            ready!(poll_write_all(context, io.as_mut(), framed))?;
+            self.writing = None;
+        }
+        match &mut self.ending {
+            Some(end) => poll_write_all(context, io, end),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Completes when the client has closed the connection. One that sends a request before it has
+    /// the answer to the last loses the connection when that is over.
+    fn poll_gone<T: AsyncRead>(
+        &mut self,
+        context: &mut Context<'_>,
+        io: Pin<&mut T>,
+    ) -> Poll<Result<Ended, BoxError>> {
+        if self.unasked {
+            return Poll::Pending;
+        }
+        let mut byte = [0];
+        let mut read = ReadBuf::new(&mut byte);
+        ready!(io.poll_read(context, &mut read))?;
+        if read.filled().is_empty() {
+            return Poll::Ready(Ok(Ended::Gone));
+        }
+        self.unasked = true;
+        Poll::Pending
+    }
+}
+
+fn poll_write_all<T: AsyncWrite>(
+    context: &mut Context<'_>,
+    mut io: Pin<&mut T>,
+    bytes: &mut impl Buf,
+) -> Poll<io::Result<()>> {
+    while bytes.has_remaining() {
+        if ready!(poll_write_buf(io.as_mut(), context, bytes))? == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+    }
+    Poll::Ready(Ok(()))
+}
+
+/// An I/O object that tells whether what was to be written is still waiting.
+#[derive(Debug)]
+pub struct Watchful<T> {
+    inner: T,
+    /// Shared with [`Waiting`].
+    waiting: Arc<AtomicBool>,
+}
+
+/// Whether bytes wait to be written.
+#[derive(Clone, Debug)]
+pub struct Waiting(Arc<AtomicBool>);
+
+impl Waiting {
+    /// Whether the last write or flush is still under way.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        // Relaxed: read and written by the connection's one task.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<T> Watchful<T> {
+    /// Wraps an I/O object to which nothing is under way.
+    pub fn new(inner: T) -> (Self, Waiting) {
+        let waiting = Arc::new(AtomicBool::new(false));
+        let told = Waiting(Arc::clone(&waiting));
+        (Self { inner, waiting }, told)
+    }
+
+    /// The I/O object.
+    pub fn into_inner(self) -> T {
+        self.inner
+    }
+
+    fn note<R>(&self, polled: Poll<R>) -> Poll<R> {
+        // Relaxed: as in `Waiting::is_waiting`.
+        self.waiting.store(polled.is_pending(), Ordering::Relaxed);
+        polled
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watchful<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Watchful<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write(context, data);
+        self.note(polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(context, parts);
+        self.note(polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.inner).poll_flush(context);
+        self.note(polled)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests;
