@@ -379,6 +379,7 @@ fn a_log_of_many_segments_has_every_value() {
         let reader = log.read();
         assert_eq!((check(&reader), reader.first()), (100, 16));
         assert_eq!(reader.partition_point(|value| *value <= 60), 60);
+        assert!(reader.values(20).copied().eq(21..=100));
         seen.note("done");
     });
 }

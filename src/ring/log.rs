@@ -106,7 +106,7 @@ pub(crate) fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
 pub(crate) struct Writer<T, B> {
     shared: Arc<Shared<T, B>>,
     /// Those that the directory lists, and those that are to be listed.
-    segments: Vec<Arc<Segment<T>>>,
+    segments: Vec<Segment<T>>,
     /// Whether a segment is not yet listed.
     unlisted: bool,
     /// Whether the next value begins a segment.
@@ -153,7 +153,7 @@ pub(crate) struct Values<'a, T> {
     /// What is left of the present segment.
     slots: std::slice::Iter<'a, OnceLock<T>>,
     /// The segments after it.
-    segments: std::slice::Iter<'a, Arc<Segment<T>>>,
+    segments: std::slice::Iter<'a, Segment<T>>,
 }
 
 /// Segments that have left the log. Readers may hold them still; who drops the last reference to a
@@ -162,7 +162,7 @@ pub(crate) struct Values<'a, T> {
 #[must_use = "dropping it may take a while; do it outside locks"]
 pub(crate) struct Evicted<T> {
     /// Kept for the sake of dropping it.
-    _segments: Vec<Arc<Segment<T>>>,
+    _segments: Vec<Segment<T>>,
 }
 
 #[derive(Debug)]
@@ -176,7 +176,7 @@ struct Shared<T, B> {
 #[derive(Debug)]
 struct Directory<T, B> {
     /// In the order of their numbers.
-    segments: Vec<Arc<Segment<T>>>,
+    segments: Vec<Segment<T>>,
     /// The oldest value's number; the next one's if there is none.
     first: u64,
     /// What was published when this was stored.
@@ -185,12 +185,13 @@ struct Directory<T, B> {
     base: B,
 }
 
+/// A segment. Clones are the same one; what is searched lies beside its neighbours in the list.
 #[derive(Debug)]
 struct Segment<T> {
     /// The first slot's number.
     first: u64,
-    /// Set from the first on.
-    slots: Box<[OnceLock<T>]>,
+    /// Set from the first on. loom's `Arc` holds nothing unsized, so a box does.
+    slots: Arc<Box<[OnceLock<T>]>>,
 }
 
 impl<T, B: Clone> Writer<T, B> {
@@ -258,17 +259,17 @@ impl<T, B: Clone> Writer<T, B> {
     }
 
     fn newest(&self) -> Option<&Segment<T>> {
-        self.segments.last().map(|it| &**it)
+        self.segments.last()
     }
 
     fn begin_segment(&mut self) {
         let used = self.newest().map_or(0, |it| it.index(self.end));
         let slots = (2 * used).clamp(SEGMENT_SLOTS_MIN, SEGMENT_SLOTS_MAX);
-        let segment = Segment {
+        let slots = (0..slots).map(|_| OnceLock::new()).collect();
+        self.segments.push(Segment {
             first: self.end,
-            slots: (0..slots).map(|_| OnceLock::new()).collect(),
-        };
-        self.segments.push(Arc::new(segment));
+            slots: Arc::new(slots),
+        });
         self.sealed = false;
         self.unlisted = true;
     }
@@ -387,14 +388,31 @@ impl<T, B> Reader<T, B> {
         segment.first + low as u64
     }
 
-    /// Which segment has a number that is not before the first one's. Most ask for the newest.
+    /// Which segment has a number that is not before the first one's.
     fn segment_of(&self, number: u64) -> usize {
         let segments = &self.directory.segments;
-        match segments.last() {
-            Some(newest) if newest.first <= number => segments.len() - 1,
-            _ => segments
-                .partition_point(|it| it.first <= number)
-                .saturating_sub(1),
+        let Some(newest) = segments.last() else {
+            return 0;
+        };
+        // No segment has more numbers than the longest, so it is here or further back. Full ones are
+        // as long, and most ask for the newest.
+        let back = newest.first.saturating_sub(number);
+        let back = back.div_ceil(SEGMENT_SLOTS_MAX as u64);
+        let guess =
+            (segments.len() - 1).saturating_sub(usize::try_from(back).unwrap_or(usize::MAX));
+        if segments[guess].first <= number {
+            return guess;
+        }
+        let before = segments[..guess].partition_point(|it| it.first <= number);
+        before.saturating_sub(1)
+    }
+}
+
+impl<T> Clone for Segment<T> {
+    fn clone(&self) -> Self {
+        Self {
+            first: self.first,
+            slots: Arc::clone(&self.slots),
         }
     }
 }

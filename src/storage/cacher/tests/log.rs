@@ -151,7 +151,7 @@ impl Oracle {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn a_log_is_a_deque_with_numbers(steps in steps()) {

@@ -60,8 +60,8 @@ struct Model {
     events: VecDeque<Arc<CacheEvent>>,
     /// The number of the first one.
     first: u64,
-    /// The revision before them, and how many objects there were.
-    base: (u64, usize),
+    /// The revision before them, and how much there was.
+    base: (u64, u64),
     revision: u64,
     state: SnapshotMap,
 }
@@ -121,7 +121,7 @@ impl Model {
         let mut before_its_time = false;
         while self.first < view.first() {
             let gone = self.events.pop_front().expect("only what was there goes");
-            self.base = (gone.revision, count(&gone.state));
+            self.base = (gone.revision, gone.state.bytes());
             self.first += 1;
             before_its_time |= !is_aged(&gone, now) || self.events.len() < LIMITS.events_min;
         }
@@ -146,7 +146,7 @@ impl Model {
     fn reset(&mut self) {
         self.revision += 10;
         self.first = self.writer.end() + 1;
-        self.base = (self.revision, count(&self.state));
+        self.base = (self.revision, self.state.bytes());
         self.events.clear();
         drop(self.writer.reset(self.revision, self.state.clone()));
     }
@@ -156,20 +156,24 @@ impl Model {
         assert_eq!((view.first(), view.end()), (self.first, end));
         assert_eq!(view.base_revision(), self.base.0);
         let newest = self.events.back();
-        let (revision, objects) = newest.map_or(self.base, |it| (it.revision, count(&it.state)));
-        assert_eq!((view.revision(), count(view.state())), (revision, objects));
+        let newest = newest.map_or(self.base, |it| (it.revision, it.state.bytes()));
+        assert_eq!((view.revision(), view.state().bytes()), newest);
         assert!(matches!(view.slot(end), Slot::Future));
         if let Some(older) = self.base.0.checked_sub(1) {
             assert_eq!(view.after(older), None, "too old");
             assert!(view.state_at(older).is_none(), "too old");
         }
         // Of each revision all events or none are before it, and none is in its state alone.
+        let mut events = self.events.iter().peekable();
+        let (mut next, mut state) = (self.first, self.base.1);
         for revision in self.base.0..=self.revision {
-            let before = self.events.iter().take_while(|it| it.revision <= revision);
-            let (passed, last) = before.fold((0, None), |(passed, _), it| (passed + 1, Some(it)));
-            assert_eq!(view.after(revision), Some(self.first + passed));
-            let expected = last.map_or(self.base.1, |it| count(&it.state));
-            assert_eq!(view.state_at(revision).map(count), Some(expected));
+            while let Some(event) = events.next_if(|it| it.revision <= revision) {
+                next += 1;
+                state = event.state.bytes();
+            }
+            assert_eq!(view.after(revision), Some(next));
+            let at = view.state_at(revision).map(SnapshotMap::bytes);
+            assert_eq!(at, Some(state));
         }
         let middle = self.events.len() / 2;
         let later = view.events(self.first + middle as u64);
@@ -187,10 +191,6 @@ impl Model {
 
 fn is_aged(event: &CacheEvent, now: Instant) -> bool {
     now.duration_since(event.received) > LIMITS.age
-}
-
-fn count(state: &SnapshotMap) -> usize {
-    state.under("/", "").count()
 }
 
 proptest! {
