@@ -169,6 +169,7 @@ impl Assembly<'_> {
             backend: Arc::clone(&self.backend),
             prefix: self.flags.etcd.etcd_prefix.clone(),
             caches: self.flags.watch_cache_sizes(),
+            list_metrics: etcd3::ListMetrics::register(registry),
             metrics: CacheMetrics::register(registry),
             compact_revision: compactor.compact_revision(),
             ledger,

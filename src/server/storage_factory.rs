@@ -32,6 +32,8 @@ pub struct StorageFactory {
     pub prefix: String,
     /// Which resources are served from memory.
     pub caches: WatchCacheSizes,
+    /// What lists from the store count.
+    pub list_metrics: etcd3::ListMetrics,
     /// What the caches count.
     pub metrics: CacheMetrics,
     /// Up to where history is compacted.
@@ -102,7 +104,8 @@ impl StorageFactory {
     /// The storage of a resource, which is the first with its prefix.
     fn storage(&self, resource: &Resource, storages: &mut Storages) -> Arc<dyn Interface> {
         let versioner = Versioner::new(resource.schema.clone());
-        let store: Arc<dyn Interface> = Arc::new(etcd3::Store::new(
+        let group = &resource.group_version.group;
+        let store = etcd3::Store::new(
             Arc::clone(&self.backend),
             etcd3::Config {
                 path_prefix: self.prefix.clone(),
@@ -111,8 +114,9 @@ impl StorageFactory {
                 clock: self.clock.clone(),
                 compact_revision: Some(self.compact_revision.clone()),
             },
-        ));
-        let group = &resource.group_version.group;
+        );
+        let lists = self.list_metrics.of_type(group, &resource.plural);
+        let store: Arc<dyn Interface> = Arc::new(store.counted(lists));
         let storage = if self.caches.cached(group, &resource.plural) {
             let cacher = storages.feed.add_type(TypeConfig {
                 group: group.clone(),

@@ -22,6 +22,7 @@ use ringwatch::server::storage_factory::{StorageFactory, Storages};
 use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::CacheMetrics;
+use ringwatch::storage::etcd3::ListMetrics;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -59,6 +60,7 @@ impl Fixture {
             backend: Arc::new(Embedded::in_memory(clock.clone())),
             prefix: "/registry".to_owned(),
             caches: WatchCacheSizes::new(cached, Vec::new()),
+            list_metrics: ListMetrics::register(&mut registry),
             metrics: CacheMetrics::register(&mut registry),
             compact_revision,
             ledger: Ledger::unlimited(),
@@ -680,6 +682,28 @@ async fn watches_are_counted_before_the_first() {
         ),
         "{running}"
     );
+}
+
+#[tokio::test]
+async fn lists_from_the_store_are_counted_by_what_they_cost() {
+    let fixture = Fixture::start(false).await;
+    for name in ["a", "b", "c"] {
+        fixture.config_map(name, json!({})).await;
+    }
+    let selector = "fieldSelector=metadata.name!%3Da";
+    let list = fixture.get(&format!("{CONFIG_MAPS}?{selector}")).await;
+    assert_eq!(list.json()["items"].as_array().map(Vec::len), Some(2));
+    let text = metrics(&fixture.registry);
+    for (family, value) in [
+        ("list", 1),
+        ("list_fetched_objects", 3),
+        ("list_evaluated_objects", 3),
+        ("list_returned_objects", 2),
+    ] {
+        let labels = "group=\"\",resource=\"configmaps\"";
+        let line = format!("apiserver_storage_{family}_total{{{labels}}} {value}\n");
+        assert!(text.contains(&line), "{line} in {text}");
+    }
 }
 
 fn metrics(registry: &Registry) -> String {

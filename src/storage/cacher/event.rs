@@ -6,8 +6,10 @@ use super::snapshot::SnapshotMap;
 use crate::clock::Instant;
 use crate::meta::Object;
 
-/// What an event costs beside its object: the record, its key, and the nodes of its state.
-const EVENT_OVERHEAD_BYTES: usize = 512;
+/// What an event costs beside its object: the record, and the nodes of its state that no other has.
+/// Measured as resident memory, these are 1.0 KiB in a type of 100 objects and 2.4 KiB in one of
+/// 100,000.
+const EVENT_OVERHEAD_BYTES: usize = 2_500;
 
 /// A change of one key.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use imbl::OrdMap;
 use crate::meta::Object;
 
 /// What an entry takes beside its key and its object's JSON: the object's record and attributes, and
-/// its part of the map's nodes.
-const ENTRY_OVERHEAD_BYTES: u64 = 512;
+/// its part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
+const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
 
 /// The objects by key.
 #[derive(Clone, Debug, Default)]

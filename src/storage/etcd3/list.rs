@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::decode::{CorruptKeys, decode};
+use super::list_metrics::ListCost;
 use super::store::{Store, check_minimum};
 use crate::meta::{ResourceVersion, VersionMatch};
 use crate::storage::backend::{
@@ -42,6 +43,7 @@ pub(super) async fn get_list(
     };
     let mut list = List::default();
     let mut corrupt = CorruptKeys::default();
+    let mut cost = ListCost::default();
     loop {
         let page = match store.backend().range(request.clone()).await {
             Ok(page) => page,
@@ -53,6 +55,8 @@ pub(super) async fn get_list(
         }
         list.revision = request.revision;
         let taken = take(store, predicate, &page, bucket, &mut list, &mut corrupt)?;
+        cost.fetched += page.kvs.len();
+        cost.evaluated += taken.objects;
         let last_key = taken.last_key(&page);
         let more = taken.more(&page);
         let Some(last_key) = last_key.filter(|_| more && predicate.limit > 0) else {
@@ -76,6 +80,8 @@ pub(super) async fn get_list(
         }
     }
     corrupt.finish()?;
+    cost.returned = list.items.len();
+    store.lists().count(cost);
     Ok(list)
 }
 

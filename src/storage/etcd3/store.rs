@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::decode::decode;
 use super::lease_manager::LeaseManager;
+use super::list_metrics::TypeListMetrics;
 use super::{delete, guaranteed_update, list, watcher};
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion};
@@ -27,6 +28,8 @@ pub struct Store {
     backend: Arc<dyn Backend>,
     config: Arc<Config>,
     leases: Arc<LeaseManager>,
+    /// Counts what lists cost.
+    lists: TypeListMetrics,
 }
 
 /// What makes a store that of its type.
@@ -54,7 +57,19 @@ impl Store {
             backend,
             config: Arc::new(config),
             leases: Arc::new(leases),
+            lists: TypeListMetrics::default(),
         }
+    }
+
+    /// The same, whose lists are counted.
+    #[must_use]
+    pub fn counted(mut self, lists: TypeListMetrics) -> Self {
+        self.lists = lists;
+        self
+    }
+
+    pub(super) fn lists(&self) -> &TypeListMetrics {
+        &self.lists
     }
 
     pub(super) fn backend(&self) -> &Arc<dyn Backend> {
