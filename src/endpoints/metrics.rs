@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
 use crate::registry::Resource;
 
@@ -23,7 +24,7 @@ pub struct Metrics {
     response_sizes: Family<RequestKind, Histogram, fn() -> Histogram>,
     long_running: Family<RequestKind, Gauge<i64, AtomicI64>>,
     watch_events: Family<WatchLabels, Counter>,
-    watch_sizes: Family<WatchLabels, Histogram, fn() -> Histogram>,
+    watch_sizes: Family<WatchLabels, EventSizes>,
     watch_lists: Family<WatchListLabels, Histogram, fn() -> Histogram>,
     sheds: Family<ShedLabels, Counter>,
 }
@@ -98,17 +99,20 @@ pub(crate) struct WatchCounts {
     /// The events that were handed over, bookmarks included.
     events: Counter,
     /// Their sizes in bytes, as they are sent.
-    sizes: Histogram,
+    sizes: EventSizes,
     /// How long it took from the request to the end of the initial events, in seconds.
     state_seconds: Histogram,
 }
 
 impl WatchCounts {
-    /// Counts an event.
-    pub(crate) fn event(&self, bytes: usize) {
-        self.events.inc();
-        #[allow(clippy::cast_precision_loss, reason = "sizes stay far below 2^52")]
-        self.sizes.observe(bytes as f64);
+    /// Adds an event to a chunk's tally.
+    pub(crate) fn event(&self, chunk: &mut Tally, bytes: usize) {
+        self.sizes.add(chunk, bytes);
+    }
+
+    /// Counts the events of a chunk.
+    pub(crate) fn chunk(&self, chunk: &mut Tally) {
+        self.events.inc_by(self.sizes.count(chunk));
     }
 
     /// Counts the end of the initial events.
@@ -210,7 +214,7 @@ impl Metrics {
             response_sizes: Family::new_with_constructor(size_histogram),
             long_running: Family::default(),
             watch_events: Family::default(),
-            watch_sizes: Family::new_with_constructor(event_size_histogram),
+            watch_sizes: Family::default(),
             watch_lists: Family::new_with_constructor(watch_list_histogram),
             sheds: Family::default(),
         };
@@ -393,13 +397,6 @@ fn size_histogram() -> Histogram {
     Histogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
 }
 
-/// kube-apiserver's buckets, in bytes: 1 KiB and then twice as much, eight times.
-fn event_size_histogram() -> Histogram {
-    Histogram::new([
-        1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0,
-    ])
-}
-
 /// kube-apiserver's buckets, in seconds.
 fn watch_list_histogram() -> Histogram {
     Histogram::new([
@@ -436,7 +433,9 @@ mod tests {
         );
         let running = metrics.long_running(&kind);
         let watch = metrics.watch(&kind);
-        watch.event(3_000);
+        let mut chunk = Tally::default();
+        watch.event(&mut chunk, 3_000);
+        watch.chunk(&mut chunk);
         watch.state_sent(0.3);
         let mut text = String::new();
         encode(&mut text, &registry).expect("text");

@@ -12,6 +12,7 @@ mod decode;
 mod discovery;
 mod encoding;
 mod errors;
+mod event_sizes;
 mod handlers;
 mod metrics;
 mod negotiation;

@@ -24,9 +24,9 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tokio_util::sync::CancellationToken;
 
 use super::authentication::{CertifiedUser, ClientCertificates};
+use super::ending::Ending;
 use super::event_stream::{self, Ended, Watchful};
 use super::filters::Filters;
 use super::joined_io;
@@ -78,7 +78,7 @@ pub struct Connections {
     /// Handshakes that failed.
     pub handshake_errors: Counter,
     /// When connections should end as soon as their requests are answered.
-    pub closing: CancellationToken,
+    pub closing: Ending,
 }
 
 /// The count of TLS handshakes that failed, made part of what `/metrics` shows.

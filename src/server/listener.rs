@@ -139,6 +139,7 @@ mod tests {
     use crate::registry::User;
     use crate::server::authentication::{Authenticator, ClientCertificates, TokenFile};
     use crate::server::certificates::{Certificates, Identity};
+    use crate::server::ending::Ending;
     use crate::server::filters::{Filters, Handler, InFlight, OwnPaths};
     use crate::server::tls;
 
@@ -174,8 +175,8 @@ mod tests {
     struct Server {
         address: SocketAddr,
         certificates: Certificates,
-        closing: CancellationToken,
-        end_of_watches: CancellationToken,
+        closing: Ending,
+        end_of_watches: Ending,
         stop: CancellationToken,
         running: JoinHandle<JoinSet<()>>,
     }
@@ -190,7 +191,7 @@ mod tests {
         let roots = tls::authorities(&certificates.authority, None).expect("an authority");
         let clients = ClientCertificates::new(roots).expect("authorities");
         let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
-        let end_of_watches = CancellationToken::new();
+        let end_of_watches = Ending::default();
         let filters = Filters {
             authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
             in_flight: InFlight::new(0, 0),
@@ -207,7 +208,7 @@ mod tests {
             streams_max: 0,
             ledger: Ledger::unlimited(),
             handshake_errors: Counter::default(),
-            closing: CancellationToken::new(),
+            closing: Ending::default(),
         };
         let (closing, stop) = (connections.closing.clone(), CancellationToken::new());
         let local = SocketAddr::from(([127, 0, 0, 1], 0));

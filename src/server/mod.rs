@@ -6,6 +6,7 @@ pub mod backend_factory;
 pub mod certificates;
 pub mod connection;
 pub mod duration;
+pub mod ending;
 pub mod error;
 pub mod event_stream;
 pub mod filters;

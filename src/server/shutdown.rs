@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::ending::Ending;
 use super::listener::finish;
 
 /// Watches have this long to send their last bookmark.
@@ -39,9 +40,9 @@ pub struct Steps {
     /// No connection is accepted any more.
     pub stop_accepting: CancellationToken,
     /// Connections end when their requests are answered.
-    pub closing: CancellationToken,
+    pub closing: Ending,
     /// Watches end.
-    pub end_of_watches: CancellationToken,
+    pub end_of_watches: Ending,
 }
 
 impl Signals {

@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -19,6 +19,7 @@ use super::super::body::{BoxError, EventStream, ResponseBody};
 use super::super::call::{Call, WatchTerms};
 use super::super::encoding::{Encoder, What};
 use super::super::errors::{About, Failure};
+use super::super::event_sizes::Tally;
 use super::super::metrics::{LongRunning, WatchCounts};
 use super::super::params::ListParams;
 use super::super::response;
@@ -65,6 +66,8 @@ pub(in super::super) async fn watch(
         _running: terms.running,
         _share: terms.share,
         deadline: Box::pin(call.context.clock.timer(deadline)),
+        tally: Tally::default(),
+        task: None,
         next: None,
         ended: false,
     };
@@ -85,6 +88,8 @@ struct WatchBody {
     encoder: Encoder,
     /// Counts the events.
     counts: WatchCounts,
+    /// The events of the chunk that is made.
+    tally: Tally,
     /// The time.
     clock: Clock,
     /// When the watch was asked for.
@@ -94,6 +99,8 @@ struct WatchBody {
     /// What the watch has of the memory budget.
     _share: Share,
     deadline: Pin<Box<Timer>>,
+    /// What the task waits with that polled last.
+    task: Option<Waker>,
     /// What did not fit into the last chunk.
     next: Option<Bytes>,
     /// Whether nothing comes after `next`.
@@ -127,7 +134,7 @@ impl WatchBody {
         })))
     }
 
-    fn write(&self, event: WatchEvent) -> Result<Bytes, Failure> {
+    fn write(&mut self, event: WatchEvent) -> Result<Bytes, Failure> {
         let written = match event {
             WatchEvent::Added(object) => self.encoder.encode(What::Added, &object),
             WatchEvent::Modified(object) => self.encoder.encode(What::Modified, &object),
@@ -143,7 +150,7 @@ impl WatchBody {
                 self.encoder.bookmark(revision, initial_events_end)
             }
         }?;
-        self.counts.event(written.len());
+        self.counts.event(&mut self.tally, written.len());
         Ok(written)
     }
 
@@ -173,12 +180,27 @@ impl WatchBody {
             }
             joined.extend_from_slice(&event);
         }
+        self.counts.chunk(&mut self.tally);
         let chunk = if joined.is_empty() {
             first
         } else {
             joined.freeze()
         };
         Poll::Ready(Some(chunk))
+    }
+
+    /// Whether the time is over. The timer keeps the task's waker, so it is polled once a task.
+    fn is_late(&mut self, context: &mut Context<'_>) -> bool {
+        let task = context.waker();
+        if self
+            .task
+            .as_ref()
+            .is_some_and(|known| known.will_wake(task))
+        {
+            return self.deadline.is_elapsed();
+        }
+        self.task = Some(task.clone());
+        self.deadline.as_mut().poll(context).is_ready()
     }
 }
 
@@ -190,7 +212,7 @@ impl Body for WatchBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.deadline.as_mut().poll(context).is_ready() {
+        if self.is_late(context) {
             self.next = None;
             self.ended = true;
             return Poll::Ready(None);

@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
 use http::{HeaderValue, Request, Response};
-use tokio_util::sync::CancellationToken;
 
 use super::{HeldBody, InFlight, answer, deadline};
 use crate::clock::Clock;
@@ -17,6 +16,7 @@ use crate::endpoints::{Api, RequestBody, RequestInfo, ResponseBody};
 use crate::meta::Status;
 use crate::registry::User;
 use crate::server::authentication::{Authenticator, CertifiedUser};
+use crate::server::ending::Ending;
 
 /// The header that names a request in logs.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -53,7 +53,7 @@ pub struct Filters {
     /// How long a request may take, watches aside.
     pub request_timeout: Duration,
     /// Ends watches that have not ended by themselves when the server does.
-    pub end_of_watches: CancellationToken,
+    pub end_of_watches: Ending,
     /// The server's own paths.
     pub own: Arc<dyn OwnPaths>,
     /// The API.
@@ -119,7 +119,7 @@ impl Filters {
             return self
                 .dispatch(request, user)
                 .await
-                .map(|body| HeldBody::until(body, end).boxed());
+                .map(|body| HeldBody::until(body, &end).boxed());
         }
         match deadline::of(query, self.request_timeout) {
             Err(message) => answer::status(&Status::failure(400, "BadRequest", message)),
@@ -220,7 +220,7 @@ mod tests {
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")),
             in_flight: InFlight::new(reads_max, 1),
             request_timeout: Duration::from_secs(60),
-            end_of_watches: CancellationToken::new(),
+            end_of_watches: Ending::default(),
             own: Arc::new(Nothing),
             api: Arc::new(Stub {
                 entered: Arc::clone(&entered),

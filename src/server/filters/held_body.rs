@@ -3,16 +3,17 @@
 //! A request is in progress until its body is sent, so its permit goes with the body. A watch goes
 //! on until it ends by itself or the server wants all of them to end.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::Permit;
 use crate::endpoints::{BoxError, ResponseBody};
+use crate::server::ending::{Ended, Ending};
 
 /// A response body with something that lasts as long as it does.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct HeldBody {
     /// Held for its drop.
     _permit: Option<Permit>,
     /// When it is over although the inner body is not.
-    end: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    end: Option<Ended>,
 }
 
 impl HeldBody {
@@ -35,13 +36,13 @@ impl HeldBody {
         }
     }
 
-    /// A body that ends regularly when the token says so, once what is ready has been sent.
+    /// A body that ends regularly when the server says so, once what is ready has been sent.
     #[must_use]
-    pub fn until(inner: ResponseBody, end: CancellationToken) -> Self {
+    pub fn until(inner: ResponseBody, end: &Ending) -> Self {
         Self {
             inner,
             _permit: None,
-            end: Some(Box::pin(end.cancelled_owned())),
+            end: Some(end.cancelled()),
         }
     }
 
@@ -63,7 +64,7 @@ impl Body for HeldBody {
         if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
             return Poll::Ready(frame);
         }
-        match self.end.as_mut().map(|end| end.as_mut().poll(context)) {
+        match self.end.as_mut().map(|end| Pin::new(end).poll(context)) {
             Some(Poll::Ready(())) => Poll::Ready(None),
             _ => Poll::Pending,
         }
@@ -91,8 +92,8 @@ mod tests {
             first,
             futures::stream::pending::<Result<_, BoxError>>(),
         ));
-        let end = CancellationToken::new();
-        let mut body = HeldBody::until(inner.boxed_unsync(), end.clone());
+        let end = Ending::default();
+        let mut body = HeldBody::until(inner.boxed_unsync(), &end);
         let frame = body.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.into_data().expect("data"), "event");
         assert!(futures::poll!(std::pin::pin!(body.frame())).is_pending());

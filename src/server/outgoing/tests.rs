@@ -11,7 +11,6 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::Clock;
@@ -20,6 +19,7 @@ use crate::registry::User;
 use crate::server::authentication::{Authenticator, ClientCertificates, TokenFile};
 use crate::server::certificates::Certificates;
 use crate::server::connection::{Connections, Protocol};
+use crate::server::ending::Ending;
 use crate::server::filters::{Filters, Handler, InFlight, OwnPaths};
 use crate::server::tls;
 
@@ -89,7 +89,7 @@ impl Fixture {
             authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
             in_flight: InFlight::new(0, 0),
             request_timeout: Duration::from_secs(60),
-            end_of_watches: CancellationToken::new(),
+            end_of_watches: Ending::default(),
             own: Arc::new(Nothing),
             api: Arc::new(endless),
             clock,
@@ -101,7 +101,7 @@ impl Fixture {
             streams_max: 0,
             ledger: ledger.clone(),
             handshake_errors: prometheus_client::metrics::counter::Counter::default(),
-            closing: CancellationToken::new(),
+            closing: Ending::default(),
         };
         Self {
             ledger,

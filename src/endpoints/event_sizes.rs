@@ -1,0 +1,123 @@
+//! How many events watches send and how large they are, counted without a lock.
+//!
+//! Every delivery of every watch of a resource is counted here, on all threads at once. A histogram
+//! with a lock would be the one place where all of them meet. So the buckets are counters of their
+//! own, and a watch counts the events of a chunk together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::{MetricType, TypedMetric};
+
+/// The upper bounds of kube-apiserver's buckets, in bytes. What is larger has a bucket more.
+const BOUNDS: [usize; 8] = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072];
+
+/// A histogram of sizes. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventSizes(Arc<Buckets>);
+
+#[derive(Debug, Default)]
+struct Buckets {
+    /// How many events fell into each.
+    events: [AtomicUsize; BOUNDS.len() + 1],
+    /// The sum of their sizes.
+    bytes: AtomicUsize,
+}
+
+/// The events of a chunk that have not been counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// How many the chunk has.
+    all: u64,
+    /// Where the newest of them belong.
+    bucket: usize,
+    /// How many that are.
+    events: usize,
+    /// The sum of their sizes.
+    bytes: usize,
+}
+
+impl EventSizes {
+    /// Adds an event to a tally. What is there already and belongs elsewhere is counted first.
+    pub(crate) fn add(&self, tally: &mut Tally, bytes: usize) {
+        let bucket = BOUNDS.partition_point(|bound| *bound < bytes);
+        if bucket != tally.bucket {
+            self.settle(tally);
+            tally.bucket = bucket;
+        }
+        tally.all += 1;
+        tally.events += 1;
+        tally.bytes += bytes;
+    }
+
+    /// Counts what is left in a tally, which is empty then, and says how many events it had.
+    pub(crate) fn count(&self, tally: &mut Tally) -> u64 {
+        self.settle(tally);
+        std::mem::take(&mut tally.all)
+    }
+
+    fn settle(&self, tally: &mut Tally) {
+        let events = std::mem::take(&mut tally.events);
+        let bytes = std::mem::take(&mut tally.bytes);
+        if events > 0 {
+            // Relaxed: figures by themselves, which order nothing; as below.
+            self.0.events[tally.bucket].fetch_add(events, Ordering::Relaxed);
+            self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl TypedMetric for EventSizes {
+    const TYPE: MetricType = MetricType::Histogram;
+}
+
+impl EncodeMetric for EventSizes {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let bounds = BOUNDS.iter().map(|bound| *bound as f64);
+        let events = self.0.events.iter();
+        let events = events.map(|events| events.load(Ordering::Relaxed) as u64);
+        // The last one has no bound.
+        let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(events).collect();
+        let count = buckets.iter().map(|(_, events)| events).sum();
+        let sum = self.0.bytes.load(Ordering::Relaxed) as f64;
+        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::metrics::histogram::Histogram;
+    use prometheus_client::registry::{Metric, Registry};
+
+    use super::*;
+
+    #[test]
+    fn it_says_what_a_histogram_with_a_lock_says() {
+        let expected = Histogram::new(BOUNDS.map(|bound| bound as f64));
+        let found = EventSizes::default();
+        let mut tally = Tally::default();
+        let mut events = 0;
+        for bytes in [0, 100, 1024, 1025, 500, 131_072, 131_073, 1 << 20, 7] {
+            expected.observe(bytes as f64);
+            found.add(&mut tally, bytes);
+            events += 1;
+        }
+        assert_eq!(found.count(&mut tally), events);
+        assert_eq!(found.count(&mut tally), 0);
+        assert_eq!(text(found), text(expected));
+    }
+
+    fn text(metric: impl Metric) -> String {
+        let mut registry = Registry::default();
+        registry.register("sizes", "Sizes.", metric);
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        text
+    }
+}
