@@ -18,5 +18,6 @@ mod etcd_backend;
 mod full_disk;
 mod memory;
 mod serve_errors;
+mod store;
 mod support;
 mod tidy;

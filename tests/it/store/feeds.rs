@@ -15,6 +15,8 @@ over_backends!(
     pages_are_pinned_and_keys_are_without_the_prefix,
     all_types_are_followed_in_one_order,
     an_old_start_of_the_feed_is_expired,
+    history_reaches_back_to_where_it_is_compacted,
+    a_key_is_known_by_the_revision_that_wrote_it,
     history_is_compacted_in_turns,
     a_living_backend_is_healthy,
 );
@@ -108,6 +110,44 @@ async fn an_old_start_of_the_feed_is_expired(fixture: Fixture) {
     assert!(stream.next().await.is_none());
     let page = changes.page("/configmaps/", None, first, 1).await;
     assert!(matches!(page, Err(StorageError::Expired)));
+}
+
+async fn history_reaches_back_to_where_it_is_compacted(fixture: Fixture) {
+    let changes = changes(&fixture);
+    assert_eq!(changes.oldest_revision().await.expect("an answer"), 1);
+    let first = fixture.create("a", "x").await.revision();
+    assert_eq!(changes.oldest_revision().await.expect("an answer"), 1);
+    let second = fixture.label("a", "y").await.revision();
+    let third = fixture.label("a", "z").await.revision();
+    fixture.backend.compact(second).await.expect("a compaction");
+    let oldest = changes.oldest_revision().await.expect("an answer");
+    assert_eq!(oldest, second);
+    let page = changes.page("/configmaps/", None, oldest, 1).await;
+    assert_eq!(page.expect("the oldest state").items[0].revision, second);
+    let mut stream = changes.follow(oldest).await.expect("a stream");
+    assert_eq!(next(&mut stream).await.expect("a change").revision, third);
+    let older = changes.page("/configmaps/", None, first, 1).await;
+    assert!(matches!(older, Err(StorageError::Expired)));
+}
+
+async fn a_key_is_known_by_the_revision_that_wrote_it(fixture: Fixture) {
+    let first = fixture.create("a", "x").await.revision();
+    let second = fixture.label("a", "y").await.revision();
+    let third = fixture.create("b", "x").await.revision();
+    let changes = changes(&fixture);
+    let key = "/configmaps/default/a";
+    for (revision, written) in [(first, true), (second, true), (third, false)] {
+        let answer = changes.has_written(key, revision).await;
+        assert_eq!(answer.expect("an answer"), written, "{revision}");
+    }
+    let future = changes.has_written(key, third + 10).await;
+    assert!(!future.expect("an answer"), "the store is not there yet");
+    fixture.backend.compact(third).await.expect("a compaction");
+    let unknown = changes.has_written(key, first).await;
+    assert!(
+        unknown.expect("an answer"),
+        "nobody can say that it has not"
+    );
 }
 
 async fn history_is_compacted_in_turns(fixture: Fixture) {

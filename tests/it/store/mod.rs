@@ -2,6 +2,7 @@
 
 mod feeds;
 mod lists;
+mod restarts;
 mod updates;
 mod watches;
 mod writes;

@@ -122,6 +122,23 @@ impl Etcd {
         assert!(self.run(), "etcd did not start again");
     }
 
+    /// A copy of the data as they are. The etcd is stopped meanwhile.
+    pub(crate) fn copy(&mut self) -> TempDir {
+        self.stop();
+        let copy = tempfile::tempdir().expect("a temporary directory");
+        copy_folder(&self.data(), &copy.path().join("data"));
+        assert!(self.run(), "etcd did not start again");
+        copy
+    }
+
+    /// Puts a copy in the place of the data, as one who restores a backup does.
+    pub(crate) fn put_back(&mut self, copy: &TempDir) {
+        self.stop();
+        std::fs::remove_dir_all(self.data()).expect("data to remove");
+        copy_folder(&copy.path().join("data"), &self.data());
+        assert!(self.run(), "etcd did not start again");
+    }
+
     /// Starts the process; the flag says whether it became ready.
     fn run(&mut self) -> bool {
         let Ports {
@@ -187,6 +204,19 @@ impl Ports {
             client,
             peer,
             metrics,
+        }
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder to copy") {
+        let entry = entry.expect("its entry");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).expect("a file is copied");
         }
     }
 }
