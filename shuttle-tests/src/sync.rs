@@ -5,7 +5,9 @@ use std::fmt;
 pub use std::sync::OnceLock;
 
 pub use arc_swap::Guard;
-pub use real_tokio::sync::{Notify, futures, mpsc, oneshot, watch};
+pub use real_tokio::sync::{
+    Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot, watch,
+};
 pub use shuttle::sync::atomic::{AtomicU64, Ordering};
 pub use shuttle::sync::{Arc, Mutex, MutexGuard};
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::bookmark::BOOKMARK_TICK;
 use super::config::TypeConfig;
@@ -38,6 +38,13 @@ const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
 
 /// How soon one request for progress may follow another.
 const PROGRESS_REQUEST_SPACING: Duration = Duration::from_millis(5);
+
+/// How many lists may be at the store because the cache is behind. All clients notice that at the same
+/// time, and a list costs the store far more than it costs the cache: the others are told to retry.
+const LAGGING_LISTS_MAX: usize = 8;
+
+/// When those are to come back.
+const LAGGING_RETRY_AFTER_SECONDS: u32 = 2;
 
 /// Where types are added to the stream of changes.
 #[derive(Clone, Debug)]
@@ -65,6 +72,8 @@ pub(super) struct FeedShared {
     fresh: ArcSwap<Freshness>,
     /// The store's revision.
     probe: RevisionProbe,
+    /// The turns of those who ask the store because the cache is behind.
+    turns: Arc<Semaphore>,
     /// The families that every type's metrics are of.
     pub(super) metrics: CacheMetrics,
     /// Where the types' memory is written.
@@ -117,6 +126,7 @@ impl Feed {
             fresh: ArcSwap::from_pointee(fresh),
             clock,
             probe: RevisionProbe::default(),
+            turns: Arc::new(Semaphore::new(LAGGING_LISTS_MAX)),
             metrics,
             ledger,
             orders: Mutex::default(),
@@ -254,6 +264,18 @@ impl FeedShared {
             return Err(Freshness::put_back());
         }
         Ok(newest)
+    }
+
+    /// The right to ask the store because the cache is behind.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`] when enough others do so.
+    pub(super) fn turn_at_store(&self) -> Result<OwnedSemaphorePermit, StorageError> {
+        let turn = Arc::clone(&self.turns).try_acquire_owned();
+        turn.map_err(|_| StorageError::NotReady {
+            reason: Some("the watch cache is behind the store".to_owned()),
+            retry_after_seconds: LAGGING_RETRY_AFTER_SECONDS,
+        })
     }
 
     /// Whether the feed's revision says that every event up to it has come.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::attachment::Attachment;
 use super::bookmark::Bookmarks;
@@ -28,6 +29,16 @@ pub struct Cacher {
     present: Arc<PresentCache>,
     /// The stream of changes.
     feed: Arc<FeedShared>,
+}
+
+/// What the cache says to a list.
+pub(super) enum Listed {
+    /// The list.
+    Here(List),
+    /// Only the store can tell.
+    AskStore,
+    /// The cache is behind. The store may be asked as long as the turn is held.
+    Lagging(OwnedSemaphorePermit),
 }
 
 impl Cacher {
@@ -137,25 +148,28 @@ impl Cacher {
         }
     }
 
-    /// Lists; `None` if only the store can tell.
+    /// Lists, or sends the reader to the store.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`]; [`StorageError::TooLargeResourceVersion`], except for a list of
-    /// the newest state.
+    /// [`StorageError::NotReady`], also when the cache lags and enough readers are at the store
+    /// already; [`StorageError::TooLargeResourceVersion`], except for a list of the newest state.
     pub(super) async fn list(
         &self,
         key: &str,
         recursive: bool,
         predicate: &SelectionPredicate,
         plan: &ListPlan,
-    ) -> Result<Option<List>, StorageError> {
+    ) -> Result<Listed, StorageError> {
         let cache = self.cache();
         if plan.fresh == Fresh::MostRecent {
-            let fresh =
-                self.feed.progress_is_trusted() && self.wait(&cache, plan.fresh).await.is_ok();
+            let trusted = self.feed.progress_is_trusted();
+            let fresh = trusted && self.wait(&cache, plan.fresh).await.is_ok();
             cache.metrics.count_consistent_read(fresh, !fresh);
+            if !trusted {
+                return Ok(Listed::AskStore);
+            }
             if !fresh {
-                return Ok(None);
+                return Ok(Listed::Lagging(self.feed.turn_at_store()?));
             }
         } else {
             self.wait(&cache, plan.fresh).await?;
@@ -167,7 +181,7 @@ impl Cacher {
             None => Some(view.state()),
         };
         let Some(state) = state.filter(|state| !state.has_unreadable()).cloned() else {
-            return Ok(None);
+            return Ok(Listed::AskStore);
         };
         drop(view);
         let revision = plan.exact.unwrap_or(newest);
@@ -182,7 +196,7 @@ impl Cacher {
         metrics
             .listed_returned
             .inc_by(listed.list.items.len() as u64);
-        Ok(Some(listed.list))
+        Ok(Listed::Here(listed.list))
     }
 
     /// Starts a watch. Except for a cache that is not ready, what is wrong with it is the stream's

@@ -239,3 +239,43 @@ async fn k123448_watches_without_a_version_do_not_reach_the_store() {
     assert!(probes < 10, "{probes} questions");
     assert_eq!(world.script.state().follows, 1);
 }
+
+/// k#138494: when the cache fell behind, every consistent list of every client went to etcd at the same
+/// time, and both broke down. A few go there, and the others are told when to come back; nobody waits
+/// longer than a read may.
+#[tokio::test(start_paused = true)]
+async fn k138494_a_cache_that_lags_does_not_melt_the_store() {
+    let world = World::new(WindowLimits::default()).await;
+    *world.store.list_time.lock().expect("sound") = Duration::from_secs(1);
+    world.script.hold();
+    world.script.put("/pods/d/a", "x");
+    let begun = world.clock.now();
+    let lists = (0..1_000).map(|_| world.list(newest()));
+    let (mut served, mut shed) = (0, 0);
+    for list in futures::future::join_all(lists).await {
+        match list {
+            Ok(list) => {
+                assert_eq!(list.revision, scripted::STORE_REVISION);
+                served += 1;
+            }
+            Err(StorageError::NotReady {
+                reason,
+                retry_after_seconds,
+            }) => {
+                assert_eq!(
+                    reason.as_deref(),
+                    Some("the watch cache is behind the store")
+                );
+                assert!(retry_after_seconds > 0);
+                shed += 1;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!((served, shed), (8, 992));
+    assert_eq!(*world.store.lists.lock().expect("sound"), 8);
+    assert!(world.clock.now() - begun < Duration::from_secs(5));
+    world.script.release();
+    let list = world.list(newest()).await.expect("from memory");
+    assert_eq!(listed(&list), "2: a", "it recovers by itself");
+}

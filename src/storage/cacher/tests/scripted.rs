@@ -381,6 +381,8 @@ impl ChangeSource for Script {
 pub(super) struct CountingStore {
     versioner: Versioner,
     pub(super) lists: Mutex<usize>,
+    /// How long a list takes.
+    pub(super) list_time: Mutex<Duration>,
     /// The suggestion that came with the last write.
     pub(super) suggested: Mutex<Option<Arc<Object>>>,
 }
@@ -425,6 +427,10 @@ impl Interface for CountingStore {
 
     async fn get_list(&self, _key: &str, _options: ListOptions) -> Result<List, StorageError> {
         *self.lists.lock().expect("sound") += 1;
+        let list_time = *self.list_time.lock().expect("sound");
+        if !list_time.is_zero() {
+            tokio::time::sleep(list_time).await;
+        }
         Ok(List {
             revision: STORE_REVISION,
             ..List::default()
