@@ -117,7 +117,7 @@ pub(super) fn failure(format: Format, failure: &Failure) -> Response<ResponseBod
 ///
 /// # Errors
 /// 406 for a form that only objects have; 500 when an object cannot be converted.
-pub(super) fn list(
+pub(super) async fn list(
     output: Output,
     call: &Call<'_>,
     list: List,
@@ -139,7 +139,8 @@ pub(super) fn list(
             Format::Protobuf => head.protobuf(items_bytes),
             Format::Json | Format::PrettyJson | Format::Yaml => head.json(),
         },
-    )?;
+    )
+    .await?;
     match output.format {
         Format::Json | Format::Protobuf => {
             let media_type = output.format.media_type();

@@ -97,16 +97,22 @@ impl Encoder {
         as_stored.then(|| object.item_after_brace())
     }
 
-    /// The length of all items together, in bytes.
+    /// The length of all items together, in bytes. Other tasks get their turn in between.
     ///
     /// # Errors
     /// As [`Encoder::encode`].
-    pub(crate) fn items_bytes(&self, objects: &[Arc<Object>]) -> Result<usize, Failure> {
-        let bytes = objects.iter().map(|object| match self.stored_item(object) {
-            Some(item) => Ok(item.len()),
-            None => Ok(self.encode(What::Item, object)?.len()),
-        });
-        bytes.sum()
+    pub(crate) async fn items_bytes(&self, objects: &[Arc<Object>]) -> Result<usize, Failure> {
+        let mut bytes = 0;
+        for object in objects {
+            bytes += match self.stored_item(object) {
+                Some(item) => item.len(),
+                None => {
+                    tokio::task::consume_budget().await;
+                    self.encode(What::Item, object)?.len()
+                }
+            };
+        }
+        Ok(bytes)
     }
 
     /// A bookmark of a watch.
@@ -156,5 +162,6 @@ fn protobuf_item(json: &[u8]) -> Result<Bytes, Failure> {
     let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
     let item = codec::list_item(&value)
         .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
-    Ok(item.into())
+    // It may be kept for long, so without the room that it was written into.
+    Ok(item.into_boxed_slice().into())
 }

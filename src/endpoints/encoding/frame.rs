@@ -19,7 +19,9 @@ pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, 
         let object = protobuf(object).map_err(Failure::internal)?;
         let object =
             object.ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
-        return Ok(codec::event_frame(kind, &object).into());
+        let frame = codec::event_frame(kind, &object);
+        // It may be kept for long, so without the room that it was written into.
+        return Ok(frame.into_boxed_slice().into());
     }
     let parts: [&[u8]; 5] = [
         b"{\"type\":\"",

@@ -69,7 +69,7 @@ impl ListBody {
     ///
     /// # Errors
     /// 500 when an object cannot be converted or written.
-    pub(crate) fn new(
+    pub(crate) async fn new(
         encoder: Encoder,
         items: Vec<Arc<Object>>,
         head: impl FnOnce(usize) -> Vec<u8>,
@@ -83,7 +83,7 @@ impl ListBody {
             0 => 0,
             items => around.first.len() + (items - 1) * around.next.len(),
         };
-        let content = encoder.items_bytes(&items)?;
+        let content = encoder.items_bytes(&items).await?;
         let head = head(content);
         let total = head.len() + content + separators + around.end.len();
         Ok(Self {

@@ -25,5 +25,5 @@ pub(in super::super) async fn delete_collection(
         .delete_collection(&call.context, call.namespace(), options, selection)
         .await
         .map_err(|error| call.fail(error))?;
-    response::list(output, call, list)
+    response::list(output, call, list).await
 }

@@ -20,5 +20,5 @@ pub(in super::super) async fn list(call: &Call<'_>) -> Result<Response<ResponseB
         .list(call.namespace(), options)
         .await
         .map_err(|error| call.fail(error))?;
-    response::list(output, call, list)
+    response::list(output, call, list).await
 }
