@@ -82,18 +82,38 @@ impl BookmarkSchedule {
         matches!(self.wanted.get(number as usize), Some(Some(_)))
     }
 
-    /// Names everyone who is due, and schedules their next.
+    /// Names everyone who is due, and schedules their next. Those who were due together mostly are so
+    /// again, and are moved together.
     pub(super) fn take_due(&mut self, now: Instant, mut send: impl FnMut(u32)) {
         let later = self.buckets.split_off(&(self.second(now) + 1));
         let due = std::mem::replace(&mut self.buckets, later);
-        for (second, numbers) in due {
-            for number in numbers {
-                let wanted = self.wanted.get(number as usize).copied().flatten();
-                if let Some(wanted) = wanted.filter(|it| it.due == Some(second)) {
-                    send(number);
-                    self.add(number, wanted.bookmarks, now);
+        for (second, mut numbers) in due {
+            numbers.retain(|&number| self.is_due(number, second));
+            numbers.iter().copied().for_each(&mut send);
+            for number in &numbers {
+                self.reschedule(*number, now);
+            }
+            let due = |number: &u32| self.wanted[*number as usize].and_then(|it| it.due);
+            for together in numbers.chunk_by(|one, other| due(one) == due(other)) {
+                if let Some(due) = together.first().and_then(due) {
+                    self.buckets.entry(due).or_default().extend(together);
                 }
             }
+        }
+    }
+
+    /// Whether a bucket's entry is meant for the watcher that has the number now.
+    fn is_due(&self, number: u32, second: u64) -> bool {
+        let wanted = self.wanted.get(number as usize).copied().flatten();
+        wanted.is_some_and(|it| it.due == Some(second))
+    }
+
+    /// Notes when a watcher's next bookmark is due.
+    fn reschedule(&mut self, number: u32, now: Instant) {
+        let origin = self.origin;
+        if let Some(wanted) = &mut self.wanted[number as usize] {
+            let next = wanted.bookmarks.next(now);
+            wanted.due = next.map(|at| second(origin, at));
         }
     }
 
@@ -104,8 +124,13 @@ impl BookmarkSchedule {
     }
 
     fn second(&self, at: Instant) -> u64 {
-        at.saturating_duration_since(self.origin).as_secs()
+        second(self.origin, at)
     }
+}
+
+/// The seconds from an origin, whole.
+fn second(origin: Instant, at: Instant) -> u64 {
+    at.saturating_duration_since(origin).as_secs()
 }
 
 /// The bookmarks that a watch wants.
