@@ -1,0 +1,477 @@
+//! What it costs the dispatcher to tell watchers, without tasks, sockets and stores: the feed is polled
+//! by hand and its changes come from a queue.
+//!
+//! Each figure is processor time and stands beside its floor in the table at the end. What a
+//! publish costs without watchers (reading the object, the state, the window) is subtracted where
+//! the cost for each watcher is meant.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench is the composition root of what it measures"
+)]
+#![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
+#![allow(
+    missing_docs,
+    reason = "criterion's macros write undocumented functions"
+)]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use futures::{FutureExt, StreamExt};
+use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch::meta::{FieldSchema, LabelSelector, ResourceVersion, WatchEvent};
+use ringwatch::storage::backend::embedded::Embedded;
+use ringwatch::storage::cacher::{
+    CacheDelegator, CacheMetrics, Cacher, Feed, TypeConfig, WindowLimits,
+};
+use ringwatch::storage::{
+    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, Interface,
+    ListOptions, SelectionPredicate, StorageError, Versioner, WatchStream, etcd3,
+};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+/// How many events are published before the watchers look; less than a channel holds.
+const ROUND_EVENTS: u64 = 16;
+
+/// How many watchers have a bookmark due at once.
+const SWEPT_WATCHERS: usize = 100_000;
+
+/// Nanoseconds by what was measured, one for each of criterion's samples.
+type Samples = RefCell<BTreeMap<String, Vec<f64>>>;
+
+fn dispatch(criterion: &mut Criterion) {
+    let samples = Samples::default();
+    let resident = resident_bytes_of_idle_watchers();
+    publish(criterion, &samples);
+    attach(criterion, &samples);
+    sweep(criterion, &samples);
+    print_table(&samples, resident);
+}
+
+/// A publish to watchers that sleep, to watchers that are busy, and to one among many.
+fn publish(criterion: &mut Criterion, samples: &Samples) {
+    for watchers in [0, 1, 1_000, 10_000] {
+        let mut world = World::new(watchers, |_| since(1));
+        measure(criterion, samples, &format!("asleep {watchers}"), || {
+            let taken = world.publish();
+            world.hear(1);
+            taken
+        });
+        measure(criterion, samples, &format!("busy {watchers}"), || {
+            world.publish();
+            let further = ROUND_EVENTS as u32 - 1;
+            let taken = (0..further).map(|_| world.publish()).sum::<Duration>() / further;
+            world.hear(ROUND_EVENTS as usize);
+            taken
+        });
+        if watchers > 1 {
+            floors(criterion, samples, &mut world);
+        }
+    }
+    let mut world = World::new(10_000, |number| labelled(number, since(1)));
+    measure(criterion, samples, "one of 10000", || {
+        let taken = world.publish();
+        let told = world.watches.iter_mut().take(2).map(heard);
+        assert_eq!(told.collect::<Vec<_>>(), [1, 0], "the first alone is told");
+        taken
+    });
+}
+
+/// A number for each watcher into a `Vec` of its own: once after the watchers have heard of something,
+/// when the caches hold what they need, and once again and again.
+fn floors(criterion: &mut Criterion, samples: &Samples, world: &mut World) {
+    let watchers = world.watches.len();
+    let mut floor: Vec<Vec<u64>> = vec![Vec::with_capacity(ROUND_EVENTS as usize); watchers];
+    let mut push = |events: u32| {
+        let taken = timed(|| {
+            for number in 0..u64::from(events) {
+                floor.iter_mut().for_each(|it| it.push(black_box(number)));
+            }
+        });
+        floor.iter_mut().for_each(Vec::clear);
+        taken / events
+    };
+    measure(
+        criterion,
+        samples,
+        &format!("floor busy {watchers}"),
+        || push(ROUND_EVENTS as u32),
+    );
+    measure(
+        criterion,
+        samples,
+        &format!("floor asleep {watchers}"),
+        || {
+            world.publish();
+            world.hear(1);
+            push(1)
+        },
+    );
+}
+
+/// A watch that begins and is dropped beside none and beside 10,000 others.
+fn attach(criterion: &mut Criterion, samples: &Samples) {
+    for watchers in [0, 10_000] {
+        let world = World::new(watchers, |_| since(1));
+        let options = since(2);
+        let name = format!("attach and detach {watchers}");
+        measure(criterion, samples, &name, || {
+            let options = options.clone();
+            let _entered = world.runtime.enter();
+            timed(|| drop(black_box(world.attach(options))))
+        });
+    }
+}
+
+/// A minute passes, and every watcher's bookmark is due in the same second.
+fn sweep(criterion: &mut Criterion, samples: &Samples) {
+    let mut world = World::new(SWEPT_WATCHERS, |_| bookmarked(since(1)));
+    measure(criterion, samples, "bookmark sweep", || {
+        let minute = tokio::time::advance(Duration::from_secs(61));
+        world.runtime.block_on(minute);
+        let taken = timed(|| world.turn());
+        world.hear(1);
+        taken
+    });
+}
+
+/// What a watcher that waits for an event has resident: its stream, its channel, its place in
+/// the index, and what the allocator adds.
+fn resident_bytes_of_idle_watchers() -> usize {
+    const WATCHERS: usize = 50_000;
+    let mut world = World::new(0, |_| since(1));
+    world.watches.reserve_exact(WATCHERS);
+    let before = resident_bytes();
+    for _ in 0..WATCHERS {
+        let watch = world.attach(since(2));
+        world.watches.push(watch);
+    }
+    world.hear(0);
+    world.publish();
+    world.hear(1);
+    (resident_bytes() - before) / WATCHERS
+}
+
+fn resident_bytes() -> usize {
+    const PAGE_BYTES: usize = 4096;
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * PAGE_BYTES
+}
+
+/// The time that this thread computes for something. What else the machine does is not counted.
+fn timed(act: impl FnOnce()) -> Duration {
+    let begun = clock_gettime(ClockId::ThreadCPUTime);
+    act();
+    let ended = clock_gettime(ClockId::ThreadCPUTime);
+    let nanoseconds = (ended.tv_sec - begun.tv_sec) * 1_000_000_000 + ended.tv_nsec - begun.tv_nsec;
+    Duration::from_nanos(nanoseconds.unsigned_abs())
+}
+
+/// Lets criterion measure, and keeps what it is told. A sample is the median of its runs, so that what
+/// else the machine does counts as little as it can.
+fn measure(
+    criterion: &mut Criterion,
+    samples: &Samples,
+    name: &str,
+    mut once: impl FnMut() -> Duration,
+) {
+    let mut group = criterion.benchmark_group("dispatch");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|times| {
+            let mut taken: Vec<Duration> = (0..times).map(|_| once()).collect();
+            taken.sort_unstable();
+            let median = taken[taken.len() / 2];
+            let mut samples = samples.borrow_mut();
+            let nanoseconds = median.as_nanos() as f64;
+            samples
+                .entry(name.to_owned())
+                .or_default()
+                .push(nanoseconds);
+            median * u32::try_from(times).unwrap()
+        });
+    });
+    group.finish();
+}
+
+/// The figures as the project states them.
+fn print_table(samples: &Samples, resident: usize) {
+    let samples = samples.borrow();
+    let median = |name: &str| {
+        let mut sorted = samples.get(name).cloned().unwrap_or_default();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let each = |name: &str, watchers: u32| {
+        let publish = median(&format!("{name} {watchers}")) - median(&format!("{name} 0"));
+        publish / f64::from(watchers)
+    };
+    let floor = |name: &str, watchers: u32| {
+        median(&format!("floor {name} {watchers}")) / f64::from(watchers)
+    };
+    println!("| what | ns | floor, ns | ratio |");
+    println!("|---|---|---|---|");
+    let row = |what: &str, taken: f64, floor: f64| {
+        println!(
+            "| {what} | {taken:.1} | {floor:.1} | {:.2} |",
+            taken / floor
+        );
+    };
+    for watchers in [1_000, 10_000] {
+        for name in ["busy", "asleep"] {
+            let what = format!("publish, each of {watchers} watchers, {name}");
+            row(&what, each(name, watchers), floor(name, watchers));
+        }
+    }
+    let one = median("asleep 1");
+    row("publish to one of 10000", median("one of 10000"), one);
+    let (few, many) = (
+        median("attach and detach 0"),
+        median("attach and detach 10000"),
+    );
+    row("attach and detach beside 10000", many, few);
+    let swept = median("bookmark sweep") / SWEPT_WATCHERS as f64;
+    println!("| a sweep of {SWEPT_WATCHERS} bookmarks, each | {swept:.1} | | |");
+    println!("| an idle watcher | {resident} bytes | | |");
+}
+
+/// A feed that moves when it is told to, and its watchers.
+struct World {
+    script: Arc<Script>,
+    running: Pin<Box<dyn Future<Output = ()>>>,
+    delegator: CacheDelegator,
+    watches: Vec<WatchStream>,
+    runtime: Runtime,
+}
+
+impl World {
+    fn new(watchers: usize, options: impl Fn(usize) -> ListOptions) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let entered = runtime.enter();
+        let script = Arc::new(Script::default());
+        let (cacher, running) = feed(&script);
+        let delegator = CacheDelegator::new(cacher, Arc::new(store()));
+        drop(entered);
+        let mut world = Self {
+            script,
+            running,
+            delegator,
+            watches: Vec::with_capacity(watchers),
+            runtime,
+        };
+        // It lists, and follows.
+        (0..4).for_each(|_| world.turn());
+        for number in 0..watchers {
+            let watch = world.attach(options(number));
+            world.watches.push(watch);
+        }
+        world.hear(0);
+        world.warm_up();
+        world
+    }
+
+    /// One event that is not measured: the dispatcher takes notice of those who have come.
+    fn warm_up(&mut self) {
+        self.publish();
+        for watch in &mut self.watches {
+            heard(watch);
+        }
+    }
+
+    fn attach(&self, options: ListOptions) -> WatchStream {
+        let _entered = self.runtime.enter();
+        let watch = self.delegator.watch("/pods/", options).now_or_never();
+        watch.expect("it begins at once").unwrap()
+    }
+
+    /// Lets the feed do what it can do now.
+    fn turn(&mut self) {
+        let _entered = self.runtime.enter();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(self.running.as_mut().poll(&mut context).is_pending());
+    }
+
+    /// Writes the object and lets the feed tell everyone of it. Returns how long the telling took.
+    fn publish(&mut self) -> Duration {
+        self.script.write();
+        timed(|| self.turn())
+    }
+
+    /// Every watcher hears so many items, and then sleeps.
+    fn hear(&mut self, items: usize) {
+        for watch in &mut self.watches {
+            assert_eq!(heard(watch), items, "no event is lost");
+        }
+    }
+}
+
+/// How many items a watch has.
+fn heard(watch: &mut WatchStream) -> usize {
+    let mut items = 0;
+    while let Some(item) = watch.next().now_or_never() {
+        let _: WatchEvent = item.unwrap().unwrap();
+        items += 1;
+    }
+    items
+}
+
+fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>) {
+    let source = Arc::clone(script);
+    let metrics = CacheMetrics::register(&mut Registry::default());
+    let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
+    let cacher = feed.add_type(TypeConfig {
+        group: String::new(),
+        resource: "pods".to_owned(),
+        prefix: "/pods/".to_owned(),
+        versioner: Versioner::new(FieldSchema::default()),
+        window: WindowLimits::default(),
+    });
+    (cacher, Box::pin(reflector.run(std::future::pending())))
+}
+
+/// A store that is never asked.
+fn store() -> etcd3::Store {
+    let config = etcd3::Config {
+        path_prefix: "/registry".to_owned(),
+        resource_prefix: "/pods".to_owned(),
+        versioner: Versioner::new(FieldSchema::default()),
+        clock: Clock::real(),
+        compact_revision: None,
+    };
+    etcd3::Store::new(Arc::new(Embedded::in_memory(Clock::real())), config)
+}
+
+/// Everything after a revision.
+fn since(revision: u64) -> ListOptions {
+    ListOptions {
+        resource_version: Some(ResourceVersion(revision)),
+        recursive: true,
+        ..ListOptions::default()
+    }
+}
+
+fn labelled(number: usize, mut options: ListOptions) -> ListOptions {
+    let selector = LabelSelector::parse(&format!("app=w{number}"));
+    options.predicate.label = selector.unwrap();
+    options
+}
+
+fn bookmarked(options: ListOptions) -> ListOptions {
+    ListOptions {
+        predicate: SelectionPredicate {
+            allow_watch_bookmarks: true,
+            ..SelectionPredicate::default()
+        },
+        ..options
+    }
+}
+
+/// Changes of one object, as many as are wanted.
+#[derive(Debug)]
+struct Script {
+    revision: Mutex<u64>,
+    follower: Mutex<Option<mpsc::UnboundedSender<Result<ChangeBatch, StorageError>>>>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            revision: Mutex::new(1),
+            follower: Mutex::default(),
+        }
+    }
+}
+
+impl Script {
+    fn revision(&self) -> u64 {
+        *self.revision.lock().unwrap()
+    }
+
+    fn write(&self) {
+        const POD: &[u8] = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"app":"w0"},"name":"a","namespace":"ns"}}"#;
+        let revision = self.revision() + 1;
+        *self.revision.lock().unwrap() = revision;
+        let change = Change {
+            key: "/pods/ns/a".to_owned(),
+            revision,
+            kind: ChangeKind::Put {
+                value: POD.into(),
+                created: false,
+            },
+        };
+        let batch = ChangeBatch {
+            changes: vec![change],
+            revision,
+        };
+        let follower = self.follower.lock().unwrap();
+        follower.as_ref().unwrap().send(Ok(batch)).unwrap();
+    }
+}
+
+#[async_trait]
+impl ChangeSource for Script {
+    async fn page(
+        &self,
+        _prefix: &str,
+        _after: Option<&str>,
+        _revision: u64,
+        _limit: u32,
+    ) -> Result<ChangePage, StorageError> {
+        Ok(ChangePage {
+            revision: self.revision(),
+            items: Vec::new(),
+            more: false,
+        })
+    }
+
+    async fn follow(&self, _revision: u64) -> Result<ChangeStream, StorageError> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        *self.follower.lock().unwrap() = Some(sender);
+        Ok(futures::stream::poll_fn(move |context| receiver.poll_recv(context)).boxed())
+    }
+
+    async fn request_progress(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    async fn current_revision(&self) -> Result<u64, StorageError> {
+        Ok(self.revision())
+    }
+
+    async fn oldest_revision(&self) -> Result<u64, StorageError> {
+        self.current_revision().await
+    }
+
+    async fn has_written(&self, _key: &str, _revision: u64) -> Result<bool, StorageError> {
+        Ok(true)
+    }
+
+    fn progress_is_trusted(&self) -> bool {
+        true
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(20).measurement_time(Duration::from_secs(2));
+    targets = dispatch
+}
+criterion_main!(benches);
