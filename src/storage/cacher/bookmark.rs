@@ -88,11 +88,15 @@ impl BookmarkSchedule {
         let later = self.buckets.split_off(&(self.second(now) + 1));
         let due = std::mem::replace(&mut self.buckets, later);
         for (second, mut numbers) in due {
-            numbers.retain(|&number| self.is_due(number, second));
-            numbers.iter().copied().for_each(&mut send);
-            for number in &numbers {
-                self.reschedule(*number, now);
-            }
+            // A number that was given anew within a second is in its bucket twice; only the first
+            // entry is still due by the time it is looked at.
+            numbers.retain(|&number| {
+                let due = self.reschedule(number, second, now);
+                if due {
+                    send(number);
+                }
+                due
+            });
             let due = |number: &u32| self.wanted[*number as usize].and_then(|it| it.due);
             for together in numbers.chunk_by(|one, other| due(one) == due(other)) {
                 if let Some(due) = together.first().and_then(due) {
@@ -102,18 +106,17 @@ impl BookmarkSchedule {
         }
     }
 
-    /// Whether a bucket's entry is meant for the watcher that has the number now.
-    fn is_due(&self, number: u32, second: u64) -> bool {
-        let wanted = self.wanted.get(number as usize).copied().flatten();
-        wanted.is_some_and(|it| it.due == Some(second))
-    }
-
-    /// Notes when a watcher's next bookmark is due.
-    fn reschedule(&mut self, number: u32, now: Instant) {
+    /// Notes when a watcher's next bookmark is due, if the entry in a second's bucket is meant for the
+    /// watcher that has the number now.
+    fn reschedule(&mut self, number: u32, second: u64, now: Instant) -> bool {
         let origin = self.origin;
-        if let Some(wanted) = &mut self.wanted[number as usize] {
-            let next = wanted.bookmarks.next(now);
-            wanted.due = next.map(|at| second(origin, at));
+        match self.wanted.get_mut(number as usize) {
+            Some(Some(wanted)) if wanted.due == Some(second) => {
+                let next = wanted.bookmarks.next(now);
+                wanted.due = next.map(|at| self::second(origin, at));
+                true
+            }
+            _ => false,
         }
     }
 
@@ -171,5 +174,19 @@ mod tests {
         assert_eq!(timed.next(now), Some(seconds(60)));
         assert_eq!(timed.next(seconds(60)), Some(seconds(98)));
         assert_eq!(timed.next(seconds(98)), None);
+    }
+
+    #[test]
+    fn a_number_that_was_given_anew_is_named_once() {
+        let now = Clock::real().now();
+        let open = Bookmarks { deadline: None };
+        let mut schedule = BookmarkSchedule::new(now);
+        schedule.add(7, open, now);
+        schedule.forget(7);
+        schedule.add(7, open, now);
+        let mut named = Vec::new();
+        schedule.take_due(now + BOOKMARK_PERIOD, |number| named.push(number));
+        assert_eq!(named, [7]);
+        assert_eq!(schedule.entries(), 1);
     }
 }
