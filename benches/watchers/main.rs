@@ -122,6 +122,10 @@ fn main() -> ExitCode {
             floor::run();
             return ExitCode::SUCCESS;
         }
+        Some(child::BECOMES) => {
+            eprintln!("{}", child::become_other());
+            return ExitCode::FAILURE;
+        }
         _ => {}
     }
     let settings = Settings::parse();

@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::api::Api;
+use super::child::BECOMES;
 use super::process::{Cpu, resident_bytes};
 use super::support::etcd::Etcd;
 use super::{Failed, Settings};
@@ -104,10 +105,10 @@ async fn spawn(
     flags: &[String],
     under: &[String],
 ) -> Result<(Child, BufReader<ChildStdout>, SocketAddr), Failed> {
-    let binary = env!("CARGO_BIN_EXE_ringwatch").to_owned();
-    let words: Vec<_> = under.iter().chain([&binary]).collect();
-    let mut child = Command::new(words[0])
-        .args(&words[1..])
+    let mut child = Command::new(std::env::current_exe()?)
+        .args([BECOMES, &std::process::id().to_string()])
+        .args(under)
+        .arg(env!("CARGO_BIN_EXE_ringwatch"))
         .args(["serve", "--data-dir"])
         .arg(folder.path().join("data"))
         .args(["--secure-port", &port.to_string()])
