@@ -1,27 +1,34 @@
-//! Applies each mutation of `mutations.toml` to a copy of the kernel and expects a model to fail.
+//! Applies each mutation of a member's `mutations.toml` to a copy of what it checks and expects a
+//! model to fail.
 //!
 //! The copy is a workspace of its own under the target folder. First the models must pass there
 //! unchanged. A mutation that does not compile, or whose place is not found, is an error: it would
-//! prove nothing.
+//! prove nothing. The arguments are the member, what it includes, then `--` and how cargo tests it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs, io};
 
-/// What the copied workspace needs besides the member and the kernel.
-const MANIFEST: &str =
-    "[workspace]\nresolver = \"3\"\nmembers = [\"loom-tests\"]\n[workspace.lints]\n";
+/// What the copied workspace needs besides the member and its sources.
+const MANIFEST: &str = "[workspace]\nresolver = \"3\"\nmembers = [\"MEMBER\"]\n[workspace.lints]\n\
+    [profile.dev]\ndebug = false\n";
 
-/// The folders that are copied.
-const FOLDERS: [&str; 2] = ["src/ring", "loom-tests/src"];
-
-/// The files that are copied.
-const FILES: [&str; 2] = ["loom-tests/Cargo.toml", "Cargo.lock"];
+/// What is checked, and how.
+struct Subject {
+    /// The member that holds the models.
+    member: String,
+    /// The files and folders that it includes.
+    sources: Vec<String>,
+    /// What cargo is told so that it runs them.
+    test: Vec<String>,
+}
 
 /// An edit that must not go unnoticed.
 #[derive(Default)]
 struct Mutation {
     name: String,
+    /// What the names of the models begin with that should notice it, else those of its file.
+    model: Option<String>,
     file: String,
     from: String,
     to: String,
@@ -42,12 +49,15 @@ fn main() -> ExitCode {
 }
 
 fn run() -> io::Result<usize> {
-    let member = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let root = member.parent().map(Path::to_path_buf).unwrap_or_default();
-    let mutations = parse(&fs::read_to_string(member.join("mutations.toml"))?)?;
-    let copy = root.join("target").join("loom-mutants");
-    copy_sources(&root, &copy)?;
-    if !models_pass(&copy, None)? {
+    let subject = Subject::of(env::args().skip(1))
+        .ok_or_else(|| io::Error::other("usage: mutate MEMBER SOURCE... -- CARGO COMMAND"))?;
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let root = here.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mutations = root.join(&subject.member).join("mutations.toml");
+    let mutations = parse(&fs::read_to_string(mutations)?)?;
+    let copy = root.join("target/mutants").join(&subject.member);
+    subject.copy(&root, &copy)?;
+    if !subject.passes(&copy, None)? {
         return Err(io::Error::other("the models fail without any mutation"));
     }
     let mut survivors = 0;
@@ -61,10 +71,9 @@ fn run() -> io::Result<usize> {
             )));
         }
         fs::write(&path, text.replacen(&mutation.from, &mutation.to, 1))?;
-        // The models of the same name notice most of it, and soon.
-        let own = path.file_stem().and_then(|it| it.to_str());
-        let own = own.map(|file| format!("{file}::"));
-        if models_pass(&copy, own.as_deref())? && models_pass(&copy, None)? {
+        // The likeliest models go first: they notice most faults, and soon.
+        let first = mutation.model();
+        if subject.passes(&copy, first.as_deref())? && subject.passes(&copy, None)? {
             survivors += 1;
             println!("UNNOTICED  {}", mutation.name);
         } else {
@@ -80,42 +89,68 @@ fn run() -> io::Result<usize> {
     Ok(survivors)
 }
 
-/// Whether the copy's models pass, or those of one file. That they compile is a condition.
-fn models_pass(copy: &Path, of: Option<&str>) -> io::Result<bool> {
-    let test = |arguments: &[&str]| {
-        Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["test", "--quiet", "--offline", "--release", "--lib"])
-            .args(arguments)
-            .current_dir(copy)
-            .env("CARGO_TARGET_DIR", copy.join("target"))
-            .env_remove("RUSTFLAGS")
-            .output()
-    };
-    let built = test(&["--no-run"])?;
-    if !built.status.success() {
-        let said = String::from_utf8_lossy(&built.stderr).into_owned();
-        return Err(io::Error::other(format!("it does not compile:\n{said}")));
+impl Mutation {
+    fn model(&self) -> Option<String> {
+        let file = Path::new(&self.file).file_stem().and_then(|it| it.to_str());
+        let of_file = || file.map(|file| format!("{file}::"));
+        self.model.clone().or_else(of_file)
     }
-    let models: Vec<&str> = ["--"].into_iter().chain(of).collect();
-    Ok(test(&models)?.status.success())
 }
 
-fn copy_sources(root: &Path, copy: &Path) -> io::Result<()> {
-    for folder in FOLDERS {
-        fs::create_dir_all(copy.join(folder))?;
-        for entry in fs::read_dir(root.join(folder))? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                fs::copy(entry.path(), copy.join(folder).join(entry.file_name()))?;
-            }
+impl Subject {
+    fn of(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
+        let member = arguments.next()?;
+        let sources = arguments.by_ref().take_while(|it| it != "--").collect();
+        let test = arguments.collect();
+        Some(Self {
+            member,
+            sources,
+            test,
+        })
+    }
+
+    /// Makes the copy anew: what was left of an earlier one may be mutated.
+    fn copy(&self, root: &Path, copy: &Path) -> io::Result<()> {
+        let (member, manifest) = (&self.member, "Cargo.lock".to_owned());
+        for source in self.sources.iter().chain([member, &manifest]) {
+            copy_all(&root.join(source), &copy.join(source))?;
         }
+        fs::write(copy.join("Cargo.toml"), MANIFEST.replace("MEMBER", member))
     }
-    for file in FILES {
-        fs::copy(root.join(file), copy.join(file))?;
+
+    /// Whether the copy's models pass, or some of them. That they compile is a condition.
+    fn passes(&self, copy: &Path, some: Option<&str>) -> io::Result<bool> {
+        let test = |arguments: &[&str]| {
+            Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+                .args(&self.test)
+                .arg("--offline")
+                .args(arguments)
+                .current_dir(copy)
+                .env("CARGO_TARGET_DIR", copy.join("target"))
+                .env_remove("RUSTFLAGS")
+                .output()
+        };
+        let built = test(&["--no-run"])?;
+        if !built.status.success() {
+            let said = String::from_utf8_lossy(&built.stderr).into_owned();
+            return Err(io::Error::other(format!("it does not compile:\n{said}")));
+        }
+        let models: Vec<&str> = ["--"].into_iter().chain(some).collect();
+        Ok(test(&models)?.status.success())
     }
-    let manifest = fs::read_to_string(copy.join("loom-tests/Cargo.toml"))?;
-    fs::write(copy.join("loom-tests/Cargo.toml"), manifest)?;
-    fs::write(copy.join("Cargo.toml"), MANIFEST)
+}
+
+/// Copies a file, or a folder with everything in it.
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.is_dir() {
+        fs::create_dir_all(to.parent().unwrap_or(to))?;
+        return fs::copy(from, to).map(|_| ());
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy_all(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 /// Reads the small part of TOML that the list uses: tables of strings, `"one line"` or `'''many'''`.
@@ -139,6 +174,7 @@ fn parse(text: &str) -> io::Result<Vec<Mutation>> {
         let mutation = mutations.last_mut().ok_or_else(bad)?;
         match name {
             "name" => mutation.name = value,
+            "model" => mutation.model = Some(value),
             "file" => mutation.file = value,
             "from" => mutation.from = value,
             "to" => mutation.to = value,

@@ -23,6 +23,12 @@ const ROUNDS_MAX: usize = 400;
 /// How often a slow client lets others go first.
 const STALL_YIELDS_MAX: u32 = 40;
 
+/// How likely a client goes away after an item, and watches again.
+const RESTLESS: f64 = 0.15;
+
+/// How likely a client takes any state to begin with.
+const ANY_VERSION: f64 = 0.3;
+
 /// What a client wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
@@ -152,14 +158,23 @@ impl Informer {
         self.watch(options).await
     }
 
-    /// Lists the newest state.
+    /// Which state to begin with: mostly the newest, and then the revision that it is at least of.
+    fn version(&self) -> (Option<u64>, u64) {
+        if thread_rng().gen_bool(ANY_VERSION) {
+            self.seen.note("any version");
+            return (Some(0), 0);
+        }
+        (None, self.world.store.revision())
+    }
+
+    /// Lists the state.
     async fn list(&mut self) -> Option<()> {
-        let before = self.world.store.revision();
-        let (key, options) = (self.selection.key(), self.selection.options(None));
+        let (version, before) = self.version();
+        let (key, options) = (self.selection.key(), self.selection.options(version));
         let list = match self.server.get_list(key, options).await {
             Ok(list) => list,
             Err(StorageError::NotReady { .. }) => return None,
-            Err(error) => panic!("a list of the newest state: {error}"),
+            Err(error) => panic!("a list of the state: {error}"),
         };
         assert!(list.revision >= before, "{} < {before}", list.revision);
         let items = list.items.iter();
@@ -169,10 +184,10 @@ impl Informer {
         Some(())
     }
 
-    /// A watch that begins with the newest state.
+    /// A watch that begins with the state.
     async fn stream_state(&mut self) -> Option<WatchStream> {
-        let before = self.world.store.revision();
-        let mut options = self.selection.options(None);
+        let (version, before) = self.version();
+        let mut options = self.selection.options(version);
         options.send_initial_events = Some(true);
         let mut watch = self.watch(options).await?;
         self.copy.clear();
@@ -223,6 +238,10 @@ impl Informer {
         loop {
             if self.is_complete() {
                 return End::Complete;
+            }
+            if thread_rng().gen_bool(RESTLESS) && self.is_between_revisions() {
+                self.seen.note("went away and resumed");
+                return End::Resume;
             }
             match self.item(watch).await {
                 Some(Ok(WatchEvent::Bookmark {
@@ -327,10 +346,16 @@ impl Informer {
         self.reached = Some((revision, self.world.store.place_after(revision)));
     }
 
+    /// Whether a watch can be resumed here: what shares a revision comes one by one.
+    fn is_between_revisions(&self) -> bool {
+        let (reached, place) = self.reached.expect("a watch follows a list");
+        self.next(place)
+            .is_none_or(|(_, next)| next.revision > reached)
+    }
+
     fn is_complete(&self) -> bool {
         let last = self.world.store.last();
         let (reached, place) = self.reached.expect("a watch follows a list");
-        // What shares the last revision comes one by one.
         last.is_some_and(|last| reached >= last) && self.next(place).is_none()
     }
 

@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::Value;
+use shuttle::future::yield_now;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::meta::{Object, ResourceVersion};
 use shuttle_tests::storage::{
@@ -18,6 +19,16 @@ use shuttle_tests::sync::{Arc, Mutex, MutexGuard};
 
 /// How many revisions a batch of changes holds at most.
 const BATCH_REVISIONS_MAX: u64 = 3;
+
+/// How many objects a page holds at most, or which part of what is left if that is more.
+const PAGE_OBJECTS_MAX: usize = 2;
+const PAGE_PART_MIN: usize = 4;
+
+/// How often an answer lets others go first at most.
+const ANSWER_YIELDS_MAX: usize = 8;
+
+/// How likely what a follower is told comes later than other answers.
+const LATE: f64 = 0.3;
 
 /// A pod's label, or none when there is no pod.
 pub(crate) type Label = Option<&'static str>;
@@ -213,6 +224,11 @@ impl Inner {
             self.followers.remove(&id);
             return Poll::Ready(Some(Err(error)));
         }
+        if thread_rng().gen_bool(LATE) {
+            // On its way: other answers may overtake it.
+            waker.wake_by_ref();
+            return Poll::Pending;
+        }
         if follower.position < revision {
             let from = follower.position;
             let to = from + thread_rng().gen_range(1..=BATCH_REVISIONS_MAX);
@@ -232,6 +248,34 @@ impl Inner {
         }
         follower.waker = Some(waker.clone());
         Poll::Pending
+    }
+
+    fn page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        revision: u64,
+        limit: u32,
+    ) -> Result<ChangePage, StorageError> {
+        let revision = if revision == 0 {
+            self.revision
+        } else {
+            revision
+        };
+        if revision < self.compacted {
+            return Err(StorageError::Expired);
+        }
+        let mut items = self.list(prefix, revision);
+        items.retain(|it| after.is_none_or(|after| &*it.key > after));
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let limit = limit.min(PAGE_OBJECTS_MAX.max(items.len() / PAGE_PART_MIN));
+        let more = items.len() > limit;
+        items.truncate(limit);
+        Ok(ChangePage {
+            revision,
+            items,
+            more,
+        })
     }
 
     fn list(&self, prefix: &str, revision: u64) -> Vec<RawObject> {
@@ -278,25 +322,12 @@ impl ChangeSource for Store {
         revision: u64,
         limit: u32,
     ) -> Result<ChangePage, StorageError> {
-        let inner = self.lock();
-        let revision = if revision == 0 {
-            inner.revision
-        } else {
-            revision
-        };
-        if revision < inner.compacted {
-            return Err(StorageError::Expired);
+        let page = self.lock().page(prefix, after, revision, limit);
+        // It is on its way while the changes after it come.
+        for _ in 0..thread_rng().gen_range(0..ANSWER_YIELDS_MAX) {
+            yield_now().await;
         }
-        let mut items = inner.list(prefix, revision);
-        items.retain(|it| after.is_none_or(|after| &*it.key > after));
-        let limit = usize::try_from(limit).expect("a page fits");
-        let more = items.len() > limit;
-        items.truncate(limit);
-        Ok(ChangePage {
-            revision,
-            items,
-            more,
-        })
+        page
     }
 
     async fn follow(&self, revision: u64) -> Result<ChangeStream, StorageError> {
@@ -338,7 +369,11 @@ impl ChangeSource for Store {
     }
 
     async fn current_revision(&self) -> Result<u64, StorageError> {
-        Ok(self.revision())
+        let revision = self.revision();
+        if thread_rng().gen_bool(0.5) {
+            yield_now().await;
+        }
+        Ok(revision)
     }
 
     fn progress_is_trusted(&self) -> bool {

@@ -11,12 +11,13 @@ use crate::informer::{Informer, Selection};
 use crate::store::{Label, Store};
 use crate::world::{Running, World};
 
-const KEYS: [&str; 5] = [
+const KEYS: [&str; 6] = [
     "/pods/d/a",
     "/pods/d/b",
     "/pods/e/a",
     "/pods/e/b",
     "/services/s/a",
+    "/services/s/b",
 ];
 
 /// More than a watcher is told of before it is parked.
@@ -122,15 +123,19 @@ fn a_broken_stream_is_resumed_without_a_gap() {
 
 #[test]
 fn lost_history_is_never_a_gap() {
-    explore(600, &["ended and resumed", "too old"], |seen| {
-        watch(
-            seen,
-            WindowLimits::default(),
-            8,
-            Trouble::LostHistory,
-            false,
-        );
-    });
+    explore(
+        1000,
+        &["ended and resumed", "went away and resumed", "too old"],
+        |seen| {
+            watch(
+                seen,
+                WindowLimits::default(),
+                8,
+                Trouble::LostHistory,
+                false,
+            );
+        },
+    );
 }
 
 #[test]
