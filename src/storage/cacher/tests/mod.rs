@@ -26,6 +26,7 @@ mod index;
 mod log;
 mod memory;
 mod model;
+mod oracle;
 mod readiness;
 mod reading;
 mod scripted;
