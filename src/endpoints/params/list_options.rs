@@ -12,6 +12,9 @@ use crate::meta::{FieldSelector, LabelSelector, ResourceVersion, VersionMatch};
 use crate::registry::{FieldError, FieldErrorKind, Resource};
 use crate::storage::{ListOptions, SelectionPredicate, StorageError};
 
+/// A watch may ask for so many seconds, 30 years; more would pass the end of the clock.
+const WATCH_SECONDS_MAX: u64 = 30 * 365 * 24 * 3_600;
+
 /// metav1.ListOptions as sent, with its defaults.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListParams {
@@ -80,7 +83,7 @@ impl ListParams {
     /// For how long a watch shall run, if that was said.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.timeout_seconds?).ok()?;
-        (seconds > 0).then(|| Duration::from_secs(seconds))
+        (seconds > 0).then(|| Duration::from_secs(seconds.min(WATCH_SECONDS_MAX)))
     }
 
     /// What the store is asked for.
@@ -260,5 +263,22 @@ mod tests {
         }
         let params = ListParams::read(&Query::parse("watch=1&resourceVersion=5")).expect("fine");
         assert_eq!(params.send_initial_events, None);
+    }
+
+    #[test]
+    fn a_watch_ends_at_an_instant_that_there_is() {
+        let now = crate::clock::Clock::real().now();
+        for (seconds, expected) in [
+            ("-5", None),
+            ("0", None),
+            ("30", Some(30)),
+            ("9223372036854775807", Some(WATCH_SECONDS_MAX)),
+        ] {
+            let query = format!("watch=1&timeoutSeconds={seconds}");
+            let params = ListParams::read(&Query::parse(&query)).expect("a number");
+            let timeout = params.timeout();
+            assert_eq!(timeout.map(|it| it.as_secs()), expected, "{seconds}");
+            assert!(now.checked_add(timeout.unwrap_or_default()).is_some());
+        }
     }
 }
