@@ -94,7 +94,8 @@ struct Asked {
     id: TypeId,
     /// Its ticket.
     ticket: u64,
-    /// What the store had told of by then.
+    /// What it must not be older than: what the store had told of by then, or the revision that was
+    /// asked for.
     told: u64,
     /// What came.
     page: Result<Page, StorageError>,
@@ -392,6 +393,11 @@ impl Reflector {
             self.next_ticket += 1;
             let (cache, listing) = self.types.listing(id)?;
             let request = listing.ask(ticket, pin);
+            // A page of a revision is of that one, however far the store has come since.
+            let told = match request.revision {
+                0 => told,
+                pinned => pinned.min(told),
+            };
             let (feed, cache) = (Arc::clone(&self.feed), Arc::clone(cache.shared()));
             let page = async move {
                 let page = read_page(&feed, &cache, request).await;

@@ -115,6 +115,29 @@ async fn a_list_under_changes_ends_in_the_stores_state() {
     }
 }
 
+/// Where progress is not to be trusted all pages are of one revision, which the stream leaves behind. It
+/// must not be taken for that of a store that was put back.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_one_revision_is_left_behind_by_the_stream() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().trusted = false;
+    for number in 0..5_000 {
+        world.script.put(&format!("/widgets/d/{number:05}"), "x");
+    }
+    world.settle().await;
+    let mut pods = world.watch(since(5_001)).await;
+    world.script.state().page_time = Duration::from_millis(20);
+    let widgets = world.feed.add_type(widgets());
+    for number in 0..10 {
+        let revision = world.script.put(&format!("/pods/d/{number}"), "x");
+        assert_eq!(heard(&mut pods).await, format!("+{number}@{revision}"));
+        world.clock.sleep(Duration::from_millis(10)).await;
+    }
+    widgets.ready().await.expect("listed");
+    assert_eq!(widgets.kept().0, 5_000);
+    assert_eq!(world.script.state().follows, 1, "nothing began anew");
+}
+
 /// A CRD goes: its watches end, its memory goes though somebody still holds its handle, and its
 /// metrics are not shown any more. When it comes again it is another type.
 #[tokio::test(start_paused = true)]
