@@ -4,10 +4,11 @@
 //!
 //! The hard part is that nobody knows how long a list is before it has been read. So a list asks
 //! twice: for what every list takes before anything is read, and for the rest once its items are
-//! at hand, of which most are shared with the cache and cost a reference each. What it was given
-//! goes with its body until that is sent.
+//! at hand. From the cache they are shared and cost a reference each; the store asks for its own
+//! before it reads them. What a list was given goes with its body until that is sent.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -35,10 +36,15 @@ pub(super) struct Admission {
     metrics: Metrics,
 }
 
-/// How much memory a response takes until it is sent, beside what it shares with others. Goes with
+/// What a response takes of memory until it is sent, beside what it shares with others. Goes with
 /// the response as an extension.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HeldBytes(pub(super) u64);
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// So many bytes that nobody was asked for yet.
+    pub(super) bytes: u64,
+    /// What its objects have already.
+    pub(super) objects: Option<Arc<Share>>,
+}
 
 impl Admission {
     /// Admission by a ledger.
@@ -61,7 +67,7 @@ impl Admission {
     /// 429 when memory is short.
     pub(super) fn list(&self) -> Result<Share, Failure> {
         let admitted = self.ledger.admit(LIST_BYTES);
-        admitted.map_err(|exceeded| self.refuse(Shed::List, exceeded))
+        admitted.map_err(|exceeded| self.refuse_list(exceeded))
     }
 
     /// Lets a list that has been read be sent, and holds what it takes until it is.
@@ -71,20 +77,32 @@ impl Admission {
     pub(super) fn send_list(
         &self,
         mut share: Share,
-        response: Response<ResponseBody>,
+        mut response: Response<ResponseBody>,
     ) -> Result<Response<ResponseBody>, Failure> {
-        if let Some(HeldBytes(bytes)) = response.extensions().get() {
+        let held: Option<Held> = response.extensions_mut().remove();
+        if let Some(held) = &held {
             share
-                .admit(*bytes)
-                .map_err(|exceeded| self.refuse(Shed::List, exceeded))?;
+                .admit(held.bytes)
+                .map_err(|exceeded| self.refuse_list(exceeded))?;
         }
         Ok(response.map(|inner| {
             AdmittedBody {
                 inner,
                 _share: share,
+                _objects: held.and_then(|held| held.objects),
             }
             .boxed_unsync()
         }))
+    }
+
+    /// Whom a list asks for the memory of what it reads.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The refusal of a list that was not given what it asked for.
+    pub(super) fn refuse_list(&self, exceeded: Exceeded) -> Failure {
+        self.refuse(Shed::List, exceeded)
     }
 
     fn refuse(&self, kind: Shed, exceeded: Exceeded) -> Failure {
@@ -99,6 +117,8 @@ struct AdmittedBody {
     inner: ResponseBody,
     /// Held for its drop.
     _share: Share,
+    /// Held for their drop: what the objects have.
+    _objects: Option<Arc<Share>>,
 }
 
 impl Body for AdmittedBody {
@@ -153,9 +173,14 @@ mod tests {
         let (admission, ledger) = admission(1 << 20);
         let share = admission.list().expect("room");
         let mut response = Response::new(full("items"));
-        response.extensions_mut().insert(HeldBytes(1_000));
+        let mut objects = ledger.share(Account::Requests);
+        objects.set(500);
+        response.extensions_mut().insert(Held {
+            bytes: 1_000,
+            objects: Some(Arc::new(objects)),
+        });
         let response = admission.send_list(share, response).expect("room");
-        assert_eq!(ledger.spent(Account::Requests), LIST_BYTES + 1_000);
+        assert_eq!(ledger.spent(Account::Requests), LIST_BYTES + 1_500);
         let body = response.into_body().collect().await.expect("a body");
         assert_eq!(body.to_bytes(), "items");
         assert_eq!(ledger.total(), 0);
@@ -166,7 +191,10 @@ mod tests {
         let (admission, ledger) = admission(1 << 20);
         let share = admission.list().expect("room");
         let mut response = Response::new(full("items"));
-        response.extensions_mut().insert(HeldBytes(1 << 20));
+        response.extensions_mut().insert(Held {
+            bytes: 1 << 20,
+            objects: None,
+        });
         assert!(admission.send_list(share, response).is_err());
         assert_eq!(ledger.total(), 0);
         assert!(admission.watch().is_ok(), "others go on");

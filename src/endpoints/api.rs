@@ -240,7 +240,8 @@ impl Api {
             Verb::Get => handlers::get(call).await,
             Verb::List => {
                 let share = self.admission.list()?;
-                self.admission.send_list(share, handlers::list(call).await?)
+                let response = handlers::list(call, &self.admission).await?;
+                self.admission.send_list(share, response)
             }
             Verb::Watch => {
                 let terms = WatchTerms {

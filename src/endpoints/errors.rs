@@ -241,6 +241,7 @@ impl Failure {
             } => {
                 Self::plain(429, "TooManyRequests", message).retry_after(Some(*retry_after_seconds))
             }
+            StorageError::OutOfMemory(_) => Self::out_of_memory(),
             StorageError::Unreachable { .. } => store_unreachable(&resource, about.verb),
             StorageError::Timeout { .. } if about.verb == "list" => {
                 store_unreachable(&resource, about.verb)

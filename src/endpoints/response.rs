@@ -9,7 +9,7 @@ use hyper::body::Body;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::admission::HeldBytes;
+use super::admission::Held;
 use super::body::{ResponseBody, full};
 use super::call::Call;
 use super::encoding::{GZIP_MIN_BYTES, GzipBody, ListBody, frame, indent, protobuf, yaml};
@@ -129,8 +129,9 @@ pub(super) async fn list(
             go_type(resource, &resource.list_kind)
         )));
     }
-    // Items are the cache's, or counted among the encodings.
-    let held = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+    // Items are the cache's, counted among the encodings, or counted already.
+    let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+    let objects = list.memory.clone();
     let head = list_head(resource, output.form != Form::Whole, &list);
     let body = ListBody::new(
         call.encoder(output),
@@ -145,13 +146,17 @@ pub(super) async fn list(
         Format::Json | Format::Protobuf => {
             let media_type = output.format.media_type();
             let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
-            response.extensions_mut().insert(HeldBytes(held));
+            response.extensions_mut().insert(Held { bytes, objects });
             Ok(response)
         }
         Format::PrettyJson | Format::Yaml => {
             let mut response = document(StatusCode::OK, output.format, &collect(body))?;
-            let whole = response.body().size_hint().lower();
-            response.extensions_mut().insert(HeldBytes(whole));
+            // The objects have gone into it.
+            let held = Held {
+                bytes: response.body().size_hint().lower(),
+                objects: None,
+            };
+            response.extensions_mut().insert(held);
             Ok(response)
         }
     }

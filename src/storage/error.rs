@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{ContinueTokenError, InvalidKey};
+use crate::budget::Exceeded;
 use crate::meta::InvalidResourceVersion;
 
 /// What an updating function or a deletion check said: an error of a higher layer, which storage
@@ -129,6 +130,9 @@ pub enum StorageError {
         /// What the store said.
         message: String,
     },
+    /// There is no memory for the objects of the list. Retry later, or list fewer at a time.
+    #[error("{0}")]
+    OutOfMemory(#[from] Exceeded),
     /// A function of a higher layer refused; the error is that layer's own.
     #[error("{0}")]
     Rejected(Rejection),

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{
     DeleteOptions, GetOptions, ListOptions, Rejection, StorageError, UpdateOptions, Versioner,
 };
+use crate::budget::Share;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
 
 /// The events of a watch, in the order of their revisions. An error is the last item. Dropping the
@@ -68,7 +69,7 @@ pub trait Interface: Send + Sync + Debug {
     /// # Errors
     /// [`StorageError::Expired`] and [`StorageError::ContinueExpired`],
     /// [`StorageError::TooLargeResourceVersion`], [`StorageError::InvalidContinue`],
-    /// [`StorageError::Corrupt`] when an object cannot be read.
+    /// [`StorageError::Corrupt`] when an object cannot be read, [`StorageError::OutOfMemory`].
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError>;
 
     /// Updates an object by a function of its current content, again and again until nobody else
@@ -124,6 +125,8 @@ pub struct List {
     pub continue_token: Option<String>,
     /// How many more there are; known only without selectors.
     pub remaining_item_count: Option<u64>,
+    /// What the objects have of the memory budget, if they are the list's own and it was asked.
+    pub memory: Option<Arc<Share>>,
 }
 
 /// The size of a store.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Preconditions, SelectionPredicate};
+use crate::budget::Ledger;
 use crate::clock::Instant;
 use crate::meta::{Object, ResourceVersion, VersionMatch};
 
@@ -30,6 +31,9 @@ pub struct ListOptions {
     pub progress_notify: bool,
     /// When the watch will be ended by its caller, for a last bookmark shortly before.
     pub deadline: Option<Instant>,
+    /// Whom a list asks for the memory of objects that it has for itself, before it reads them.
+    /// Unset: nobody.
+    pub memory: Option<Ledger>,
 }
 
 /// How to update.

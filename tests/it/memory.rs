@@ -207,6 +207,57 @@ async fn another_client(server: &Server) -> Client {
     Client::try_from(config).expect("a client")
 }
 
+/// How many clients list at the same time.
+const LISTS_AT_ONCE: usize = 6;
+
+/// Lists that the store answers have objects of their own, which nobody else has in memory. So they
+/// ask before they read, page by page: a list that is too long is refused and one that is short
+/// enough is not, however many come at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_from_the_store_ask_before_they_read() {
+    let flags = [
+        "--storage-backend=memory",
+        "--memory-budget-mib=16",
+        "--watch-cache=false",
+    ];
+    let mut server = Server::start(&flags);
+    server.client().await;
+    let client = another_client(&server).await;
+    let api = config_maps(&client);
+    for number in 0..OBJECTS_MAX {
+        create(&api, &format!("object-{number:02}"), OBJECT_BYTES).await;
+    }
+    let all = "/api/v1/namespaces/default/configmaps";
+    assert!(is_shed(&client, all).await, "30 MB in a budget of 16");
+    let shed = Metrics::read(&client)
+        .await
+        .sum("ringwatch_sheds_total", "kind=\"list\"");
+    assert_eq!(shed, 1);
+    let some = format!("{all}?limit=3");
+    assert!(!is_shed(&client, &some).await);
+
+    let lists = (0..LISTS_AT_ONCE).map(|number| {
+        let (client, some) = (client.clone(), some.clone());
+        let uri = if number % 2 == 0 {
+            all.to_owned()
+        } else {
+            some
+        };
+        async move { is_shed(&client, &uri).await }
+    });
+    let lists = tokio::spawn(futures::future::join_all(lists));
+    while !lists.is_finished() {
+        let accounted = Metrics::read(&client).await.accounted();
+        assert!(accounted < BUDGET_BYTES, "{accounted} bytes are in use");
+    }
+    let shed = lists.await.expect("no panic");
+    assert!(shed.iter().step_by(2).all(|shed| *shed), "{shed:?}");
+    until(&client, "memory comes back", |metrics| {
+        metrics.account("requests") == 0
+    })
+    .await;
+}
+
 /// How many clients come and go, and how many watches each has.
 const CLIENTS: u64 = 20;
 const WATCHES: u64 = 25;

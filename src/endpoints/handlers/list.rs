@@ -2,23 +2,31 @@
 
 use http::Response;
 
+use super::super::admission::Admission;
 use super::super::body::ResponseBody;
 use super::super::call::Call;
 use super::super::errors::Failure;
 use super::super::params::ListParams;
 use super::super::response;
+use crate::registry::Error;
+use crate::storage::StorageError;
 
 /// Answers with the list.
 ///
 /// # Errors
-/// 400 and 422 for bad parameters, 406, 410 when the version is gone, 504 when it is not reached.
-pub(in super::super) async fn list(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
+/// 400 and 422 for bad parameters, 406, 410 when the version is gone, 429 when memory is short, 504
+/// when the version is not reached.
+pub(in super::super) async fn list(
+    call: &Call<'_>,
+    admission: &Admission,
+) -> Result<Response<ResponseBody>, Failure> {
     let output = call.list_output()?;
-    let options = ListParams::read(call.query)?.into_options(call.about())?;
-    let list = call
-        .store
-        .list(call.namespace(), options)
-        .await
-        .map_err(|error| call.fail(error))?;
+    let mut options = ListParams::read(call.query)?.into_options(call.about())?;
+    options.memory = Some(admission.ledger().clone());
+    let list = call.store.list(call.namespace(), options).await;
+    let list = list.map_err(|error| match error {
+        Error::Storage(StorageError::OutOfMemory(exceeded)) => admission.refuse_list(exceeded),
+        other => call.fail(other),
+    })?;
     response::list(output, call, list).await
 }

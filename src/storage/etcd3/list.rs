@@ -1,11 +1,13 @@
 //! Listing: one read, or pages that are pinned to the revision of the first.
 //!
 //! With selectors a page of the backend may yield little or nothing, so the pages grow until the
-//! caller's limit is filled: a rare object costs few reads.
+//! caller's limit is filled: a rare object costs few reads. A list that must keep to the memory
+//! budget is read in pages that it has asked for, see [`super::list_memory`].
 
 use std::sync::Arc;
 
 use super::decode::{CorruptKeys, decode};
+use super::list_memory::ListMemory;
 use super::list_metrics::ListCost;
 use super::store::{Store, check_minimum};
 use crate::meta::{ResourceVersion, VersionMatch};
@@ -38,51 +40,65 @@ pub(super) async fn get_list(
     let mut request = RangeRequest {
         range: range(&prefix, start.from.as_deref(), options.recursive),
         revision: start.revision,
-        limit: predicate.limit,
+        limit: 0,
         content: RangeContent::Values,
     };
+    let mut memory = ListMemory::new(options.memory.as_ref(), store.object_size());
+    let mut wanted = predicate.limit;
     let mut list = List::default();
     let mut corrupt = CorruptKeys::default();
     let mut cost = ListCost::default();
     loop {
+        request.limit = memory.ask(wanted)?;
         let page = match store.backend().range(request.clone()).await {
             Ok(page) => page,
             Err(error) => return Err(explain(store, &prefix, options, &request, error).await),
         };
+        memory.read(&page);
         check_minimum(options.resource_version, page.revision)?;
         if request.revision == 0 {
             request.revision = page.revision;
         }
         list.revision = request.revision;
+        let before = list.items.len();
         let taken = take(store, predicate, &page, bucket, &mut list, &mut corrupt)?;
+        memory.keep(&list.items[before..]);
         cost.fetched += page.kvs.len();
         cost.evaluated += taken.objects;
         let last_key = taken.last_key(&page);
         let more = taken.more(&page);
-        let Some(last_key) = last_key.filter(|_| more && predicate.limit > 0) else {
+        let Some(last_key) = last_key.filter(|_| more) else {
             break;
         };
         let from = format!("{last_key}\0");
-        if list.items.len() >= bucket {
+        if bucket > 0 && list.items.len() >= bucket {
             let token = ContinueToken {
                 start: from,
                 revision: Some(request.revision),
             };
             list.continue_token = Some(token.encode(&prefix)?);
             if predicate.is_everything() {
-                list.remaining_item_count = page.count.checked_sub(predicate.limit);
+                list.remaining_item_count = page.count.checked_sub(taken.objects as u64);
             }
             break;
         }
         request.range = range(&prefix, Some(&from), true);
-        if request.limit < PAGE_OBJECTS_MAX {
-            request.limit = (request.limit * 2).min(PAGE_OBJECTS_MAX);
-        }
+        wanted = next_page(predicate, wanted, list.items.len());
     }
     corrupt.finish()?;
     cost.returned = list.items.len();
     store.lists().count(cost);
+    list.memory = memory.held();
     Ok(list)
+}
+
+/// How many objects are wanted of the next page, after one of which this many were wanted.
+fn next_page(predicate: &SelectionPredicate, wanted: u64, listed: usize) -> u64 {
+    if predicate.is_everything() {
+        return predicate.limit.saturating_sub(listed as u64);
+    }
+    let twice = wanted.saturating_mul(2).min(PAGE_OBJECTS_MAX);
+    wanted.max(twice)
 }
 
 /// The keys of a list or of a page of it.

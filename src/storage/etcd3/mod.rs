@@ -24,6 +24,7 @@ mod guaranteed_update;
 mod health;
 mod lease_manager;
 mod list;
+mod list_memory;
 mod list_metrics;
 mod state;
 mod store;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::decode::decode;
 use super::lease_manager::LeaseManager;
+use super::list_memory::ObjectSize;
 use super::list_metrics::TypeListMetrics;
 use super::{delete, guaranteed_update, list, watcher};
 use crate::clock::Clock;
@@ -30,6 +31,8 @@ pub struct Store {
     leases: Arc<LeaseManager>,
     /// Counts what lists cost.
     lists: TypeListMetrics,
+    /// How large objects are, for lists that ask for memory.
+    object_size: ObjectSize,
 }
 
 /// What makes a store that of its type.
@@ -58,6 +61,7 @@ impl Store {
             config: Arc::new(config),
             leases: Arc::new(leases),
             lists: TypeListMetrics::default(),
+            object_size: ObjectSize::default(),
         }
     }
 
@@ -70,6 +74,10 @@ impl Store {
 
     pub(super) fn lists(&self) -> &TypeListMetrics {
         &self.lists
+    }
+
+    pub(super) fn object_size(&self) -> &ObjectSize {
+        &self.object_size
     }
 
     pub(super) fn backend(&self) -> &Arc<dyn Backend> {

@@ -1,5 +1,6 @@
 //! Lists: pages, versions, selectors, corrupt values.
 
+use ringwatch::budget::{Account, Ledger};
 use ringwatch::meta::{LabelSelector, ResourceVersion, VersionMatch};
 use ringwatch::storage::{
     ContinueToken, Interface as _, List, ListOptions, SelectionPredicate, StorageError,
@@ -12,6 +13,7 @@ over_backends!(
     a_single_key_is_a_list_too,
     pages_stay_at_the_revision_of_the_first,
     selectors_fill_their_pages,
+    a_list_asks_for_memory_page_by_page,
     versions_bind_lists,
     a_future_version_is_refused,
     compacted_versions_are_expired,
@@ -133,6 +135,44 @@ async fn selectors_fill_their_pages(fixture: Fixture) {
     let all = list(&fixture, rare(0, None)).await.expect("a list");
     assert!(all.items.iter().all(|object| app(object) == "rare"));
     assert_eq!(all.items.len(), 4);
+}
+
+/// A type of which nothing has been read yet is read object by object at first.
+async fn a_list_asks_for_memory_page_by_page(fixture: Fixture) {
+    for number in 0..30 {
+        let app = "x".repeat(20 << 10);
+        fixture.create(&format!("{number:02}"), &app).await;
+    }
+    let with = |ledger: &Ledger, limit, token| ListOptions {
+        memory: Some(ledger.clone()),
+        ..page(limit, token)
+    };
+    let small = Ledger::new(512 << 10);
+    let refused = list(&fixture, with(&small, 0, None)).await;
+    let refused = refused.expect_err("too long");
+    assert!(matches!(refused, StorageError::OutOfMemory(_)), "{refused}");
+    assert_eq!(small.total(), 0);
+
+    let ledger = Ledger::new(8 << 20);
+    let all = list(&fixture, with(&ledger, 0, None)).await.expect("room");
+    let plain = list(&fixture, page(0, None)).await.expect("a list");
+    assert_eq!(names(&all), names(&plain));
+    assert_eq!(all.revision, plain.revision);
+    assert_eq!(
+        (&all.continue_token, all.remaining_item_count),
+        (&None, None)
+    );
+    let held = ledger.spent(Account::Requests);
+    assert!((600 << 10..700 << 10).contains(&held), "{held} bytes");
+    drop(all);
+    assert_eq!(ledger.total(), 0);
+
+    let first = list(&fixture, with(&ledger, 25, None)).await.expect("room");
+    assert_eq!(names(&first), names(&plain)[..25]);
+    assert_eq!(first.remaining_item_count, Some(5));
+    let rest = with(&ledger, 25, first.continue_token.clone());
+    let rest = list(&fixture, rest).await.expect("room");
+    assert_eq!(names(&rest), names(&plain)[25..]);
 }
 
 async fn versions_bind_lists(fixture: Fixture) {
