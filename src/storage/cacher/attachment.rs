@@ -15,6 +15,8 @@ pub(super) struct Attachment {
     pub(super) cache: Arc<TypeCache>,
     /// What the watcher selects.
     pub(super) filter: Arc<Filter>,
+    /// Whether that is everything in its scope.
+    pub(super) whole_scope: bool,
     /// What it is told. Parked at first: the watcher begins with the window.
     pub(super) receiver: Receiver,
     /// Its number among those present.
@@ -43,6 +45,7 @@ impl Attachment {
         let entered = cache.gate.enter(newcomer).ok()?;
         let attachment = Self {
             cache: Arc::clone(cache),
+            whole_scope: filter.is_scope(),
             filter,
             receiver,
             number: entered.number,

@@ -1,7 +1,5 @@
 //! What a watch wants to see, and as what it sees it.
 
-use std::sync::Arc;
-
 use super::event::{CacheEvent, Current};
 use crate::meta::{Object, WatchEvent};
 use crate::storage::SelectionPredicate;
@@ -120,12 +118,7 @@ impl Filter {
             Current::Object(object) => Some(object).filter(|object| self.selects(object)),
         };
         let previous = event.previous.as_ref().filter(|it| self.selects(it));
-        match (current, previous) {
-            (Some(now), None) => Some(WatchEvent::Added(Arc::clone(now))),
-            (Some(now), Some(_)) => Some(WatchEvent::Modified(Arc::clone(now))),
-            (None, Some(before)) => Some(WatchEvent::Deleted(event.removed(before))),
-            (None, None) => None,
-        }
+        event.seen(current, previous)
     }
 }
 

@@ -241,7 +241,7 @@ impl Cacher {
         let (view, revision) = cache.current();
         let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
         match start(&view, revision, plan, newest, end_bookmark) {
-            Ok(start) => Ok(CacheWatcher::new(attachment, start).into_stream()),
+            Ok(start) => Ok(CacheWatcher::new(attachment, start).boxed()),
             Err(error) => Ok(only(error)),
         }
     }

@@ -16,21 +16,24 @@
 //! send it. Dropping the watch is its end.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::Future;
 use std::ops::ControlFlow;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use futures::StreamExt;
+use futures::Stream;
 
 use super::attachment::Attachment;
 use super::engine_metrics::Parked;
+use super::event::CacheEvent;
 use super::filter::Filter;
 use super::snapshot::{Entry, SnapshotMap};
 use super::view::View;
 use crate::meta::{Object, WatchEvent};
 use crate::ring::channel::Signal;
 use crate::ring::log::Slot;
-use crate::storage::{StorageError, WatchStream};
+use crate::storage::StorageError;
 
 /// How many objects or events are looked at before other tasks get their turn.
 const LOOKED_AT_MAX: usize = 100;
@@ -106,32 +109,6 @@ impl CacheWatcher {
         }
     }
 
-    /// The events, in order.
-    pub(super) fn into_stream(self) -> WatchStream {
-        futures::stream::unfold(self, |mut watcher| async move {
-            let item = watcher.next().await?;
-            Some((item, watcher))
-        })
-        .fuse()
-        .boxed()
-    }
-
-    /// The next event; `None` at the end. Nothing is lost when the future is dropped.
-    async fn next(&mut self) -> Option<Result<WatchEvent, StorageError>> {
-        loop {
-            let step = match &mut self.phase {
-                Phase::State(_) => self.state(),
-                Phase::CatchUp { .. } => self.catch_up(),
-                Phase::Live => self.live().await,
-                Phase::Ended => return None,
-            };
-            match step {
-                ControlFlow::Break(item) => return Some(item),
-                ControlFlow::Continue(()) => tokio::task::consume_budget().await,
-            }
-        }
-    }
-
     /// Delivers the initial state.
     fn state(&mut self) -> Step {
         let Phase::State(interval) = &mut self.phase else {
@@ -164,7 +141,8 @@ impl CacheWatcher {
         }
         for event in view.events(self.cursor).take(LOOKED_AT_MAX) {
             self.cursor += 1;
-            if let Some(item) = self.convert(event) {
+            let seen = self.attachment.filter.convert(event);
+            if let Some(item) = self.advance(event, seen) {
                 return ControlFlow::Break(Ok(item));
             }
         }
@@ -183,9 +161,8 @@ impl CacheWatcher {
     }
 
     /// Does what the channel says.
-    async fn live(&mut self) -> Step {
-        let receiver = &mut self.attachment.receiver;
-        match poll_fn(|context| receiver.poll(context)).await {
+    fn follow(&mut self, signal: Signal) -> Step {
+        match signal {
             Signal::Event(sequence) => self.deliver(sequence),
             Signal::Missed(sequence) => {
                 self.cursor = self.cursor.max(sequence);
@@ -230,20 +207,25 @@ impl CacheWatcher {
             return self.skip_or_expire(&view);
         };
         self.cursor = sequence + 1;
-        match self.convert(event) {
+        // A watcher is told of events in its scope alone. One that selects all of that does without
+        // its filter, which lies in memory that nobody else has looked at.
+        let seen = if self.attachment.whole_scope {
+            event.seen_by_all()
+        } else {
+            self.attachment.filter.convert(event)
+        };
+        match self.advance(event, seen) {
             Some(item) => ControlFlow::Break(Ok(item)),
             None => ControlFlow::Continue(()),
         }
     }
 
-    fn convert(&mut self, event: &super::event::CacheEvent) -> Option<WatchEvent> {
-        if event.revision <= self.floor {
-            return None;
-        }
-        let item = self.attachment.filter.convert(event)?;
+    /// Moves on to an event, if the watch sees anything of it.
+    fn advance(&mut self, event: &CacheEvent, seen: Option<WatchEvent>) -> Option<WatchEvent> {
+        let seen = seen.filter(|_| event.revision > self.floor)?;
         self.reached = event.revision;
         self.complete = event.revision - 1;
-        Some(item)
+        Some(seen)
     }
 
     /// The event at the cursor is gone. Goes on behind it if all that is gone is what the client has
@@ -259,6 +241,31 @@ impl CacheWatcher {
             requested: self.reached,
             oldest: view.base_revision(),
         }))
+    }
+}
+
+impl Stream for CacheWatcher {
+    type Item = Result<WatchEvent, StorageError>;
+
+    /// The events, in order; `None` at the end, from then on.
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let step = match &self.phase {
+                Phase::State(_) => self.state(),
+                Phase::CatchUp { .. } => self.catch_up(),
+                Phase::Live => {
+                    let signal = ready!(self.attachment.receiver.poll(context));
+                    self.follow(signal)
+                }
+                Phase::Ended => return Poll::Ready(None),
+            };
+            match step {
+                ControlFlow::Break(item) => return Poll::Ready(Some(item)),
+                ControlFlow::Continue(()) => {
+                    ready!(pin!(tokio::task::consume_budget()).poll(context));
+                }
+            }
+        }
     }
 }
 

@@ -165,7 +165,7 @@ impl Model {
             floor,
             state: from.is_none().then(state),
         };
-        let stream = CacheWatcher::new(attachment, start).into_stream();
+        let stream = CacheWatcher::new(attachment, start).boxed();
         let mut expected = std::collections::VecDeque::new();
         if from.is_none() {
             for (key, label) in self.state.iter().filter(|(_, label)| !selects || **label) {
