@@ -13,9 +13,10 @@ use clap::Parser;
 use futures::StreamExt;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch::endpoints::{ResponseBody, full};
+use ringwatch::endpoints::full;
 use ringwatch::server::assembly::Assembly;
 use ringwatch::server::connection::Connections;
+use ringwatch::server::filters::HeldBody;
 use ringwatch::server::flags::ServeFlags;
 use ringwatch::server::logging;
 use ringwatch::server::security::Security;
@@ -109,7 +110,7 @@ impl Serving {
     }
 
     /// Answers a request as a connection would have it answered.
-    pub async fn get(&self, uri: &str, accept: &str) -> http::Response<ResponseBody> {
+    pub async fn get(&self, uri: &str, accept: &str) -> http::Response<HeldBody> {
         let request = http::Request::get(uri)
             .header(http::header::AUTHORIZATION, format!("Bearer {TOKEN}"))
             .header(http::header::ACCEPT, accept)

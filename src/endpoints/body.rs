@@ -4,6 +4,8 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 
+use crate::clock::Instant;
+
 /// What can go wrong with a body: the transport's own error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -15,7 +17,10 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Marks a response, in its extensions, whose body is the events of a watch as they come.
 #[derive(Clone, Copy, Debug)]
-pub struct EventStream;
+pub struct EventStream {
+    /// When the body ends by itself at the latest.
+    pub deadline: Instant,
+}
 
 /// A body of known content.
 #[must_use]

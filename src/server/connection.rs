@@ -5,13 +5,15 @@
 //! all it has. A watch is then written without hyper ([`super::event_stream`]).
 
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT};
-use http::{HeaderValue, Request, Response, Version};
+use http::{HeaderValue, Method, Request, Response, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
@@ -94,14 +96,14 @@ pub fn handshake_errors(registry: &mut Registry) -> Counter {
 
 impl Connections {
     /// Does the handshake; `None` if it fails or takes too long.
-    pub async fn handshake(&self, tcp: TcpStream) -> Option<TlsStream<TcpStream>> {
+    pub async fn handshake(&self, tcp: TcpStream) -> Option<Box<TlsStream<TcpStream>>> {
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
         match tokio::time::timeout(limit, acceptor.accept(tcp)).await {
-            Ok(Ok(stream)) => Some(stream),
+            Ok(Ok(stream)) => Some(Box::new(stream)),
             Ok(Err(error)) => {
                 self.handshake_errors.inc();
                 tracing::debug!(%error, "TLS handshake failed");
@@ -116,7 +118,10 @@ impl Connections {
     }
 
     /// Serves what the handshake agreed on until the client or the server wants to end.
-    pub async fn serve(&self, stream: TlsStream<TcpStream>) {
+    ///
+    /// The stream is boxed and no step is awaited that need not be, so that the task stays small: of
+    /// a watch, all that is touched for an event is then in few places.
+    pub fn serve(&self, stream: Box<TlsStream<TcpStream>>) -> impl Future<Output = ()> + Send {
         let session = stream.get_ref().1;
         let protocol = if session.alpn_protocol() == Some(b"h2".as_slice()) {
             Protocol::Http2
@@ -129,7 +134,7 @@ impl Connections {
             .then(|| self.clients.identify(chain, now))
             .flatten()
             .map(Arc::new);
-        self.serve_http(stream, protocol, certified).await;
+        self.serve_http(stream, protocol, certified)
     }
 
     /// Serves HTTP over any I/O object until the client or the server wants to end.
@@ -144,7 +149,7 @@ impl Connections {
         let result = match protocol {
             Protocol::Http1 => self.serve_h1(io, certified).await,
             Protocol::Http2 => match self.preface(io).await {
-                Some(io) => self.serve_h2(io, certified).await,
+                Some(io) => Box::pin(self.serve_h2(io, certified)).await,
                 None => return,
             },
         };
@@ -183,13 +188,17 @@ impl Connections {
     {
         let outgoing = Outgoing::new(&self.ledger);
         loop {
-            let taken = self.answer_until_watch(io, &certified, &outgoing).await?;
-            let Some((mut taken, watch)) = taken else {
+            // What a watch needs lies together, and apart from what only requests need.
+            let requests = Box::pin(self.answer_until_watch(io, &certified, &outgoing));
+            let Some((taken, watch)) = requests.await? else {
                 return Ok(());
             };
             let last = watch.headers().contains_key(CONNECTION);
-            let now = self.filters.clock.wall();
-            let ended = event_stream::deliver(&mut taken, watch, now).await?;
+            let watch = watch.map(CountedBody::alone);
+            let begun = event_stream::begin(taken, watch, &self.filters.clock).await?;
+            let mut delivery = Box::new(begun);
+            let ended = poll_fn(|context| delivery.poll(context)).await?;
+            let mut taken = delivery.into_io();
             if last || ended == Ended::Gone || self.closing.is_cancelled() {
                 taken.shutdown().await?;
                 return Ok(());
@@ -212,12 +221,15 @@ impl Connections {
         let (io, waiting) = Watchful::new(io);
         let (hand_over, mut watches) = mpsc::channel(1);
         let service = service_fn(|request: Request<Incoming>| async {
-            let chunks = request.version() == Version::HTTP_11;
-            let response = self
+            let (takes_chunks, last) = (takes_chunks(&request), is_last(&request));
+            let mut response = self
                 .answer(request, certified.clone(), outgoing.clone())
                 .await?;
             let watch = response.extensions().get::<EventStream>().is_some();
-            if chunks && watch && !waiting.is_waiting() {
+            if takes_chunks && watch && !waiting.is_waiting() {
+                if last {
+                    close_after(&mut response);
+                }
                 // There is room, since this is the only one, and somebody who receives it.
                 let _ = hand_over.send(response).await;
                 return std::future::pending().await;
@@ -230,18 +242,24 @@ impl Connections {
             .max_buf_size(HEAD_BYTES_MAX as usize)
             .serve_connection(TokioIo::new(io), service);
         let mut closing = false;
+        let mut abandoned = pin!(self.abandoned(outgoing));
         loop {
             tokio::select! {
                 biased;
                 result = &mut connection => return result.map(|()| None).map_err(Into::into),
-                Some(watch) = watches.recv() => {
-                    let io = connection.into_parts().io.into_inner().into_inner();
-                    return Ok(Some((io, watch)));
+                Some(mut watch) = watches.recv() => {
+                    let parts = connection.into_parts();
+                    if !parts.read_buf.is_empty() {
+                        // The client has sent its next request already, and sends it again elsewhere.
+                        close_after(&mut watch);
+                    }
+                    return Ok(Some((parts.io.into_inner().into_inner(), watch)));
                 }
                 () = self.closing.cancelled(), if !closing => {
                     closing = true;
                     std::pin::Pin::new(&mut connection).graceful_shutdown();
                 }
+                () = abandoned.as_mut() => return Err(abandonment()),
             }
         }
     }
@@ -255,6 +273,8 @@ impl Connections {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let outgoing = Outgoing::new(&self.ledger);
+        let counted = outgoing.clone();
+        let mut abandoned = pin!(self.abandoned(&counted));
         // Streams are tasks of their own and may outlive this call's borrow.
         let filters = Arc::clone(&self.filters);
         let service = service_fn(move |request| {
@@ -285,8 +305,22 @@ impl Connections {
         tokio::select! {
             result = turns.drive(connection.as_mut()) => return Ok(result??),
             () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
+            () = abandoned.as_mut() => return Err(abandonment()),
         }
-        Ok(turns.drive(connection).await??)
+        tokio::select! {
+            result = turns.drive(connection) => Ok(result??),
+            () = abandoned => Err(abandonment()),
+        }
+    }
+
+    /// Completes when the client leaves an answer unread for longer than a request may take.
+    async fn abandoned(&self, outgoing: &Outgoing) {
+        let Filters {
+            clock,
+            request_timeout,
+            ..
+        } = &*self.filters;
+        outgoing.abandoned(clock, *request_timeout).await;
     }
 
     /// Answers a request of HTTP/1.1, whose connection goes on only when its body is at its end.
@@ -304,11 +338,36 @@ impl Connections {
         let Ok(mut response) =
             answer(Arc::clone(&self.filters), request, certified, outgoing).await;
         if !waits && !lender.finish().await {
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(CONNECTION, close);
+            close_after(&mut response);
         }
         Ok(response)
     }
+}
+
+/// Whether a watch that answers the request may be written in chunks, and as soon as it begins.
+fn takes_chunks<B>(request: &Request<B>) -> bool {
+    request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && !request.headers().contains_key(EXPECT)
+}
+
+/// Whether the client wants the connection closed after the answer.
+fn is_last<B>(request: &Request<B>) -> bool {
+    let options = request.headers().get_all(CONNECTION).into_iter();
+    let options = options.filter_map(|value| value.to_str().ok());
+    let mut options = options.flat_map(|value| value.split(','));
+    options.any(|option| option.trim().eq_ignore_ascii_case("close"))
+}
+
+/// Tells the client that the connection will be closed after the answer.
+fn close_after<B>(response: &mut Response<B>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+}
+
+/// Why a connection ends whose client leaves an answer unread.
+fn abandonment() -> BoxError {
+    io::Error::from(io::ErrorKind::TimedOut).into()
 }
 
 async fn answer<B>(
@@ -327,3 +386,6 @@ where
     let response = filters.answer(request, certified.as_deref()).await;
     Ok(response.map(|body| outgoing.count(body)))
 }
+
+#[cfg(test)]
+mod tests;

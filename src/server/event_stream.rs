@@ -18,11 +18,13 @@
 //! answer, unless the client sends requests without reading the answers. Then the socket takes no
 //! more, which [`Watchful`] notices, and the watch stays with hyper.
 
+use std::future::Future;
 use std::io::{self, Cursor, IoSlice, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Buf;
 use bytes::buf::{Chain, Take};
@@ -34,7 +36,9 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_util::io::poll_write_buf;
 
-use crate::endpoints::BoxError;
+use super::doorbell::Doorbell;
+use crate::clock::{Clock, Instant, Timer};
+use crate::endpoints::{BoxError, EventStream};
 
 /// A chunk's length in hexadecimal digits and the end of the line.
 const SIZE_LINE_BYTES_MAX: usize = 18;
@@ -45,6 +49,9 @@ const CHUNK_END: &[u8] = b"\r\n";
 /// What follows the last chunk.
 const BODY_END: &[u8] = b"0\r\n\r\n";
 
+/// A client that does not read is left so long after its watch should have been over.
+const READING_SECONDS_MAX: Duration = Duration::from_secs(30);
+
 /// How a watch ended for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -54,28 +61,34 @@ pub enum Ended {
     Gone,
 }
 
-/// Writes an answer whose body comes bit by bit, until it ends or the client goes.
+/// Writes the head of an answer whose body comes bit by bit, and gives what writes the body.
 ///
 /// # Errors
-/// Those of the connection and of the body. Nothing more can be written to the connection then.
-pub async fn deliver<T, B>(
-    io: &mut T,
+/// Those of the connection. Nothing more can be written to it then.
+pub async fn begin<T, B>(
+    mut io: T,
     answer: Response<B>,
-    now: Timestamp,
-) -> Result<Ended, BoxError>
+    clock: &Clock,
+) -> Result<Delivery<T, B>, BoxError>
 where
     T: AsyncRead + AsyncWrite + Unpin,
     B: Body<Error = BoxError> + Unpin,
 {
-    io.write_all(&head(&answer, now)?).await?;
+    let watch = answer.extensions().get::<EventStream>();
+    let deadline = watch.map(|watch| watch.deadline + READING_SECONDS_MAX);
+    io.write_all(&head(&answer, clock.wall())?).await?;
     io.flush().await?;
-    let mut delivery = Delivery {
+    Ok(Delivery {
+        io,
         body: answer.into_body(),
-        writing: None,
-        ending: None,
+        heard: Doorbell::default(),
         unasked: false,
-    };
-    std::future::poll_fn(|context| delivery.poll(context, Pin::new(io))).await
+        ending: None,
+        deadline,
+        stalled: None,
+        clock: clock.clone(),
+        writing: None,
+    })
 }
 
 /// The head of an answer.
@@ -110,27 +123,52 @@ fn framed<D: Buf>(data: D) -> io::Result<Framed<D>> {
     Ok(line.take(length + 1).chain(data).chain(CHUNK_END))
 }
 
-/// An answer on its way.
-struct Delivery<B: Body> {
+/// A body on its way.
+///
+/// The fields that each event touches stand together.
+pub struct Delivery<T, B: Body> {
+    io: T,
     body: B,
-    /// What is left of a chunk.
-    writing: Option<Framed<B::Data>>,
-    /// What is left of the end, once the body is at its own.
-    ending: Option<&'static [u8]>,
+    /// Rings when the client sends something or closes the connection.
+    heard: Doorbell,
     /// Whether the client has sent something, so that nothing more is read.
     unasked: bool,
+    /// What is left of the end, once the body is at its own.
+    ending: Option<&'static [u8]>,
+    /// What is left of a chunk.
+    writing: Option<Framed<B::Data>>,
+    /// Wakes the task at the deadline, while the client does not read.
+    stalled: Option<Pin<Box<Timer>>>,
+    /// When a client that does not read is left. The body, which has a deadline of its own, is not
+    /// asked while it cannot be written.
+    deadline: Option<Instant>,
+    clock: Clock,
 }
 
-impl<B: Body<Error = BoxError> + Unpin> Delivery<B> {
-    fn poll<T: AsyncRead + AsyncWrite>(
-        &mut self,
-        context: &mut Context<'_>,
-        mut io: Pin<&mut T>,
-    ) -> Poll<Result<Ended, BoxError>> {
+impl<T, B: Body> std::fmt::Debug for Delivery<T, B> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Delivery").finish_non_exhaustive()
+    }
+}
+
+impl<T, B> Delivery<T, B>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    B: Body<Error = BoxError> + Unpin,
+{
+    /// Completes when the body has ended or the client has gone.
+    ///
+    /// # Errors
+    /// Those of the connection and of the body, and when the client has not read what was written
+    /// until after the watch should have been over. Nothing more can be written then.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
         loop {
-            ready!(self.poll_write(context, io.as_mut()))?;
+            match self.poll_write(context) {
+                Poll::Ready(written) => written?,
+                Poll::Pending => return self.poll_stalled(context),
+            }
             if self.ending.is_some() {
-                ready!(io.poll_flush(context))?;
+                ready!(Pin::new(&mut self.io).poll_flush(context))?;
                 let ended = if self.unasked {
                     Ended::Gone
                 } else {
@@ -146,42 +184,61 @@ impl<B: Body<Error = BoxError> + Unpin> Delivery<B> {
                 }
                 Poll::Ready(None) => self.ending = Some(BODY_END),
                 Poll::Pending => {
-                    ready!(io.as_mut().poll_flush(context))?;
-                    return self.poll_gone(context, io);
+                    ready!(Pin::new(&mut self.io).poll_flush(context))?;
+                    return self.poll_gone(context);
                 }
             }
         }
     }
 
+    /// The connection.
+    pub fn into_io(self) -> T {
+        self.io
+    }
+
     /// Writes what is left to write.
-    fn poll_write<T: AsyncWrite>(
-        &mut self,
-        context: &mut Context<'_>,
-        mut io: Pin<&mut T>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let io = Pin::new(&mut self.io);
         if let Some(framed) = &mut self.writing {
-            ready!(poll_write_all(context, io.as_mut(), framed))?;
+            ready!(poll_write_all(context, io, framed))?;
             self.writing = None;
+            self.stalled = None;
         }
         match &mut self.ending {
-            Some(end) => poll_write_all(context, io, end),
+            Some(end) => poll_write_all(context, Pin::new(&mut self.io), end),
             None => Poll::Ready(Ok(())),
         }
     }
 
+    /// Fails at the deadline. Until then the client may read on.
+    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
+        let Some(deadline) = self.deadline else {
+            return Poll::Pending;
+        };
+        let clock = &self.clock;
+        let timer = || Box::pin(clock.timer(deadline));
+        ready!(
+            self.stalled
+                .get_or_insert_with(timer)
+                .as_mut()
+                .poll(context)
+        );
+        Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut).into()))
+    }
+
     /// Completes when the client has closed the connection. One that sends a request before it has
     /// the answer to the last loses the connection when that is over.
-    fn poll_gone<T: AsyncRead>(
-        &mut self,
-        context: &mut Context<'_>,
-        io: Pin<&mut T>,
-    ) -> Poll<Result<Ended, BoxError>> {
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
         if self.unasked {
             return Poll::Pending;
         }
+        let Some(waker) = self.heard.answer(context) else {
+            return Poll::Pending;
+        };
         let mut byte = [0];
         let mut read = ReadBuf::new(&mut byte);
-        ready!(io.poll_read(context, &mut read))?;
+        let mut context = Context::from_waker(&waker);
+        ready!(Pin::new(&mut self.io).poll_read(&mut context, &mut read))?;
         if read.filled().is_empty() {
             return Poll::Ready(Ok(Ended::Gone));
         }

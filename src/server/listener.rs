@@ -77,7 +77,7 @@ impl Listener {
                     let connections = connections.clone();
                     tasks.spawn(async move {
                         let _open = open;
-                        let stream = connections.handshake(tcp).await;
+                        let stream = Box::pin(connections.handshake(tcp)).await;
                         drop(shaking);
                         if let Some(stream) = stream {
                             connections.serve(stream).await;

@@ -5,6 +5,7 @@ pub mod authentication;
 pub mod backend_factory;
 pub mod certificates;
 pub mod connection;
+pub mod doorbell;
 pub mod duration;
 pub mod ending;
 pub mod error;
@@ -32,3 +33,6 @@ pub mod storage_factory;
 pub mod tls;
 pub mod unread_body;
 pub mod watch_cache_sizes;
+
+#[cfg(test)]
+mod testing;

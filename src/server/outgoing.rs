@@ -21,12 +21,15 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::filters::HeldBody;
 use crate::budget::{Account, Ledger, Share};
-use crate::endpoints::{BoxError, ResponseBody};
+use crate::clock::Clock;
+use crate::endpoints::BoxError;
 
 /// So much may be pending on a connection; then its bodies wait.
 pub const OUTGOING_BYTES_MAX: u64 = 1 << 20;
@@ -54,6 +57,10 @@ struct Pending {
     share: Share,
     /// Bodies that wait, at most one entry for each task.
     waiting: Vec<Waker>,
+    /// How many bytes have been taken in all.
+    taken: u64,
+    /// How many bodies there are that must be read in time.
+    answers: usize,
 }
 
 impl Outgoing {
@@ -66,14 +73,39 @@ impl Outgoing {
             bytes: 0,
             share,
             waiting: Vec::new(),
+            taken: 0,
+            answers: 0,
         })))
     }
 
     /// A body whose chunks count as pending until they are written.
     #[must_use]
-    pub fn count(&self, inner: ResponseBody) -> CountedBody {
-        let stream = Arc::new(Stream(self.clone()));
-        CountedBody { inner, stream }
+    pub fn count(&self, inner: HeldBody) -> CountedBody {
+        let answer = inner.holds_permit();
+        self.lock().answers += usize::from(answer);
+        CountedBody {
+            inner,
+            stream: Arc::new(Stream(self.clone())),
+            alone: false,
+            answer,
+            waiting: None,
+        }
+    }
+
+    /// Completes when an answer that is no watch is pending and the client has taken nothing of
+    /// anything for `at_most`. It would hold its place among the requests in flight, and its memory,
+    /// for as long as the client likes; kube-apiserver cuts such connections off as well.
+    pub async fn abandoned(&self, clock: &Clock, at_most: Duration) {
+        let mut taken = None;
+        loop {
+            clock.sleep(at_most).await;
+            let pending = self.lock();
+            let awaited = pending.answers > 0 && pending.bytes > 0;
+            if awaited && taken == Some(pending.taken) {
+                return;
+            }
+            taken = awaited.then_some(pending.taken);
+        }
     }
 
     /// How many bytes are pending.
@@ -104,6 +136,7 @@ impl Outgoing {
     fn subtract(&self, bytes: usize) {
         let mut pending = self.lock();
         pending.bytes -= bytes as u64;
+        pending.taken += bytes as u64;
         pending.tell();
         if pending.bytes >= OUTGOING_BYTES_MAX {
             return;
@@ -138,9 +171,16 @@ struct Stream(Outgoing);
 #[derive(Debug)]
 pub struct CountedBody {
     /// Where the chunks come from.
-    inner: ResponseBody,
+    inner: HeldBody,
     /// What they count for.
     stream: Arc<Stream>,
+    /// Whether a chunk is asked for only when the last has been written, and the connection has no
+    /// other stream.
+    alone: bool,
+    /// Whether it must be read in time.
+    answer: bool,
+    /// What it waits with, if it has to wait for room.
+    waiting: Option<Waker>,
 }
 
 /// A chunk that counts as pending until it is dropped.
@@ -148,9 +188,14 @@ pub struct CountedBody {
 pub struct Chunk {
     /// What is left to write.
     bytes: Bytes,
-    /// How many bytes it counts.
-    counted: usize,
-    /// What it counts for.
+    /// What it counts; `None` if it is so small that the connection's share covers it.
+    _counted: Option<Counted>,
+}
+
+/// Bytes that are pending until it is dropped.
+#[derive(Debug)]
+struct Counted {
+    bytes: usize,
     stream: Arc<Stream>,
 }
 
@@ -162,13 +207,13 @@ impl Body for CountedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
-        let idle = Arc::strong_count(&self.stream) == 1;
+        let idle = self.alone || Arc::strong_count(&self.stream) == 1;
         if !idle && self.stream.0.poll_room(context).is_pending() {
+            self.waiting = Some(context.waker().clone());
             return Poll::Pending;
         }
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(context));
-        let stream = &self.stream;
-        Poll::Ready(frame.map(|frame| frame.map(|it| it.map_data(|data| stream.chunk(data)))))
+        Poll::Ready(frame.map(|frame| frame.map(|it| it.map_data(|data| self.chunk(data)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -180,13 +225,43 @@ impl Body for CountedBody {
     }
 }
 
-impl Stream {
-    fn chunk(self: &Arc<Self>, bytes: Bytes) -> Chunk {
-        let counted = bytes.len();
-        self.0.add(counted);
+impl CountedBody {
+    /// Has small chunks not counted one by one, because there is only one at a time.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    fn chunk(&self, bytes: Bytes) -> Chunk {
+        let small = self.alone && bytes.len() as u64 <= STEP_BYTES;
+        let counted = (!small).then(|| self.stream.hold(bytes.len()));
         Chunk {
             bytes,
-            counted,
+            _counted: counted,
+        }
+    }
+}
+
+impl Drop for CountedBody {
+    /// A stream that is reset while it waits does not wait any more.
+    fn drop(&mut self) {
+        if !self.answer && self.waiting.is_none() {
+            return;
+        }
+        let mut pending = self.stream.0.lock();
+        pending.answers -= usize::from(self.answer);
+        if let Some(own) = &self.waiting {
+            pending.waiting.retain(|waker| !waker.will_wake(own));
+        }
+    }
+}
+
+impl Stream {
+    fn hold(self: &Arc<Self>, bytes: usize) -> Counted {
+        self.0.add(bytes);
+        Counted {
+            bytes,
             stream: Arc::clone(self),
         }
     }
@@ -210,9 +285,9 @@ impl Buf for Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.stream.0.subtract(self.counted);
+        self.stream.0.subtract(self.bytes);
     }
 }
 

@@ -65,7 +65,8 @@ pub(in super::super) async fn watch(
         begun,
         _running: terms.running,
         _share: terms.share,
-        deadline: Box::pin(call.context.clock.timer(deadline)),
+        deadline,
+        timer: Box::pin(call.context.clock.timer(deadline)),
         tally: Tally::default(),
         task: None,
         next: None,
@@ -73,7 +74,7 @@ pub(in super::super) async fn watch(
     };
     let media_type = output.format.stream_media_type();
     let mut response = response::respond(StatusCode::OK, media_type, body.boxed_unsync());
-    response.extensions_mut().insert(EventStream);
+    response.extensions_mut().insert(EventStream { deadline });
     Ok(response)
 }
 
@@ -98,7 +99,10 @@ struct WatchBody {
     _running: LongRunning,
     /// What the watch has of the memory budget.
     _share: Share,
-    deadline: Pin<Box<Timer>>,
+    /// When the watch ends.
+    deadline: Instant,
+    /// Wakes the task then.
+    timer: Pin<Box<Timer>>,
     /// What the task waits with that polled last.
     task: Option<Waker>,
     /// What did not fit into the last chunk.
@@ -189,7 +193,8 @@ impl WatchBody {
         Poll::Ready(Some(chunk))
     }
 
-    /// Whether the time is over. The timer keeps the task's waker, so it is polled once a task.
+    /// Whether the time is over. The timer keeps the task's waker, so it is polled once a task; from
+    /// then on the time is read, which costs less than to look into the timer.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         let task = context.waker();
         if self
@@ -197,10 +202,10 @@ impl WatchBody {
             .as_ref()
             .is_some_and(|known| known.will_wake(task))
         {
-            return self.deadline.is_elapsed();
+            return self.clock.now() >= self.deadline;
         }
         self.task = Some(task.clone());
-        self.deadline.as_mut().poll(context).is_ready()
+        self.timer.as_mut().poll(context).is_ready()
     }
 }
 

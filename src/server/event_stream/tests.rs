@@ -1,5 +1,7 @@
 //! Over an in-memory connection, whose other end reads when the test says so.
 
+use std::future::poll_fn;
+
 use bytes::Bytes;
 use futures::channel::mpsc;
 use http_body_util::{BodyExt, StreamBody};
@@ -21,6 +23,12 @@ fn answer() -> (Chunks, Response<ResponseBody>) {
     (sender, answer.body(body).expect("an answer"))
 }
 
+async fn deliver(io: &mut DuplexStream, answer: Response<ResponseBody>) -> Result<Ended, BoxError> {
+    let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
+    let mut delivery = begin(io, answer, &clock).await?;
+    poll_fn(|context| delivery.poll(context)).await
+}
+
 fn send(chunks: &Chunks, text: &'static str) {
     let frame = Frame::data(Bytes::from_static(text.as_bytes()));
     chunks.unbounded_send(Ok(frame)).expect("listened to");
@@ -28,7 +36,7 @@ fn send(chunks: &Chunks, text: &'static str) {
 
 async fn read(client: &mut DuplexStream, until: &str) -> String {
     let mut text = Vec::new();
-    let at_most = std::time::Duration::from_secs(SECONDS_MAX);
+    let at_most = Duration::from_secs(SECONDS_MAX);
     let reading = async {
         while !text.ends_with(until.as_bytes()) {
             text.push(client.read_u8().await.expect("a byte"));
@@ -44,7 +52,7 @@ async fn read(client: &mut DuplexStream, until: &str) -> String {
 async fn chunks_go_out_as_they_come_and_the_end_is_marked() {
     let (mut client, mut server) = tokio::io::duplex(64);
     let (chunks, answer) = answer();
-    let delivered = deliver(&mut server, answer, Timestamp::UNIX_EPOCH);
+    let delivered = deliver(&mut server, answer);
     let following = async {
         let head = read(&mut client, "\r\n\r\n").await;
         assert_eq!(
@@ -74,7 +82,7 @@ async fn a_client_that_goes_ends_the_watch() {
     let (client, mut server) = tokio::io::duplex(1024);
     let (_chunks, answer) = answer();
     drop(client);
-    let ended = deliver(&mut server, answer, Timestamp::UNIX_EPOCH).await;
+    let ended = deliver(&mut server, answer).await;
     // The head may or may not be taken by a closed connection.
     assert_eq!(ended.unwrap_or(Ended::Gone), Ended::Gone);
 }
@@ -83,7 +91,7 @@ async fn a_client_that_goes_ends_the_watch() {
 async fn a_client_that_talks_out_of_turn_is_answered_to_the_end_and_left() {
     let (mut client, mut server) = tokio::io::duplex(1024);
     let (chunks, answer) = answer();
-    let delivered = deliver(&mut server, answer, Timestamp::UNIX_EPOCH);
+    let delivered = deliver(&mut server, answer);
     let following = async {
         client.write_all(b"GET / HTTP/1.1\r\n").await.expect("sent");
         read(&mut client, "\r\n\r\n").await;
@@ -103,7 +111,7 @@ async fn a_body_that_fails_is_not_given_an_end() {
     chunks
         .unbounded_send(Err("broken".into()))
         .expect("listened to");
-    let error = deliver(&mut server, answer, Timestamp::UNIX_EPOCH).await;
+    let error = deliver(&mut server, answer).await;
     assert_eq!(error.expect_err("broken").to_string(), "broken");
     drop(server);
     let mut text = String::new();
@@ -112,6 +120,40 @@ async fn a_body_that_fails_is_not_given_an_end() {
         text.ends_with("\r\n\r\n") && !text.ends_with("0\r\n\r\n"),
         "{text}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_left_when_its_watch_is_over() {
+    let (mut client, mut server) = tokio::io::duplex(256);
+    let (chunks, mut answer) = answer();
+    let begun = Clock::real().now();
+    let deadline = begun + Duration::from_secs(100);
+    answer.extensions_mut().insert(EventStream { deadline });
+    let delivered = deliver(&mut server, answer);
+    let following = async {
+        read(&mut client, "\r\n\r\n").await;
+        // It reads late, which is no harm, and then no more.
+        for chunk in ["one\n", "two\n"] {
+            for _ in 0..100 {
+                send(&chunks, chunk);
+            }
+            tokio::time::advance(Duration::from_secs(40)).await;
+            for _ in 0..100 {
+                read(&mut client, "\n\r\n").await;
+            }
+        }
+        for _ in 0..100 {
+            send(&chunks, "three\n");
+        }
+    };
+    let (ended, ()) = tokio::join!(delivered, following);
+    let error = ended.expect_err("not read").downcast::<io::Error>();
+    assert_eq!(
+        error.expect("of the connection").kind(),
+        io::ErrorKind::TimedOut
+    );
+    let ended = Clock::real().now();
+    assert!(ended >= deadline && ended <= deadline + Duration::from_secs(60));
 }
 
 #[tokio::test]

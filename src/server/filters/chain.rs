@@ -74,7 +74,7 @@ impl Filters {
         &self,
         request: Request<RequestBody>,
         certified: Option<&CertifiedUser>,
-    ) -> Response<ResponseBody> {
+    ) -> Response<HeldBody> {
         let started = self.clock.now();
         let audit_id = audit_id(&request);
         let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -83,7 +83,7 @@ impl Filters {
             Ok(response) => response,
             Err(panic) => {
                 tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
-                answer::panicked()
+                answer::panicked().map(HeldBody::from)
             }
         };
         let headers = response.headers_mut();
@@ -104,13 +104,14 @@ impl Filters {
         &self,
         request: Request<RequestBody>,
         certified: Option<&CertifiedUser>,
-    ) -> Response<ResponseBody> {
+    ) -> Response<HeldBody> {
         let now = self.clock.wall();
         let user = self
             .authenticator
             .authenticate(certified, request.headers(), now);
         let Some(user) = user else {
-            return answer::status(&Status::failure(401, "Unauthorized", "Unauthorized"));
+            let refusal = Status::failure(401, "Unauthorized", "Unauthorized");
+            return answer::status(&refusal).map(HeldBody::from);
         };
         let query = request.uri().query().unwrap_or_default();
         let info = RequestInfo::new(request.method(), request.uri().path(), query);
@@ -119,13 +120,16 @@ impl Filters {
             return self
                 .dispatch(request, user)
                 .await
-                .map(|body| HeldBody::until(body, &end).boxed());
+                .map(|body| HeldBody::until(body, &end));
         }
         match deadline::of(query, self.request_timeout) {
-            Err(message) => answer::status(&Status::failure(400, "BadRequest", message)),
+            Err(message) => {
+                let refusal = Status::failure(400, "BadRequest", message);
+                answer::status(&refusal).map(HeldBody::from)
+            }
             Ok(limit) => tokio::time::timeout(limit, self.counted(request, user, &info))
                 .await
-                .unwrap_or_else(|_| answer::status(&deadline::exceeded())),
+                .unwrap_or_else(|_| answer::status(&deadline::exceeded()).map(HeldBody::from)),
         }
     }
 
@@ -134,13 +138,13 @@ impl Filters {
         request: Request<RequestBody>,
         user: User,
         info: &RequestInfo,
-    ) -> Response<ResponseBody> {
+    ) -> Response<HeldBody> {
         let Some(permit) = self.in_flight.enter(info.is_mutating(), &user) else {
-            return answer::too_many_requests();
+            return answer::too_many_requests().map(HeldBody::from);
         };
         self.dispatch(request, user)
             .await
-            .map(|body| HeldBody::holding(body, permit).boxed())
+            .map(|body| HeldBody::holding(body, permit))
     }
 
     async fn dispatch(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
@@ -238,7 +242,7 @@ mod tests {
         request
     }
 
-    async fn text(response: Response<ResponseBody>) -> String {
+    async fn text(response: Response<HeldBody>) -> String {
         let body = response.into_body().collect().await.expect("a body");
         String::from_utf8(body.to_bytes().to_vec()).expect("text")
     }

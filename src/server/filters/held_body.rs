@@ -8,7 +8,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::Permit;
@@ -20,7 +19,7 @@ use crate::server::ending::{Ended, Ending};
 pub struct HeldBody {
     inner: ResponseBody,
     /// Held for its drop.
-    _permit: Option<Permit>,
+    permit: Option<Permit>,
     /// When it is over although the inner body is not.
     end: Option<Ended>,
 }
@@ -30,9 +29,8 @@ impl HeldBody {
     #[must_use]
     pub fn holding(inner: ResponseBody, permit: Permit) -> Self {
         Self {
-            inner,
-            _permit: Some(permit),
-            end: None,
+            permit: Some(permit),
+            ..Self::from(inner)
         }
     }
 
@@ -40,16 +38,26 @@ impl HeldBody {
     #[must_use]
     pub fn until(inner: ResponseBody, end: &Ending) -> Self {
         Self {
-            inner,
-            _permit: None,
             end: Some(end.cancelled()),
+            ..Self::from(inner)
         }
     }
 
-    /// As any other body.
+    /// Whether it holds a permit.
     #[must_use]
-    pub fn boxed(self) -> ResponseBody {
-        self.boxed_unsync()
+    pub fn holds_permit(&self) -> bool {
+        self.permit.is_some()
+    }
+}
+
+impl From<ResponseBody> for HeldBody {
+    /// A body that holds nothing and ends by itself.
+    fn from(inner: ResponseBody) -> Self {
+        Self {
+            inner,
+            permit: None,
+            end: None,
+        }
     }
 }
 
@@ -81,7 +89,7 @@ impl Body for HeldBody {
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::StreamBody;
+    use http_body_util::{BodyExt, StreamBody};
 
     use super::*;
 

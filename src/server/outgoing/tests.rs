@@ -13,15 +13,11 @@ use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::clock::Clock;
-use crate::endpoints::RequestBody;
+use crate::endpoints::{RequestBody, ResponseBody};
 use crate::registry::User;
-use crate::server::authentication::{Authenticator, ClientCertificates, TokenFile};
-use crate::server::certificates::Certificates;
 use crate::server::connection::{Connections, Protocol};
-use crate::server::ending::Ending;
-use crate::server::filters::{Filters, Handler, InFlight, OwnPaths};
-use crate::server::tls;
+use crate::server::filters::Handler;
+use crate::server::testing;
 
 /// As large as the chunks of watches.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -56,15 +52,6 @@ impl Handler for Endless {
     }
 }
 
-struct Nothing;
-
-#[async_trait]
-impl OwnPaths for Nothing {
-    async fn answer(&self, _: &str, _: &str) -> Option<Response<ResponseBody>> {
-        None
-    }
-}
-
 struct Fixture {
     ledger: Ledger,
     handed_over: Arc<AtomicUsize>,
@@ -74,35 +61,10 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let clock = Clock::real();
-        let folder = tempfile::tempdir().expect("a directory");
-        let subjects = ["localhost".to_owned()];
-        let certificates = Certificates::load_or_generate(folder.path(), &subjects, clock.wall());
-        let certificates = certificates.expect("certificates");
-        let roots = tls::authorities(&certificates.authority, None).expect("an authority");
-        let clients = ClientCertificates::new(roots).expect("authorities");
-        let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
         let endless = Endless::default();
         let handed_over = Arc::clone(&endless.handed_over);
         let ledger = Ledger::new(1 << 30);
-        let filters = Filters {
-            authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
-            in_flight: InFlight::new(0, 0),
-            request_timeout: Duration::from_secs(60),
-            end_of_watches: Ending::default(),
-            own: Arc::new(Nothing),
-            api: Arc::new(endless),
-            clock,
-        };
-        let connections = Connections {
-            filters: Arc::new(filters),
-            tls: Arc::new(config),
-            clients,
-            streams_max: 0,
-            ledger: ledger.clone(),
-            handshake_errors: prometheus_client::metrics::counter::Counter::default(),
-            closing: Ending::default(),
-        };
+        let connections = testing::connections(Arc::new(endless), &ledger);
         Self {
             ledger,
             handed_over,
@@ -276,6 +238,85 @@ fn bound_of_streams() -> u64 {
     OUTGOING_BYTES_MAX + STREAMS * CHUNK_BYTES as u64 + BELOW_BYTES + 2 * CONNECTION_BYTES
 }
 
+/// What an answer holds, its place among the requests in flight above all, is not held for ever.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_an_answer_unread_loses_its_connection() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let (begun, took) = until_it_ends(protocol, "/api/v1/pods").await;
+        let limit = Duration::from_secs(60);
+        let took = took.expect("an end");
+        assert!(took >= limit && took <= 3 * limit, "{protocol:?}: {took:?}");
+        assert!(begun > 0);
+    }
+    // The watch of an HTTP/1.1 client whose answer is no stream of events is here hyper's.
+    let (_, took) = until_it_ends(Protocol::Http1, "/api/v1/pods?watch=1").await;
+    assert_eq!(took, None, "watches may be left unread until they are over");
+}
+
+/// A client asks for something and then does not read. How much was handed over, and how long it took
+/// until the server ended the connection, within ten minutes.
+async fn until_it_ends(protocol: Protocol, path: &str) -> (u64, Option<Duration>) {
+    let mut fixture = Fixture::new();
+    let io = fixture.connect(protocol);
+    let clock = Clock::real();
+    let begun = clock.now();
+    let handed_over;
+    let held: Box<dyn std::any::Any> = if protocol == Protocol::Http1 {
+        let (mut sender, connection) = http1::handshake(io).await.expect("HTTP/1.1");
+        let mut connection = Box::pin(connection);
+        let mut response = Box::pin(sender.send_request(get(path)));
+        let head = driven(&mut connection, &mut response).await;
+        handed_over = fixture.settled().await;
+        drop(response);
+        Box::new((head, connection, sender))
+    } else {
+        let handshake = http2::Builder::new(TokioExecutor::new()).handshake(io);
+        let (mut sender, connection) = handshake.await.expect("HTTP/2");
+        let mut connection = Box::pin(connection);
+        let mut response = Box::pin(sender.send_request(get(path)));
+        let head = driven(&mut connection, &mut response).await;
+        handed_over = fixture.settled().await;
+        drop(response);
+        Box::new((head, connection, sender))
+    };
+    let ended = fixture.tasks.join_next();
+    let ended = tokio::time::timeout(Duration::from_secs(600), ended).await;
+    drop(held);
+    (handed_over, ended.is_ok().then(|| clock.now() - begun))
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_does_not_wait_any_more() {
+    let outgoing = Outgoing::new(&Ledger::unlimited());
+    let mut bodies = Vec::new();
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        let chunks = futures::stream::repeat_with(|| {
+            Ok(Frame::data(Bytes::from_static(&[b'x'; CHUNK_BYTES])))
+        });
+        let body = StreamBody::new(chunks).boxed_unsync();
+        let mut body = outgoing.count(body.into());
+        // A task of its own, as a stream has.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut taken = Vec::new();
+            while let Poll::Ready(Some(Ok(frame))) = futures::poll!(body.frame()) {
+                taken.push(frame);
+            }
+            (taken, body)
+        });
+        let (taken, body) = tasks.join_next().await.expect("a task").expect("no panic");
+        held.push(taken);
+        bodies.push(body);
+    }
+    assert_eq!(outgoing.lock().waiting.len(), 100);
+    bodies.truncate(10);
+    assert_eq!(outgoing.lock().waiting.len(), 10);
+    drop((bodies, held));
+    assert!(outgoing.lock().waiting.is_empty());
+    assert_eq!(outgoing.pending(), 0);
+}
+
 #[tokio::test]
 async fn a_body_waits_for_room_and_goes_on_when_there_is() {
     let ledger = Ledger::new(1 << 30);
@@ -284,7 +325,7 @@ async fn a_body_waits_for_room_and_goes_on_when_there_is() {
         let chunks = futures::stream::repeat_with(|| {
             Ok(Frame::data(Bytes::from_static(&[b'x'; CHUNK_BYTES])))
         });
-        outgoing.count(StreamBody::new(chunks).boxed_unsync())
+        outgoing.count(StreamBody::new(chunks).boxed_unsync().into())
     };
     let mut first = body();
     let mut held = Vec::new();

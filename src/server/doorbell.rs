@@ -1,0 +1,106 @@
+//! A waker that remembers whether it was called.
+//!
+//! A task that waits for two things is not told which of them woke it, so it looks at both. When one
+//! of them comes a thousand times as often as the other, nearly all looks at the other are in vain,
+//! and each touches memory that nobody has touched for long. So the rarer one rings a doorbell,
+//! which wakes the task as well, and is looked at only when it has rung.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+/// The task's side of a doorbell.
+#[derive(Debug)]
+pub struct Doorbell(Arc<Bell>);
+
+#[derive(Debug)]
+struct Bell(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Whether it has rung since the task looked.
+    rung: bool,
+    /// Who is woken.
+    task: Option<Waker>,
+}
+
+impl Default for Doorbell {
+    /// A doorbell that has rung: who has never looked must.
+    fn default() -> Self {
+        Self(Arc::new(Bell(Mutex::new(State {
+            rung: true,
+            task: None,
+        }))))
+    }
+}
+
+impl Doorbell {
+    /// What the rarer thing is to be polled with; `None` if it has not rung since it was polled last
+    /// by this task, and so would say the same.
+    pub fn answer(&self, context: &Context<'_>) -> Option<Waker> {
+        let mut state = self.0.lock();
+        let task = context.waker();
+        if !state.rung && state.task.as_ref().is_some_and(|it| it.will_wake(task)) {
+            return None;
+        }
+        state.rung = false;
+        state.task = Some(task.clone());
+        Some(Arc::clone(&self.0).into())
+    }
+}
+
+impl Bell {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A state is whole after each of its changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.rung = true;
+        let task = state.task.take();
+        drop(state);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn it_is_answered_when_it_has_rung_and_by_a_task_that_is_new() {
+        let (task, other) = (Arc::new(Task::default()), Arc::new(Task::default()));
+        let (first, second) = (task.clone().into(), other.clone().into());
+        let bell = Doorbell::default();
+        let ring = bell.answer(&Context::from_waker(&first)).expect("new");
+        assert!(bell.answer(&Context::from_waker(&first)).is_none());
+        ring.wake_by_ref();
+        ring.wake_by_ref();
+        assert_eq!(task.0.load(Ordering::SeqCst), 1, "asleep once");
+        assert!(bell.answer(&Context::from_waker(&first)).is_some());
+        assert!(bell.answer(&Context::from_waker(&first)).is_none());
+        assert!(bell.answer(&Context::from_waker(&second)).is_some());
+        ring.wake();
+        assert_eq!(task.0.load(Ordering::SeqCst), 1);
+        assert_eq!(other.0.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,58 @@
+//! Connections for tests: all that a server is, but with an API that the test brings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::Response;
+use prometheus_client::metrics::counter::Counter;
+
+use super::authentication::{Authenticator, ClientCertificates, TokenFile};
+use super::certificates::Certificates;
+use super::connection::Connections;
+use super::ending::Ending;
+use super::filters::{Filters, Handler, InFlight, OwnPaths};
+use super::tls;
+use crate::budget::Ledger;
+use crate::clock::Clock;
+use crate::endpoints::ResponseBody;
+
+/// A server without paths of its own.
+struct Nothing;
+
+#[async_trait]
+impl OwnPaths for Nothing {
+    async fn answer(&self, _: &str, _: &str) -> Option<Response<ResponseBody>> {
+        None
+    }
+}
+
+/// Connections on which whoever has the token `secret` reaches an API.
+pub(super) fn connections(api: Arc<dyn Handler>, ledger: &Ledger) -> Connections {
+    let clock = Clock::real();
+    let folder = tempfile::tempdir().expect("a directory");
+    let subjects = ["localhost".to_owned()];
+    let certificates = Certificates::load_or_generate(folder.path(), &subjects, clock.wall());
+    let certificates = certificates.expect("certificates");
+    let roots = tls::authorities(&certificates.authority, None).expect("an authority");
+    let clients = ClientCertificates::new(roots).expect("authorities");
+    let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
+    let filters = Filters {
+        authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
+        in_flight: InFlight::new(0, 0),
+        request_timeout: Duration::from_secs(60),
+        end_of_watches: Ending::default(),
+        own: Arc::new(Nothing),
+        api,
+        clock,
+    };
+    Connections {
+        filters: Arc::new(filters),
+        tls: Arc::new(config),
+        clients,
+        streams_max: 0,
+        ledger: ledger.clone(),
+        handshake_errors: Counter::default(),
+        closing: Ending::default(),
+    }
+}
