@@ -13,13 +13,15 @@ const FILE_CODE_LINES_MAX: usize = 400;
 const LONGER_FILES: &[(&str, usize, &str)] = &[];
 
 /// Where our code is.
-const CODE_FOLDERS: [&str; 6] = [
+const CODE_FOLDERS: [&str; 8] = [
     "src",
     "tests",
     "benches",
     "loom-tests/src",
     "shuttle-tests/src",
     "shuttle-tests/tests",
+    "stress-tests/src",
+    "stress-tests/tests",
 ];
 
 /// Names that say nothing about what is inside.

@@ -1,0 +1,109 @@
+//! A store, a feed of it, and time, which passes faster.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use stress_tests::budget::Ledger;
+use stress_tests::clock::Clock;
+use stress_tests::storage::Versioner;
+use stress_tests::storage::cacher::{
+    CacheDelegator, CacheMetrics, Feed, Reflector, TypeConfig, WindowLimits,
+};
+
+use crate::store::{Source, Store};
+
+/// So often time moves, by so much: sixty times as fast as it is, a minute's bookmarks in a second.
+const TICK: Duration = Duration::from_millis(5);
+const TICK_MOVES: Duration = Duration::from_millis(300);
+
+/// So many events are kept: those who stall fall out of them.
+const WINDOW_EVENTS: usize = 2_000;
+
+/// Everything that the tasks share.
+pub(crate) struct World {
+    pub(crate) store: Arc<Store>,
+    pub(crate) feed: Feed,
+    pub(crate) pods: Arc<CacheDelegator>,
+    pub(crate) seen: Seen,
+    /// How many clients have been told everything.
+    pub(crate) complete: AtomicUsize,
+    /// Whether the watches are being drained.
+    pub(crate) draining: AtomicBool,
+    clock: Clock,
+    metrics: Registry,
+}
+
+/// What happened, and how often.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<BTreeMap<&'static str, usize>>);
+
+impl Seen {
+    pub(crate) fn note(&self, what: &'static str) {
+        *self.lock().entry(what).or_default() += 1;
+    }
+
+    /// All of it, once it is over.
+    pub(crate) fn all(&self) -> BTreeMap<&'static str, usize> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> (Arc<Self>, Reflector) {
+        let (store, clock) = (Arc::new(Store::new()), Clock::standing());
+        let source = Source(Arc::clone(&store));
+        let mut registry = Registry::default();
+        let metrics = CacheMetrics::register(&mut registry);
+        let follow = Arc::new(source.clone());
+        let (feed, reflector) = Feed::new(follow, clock.clone(), metrics, Ledger::unlimited());
+        let pods = feed.add_type(TypeConfig {
+            group: String::new(),
+            resource: "pods".to_owned(),
+            prefix: "/pods/".to_owned(),
+            versioner: Versioner::default(),
+            window: WindowLimits {
+                events_max: WINDOW_EVENTS,
+                ..WindowLimits::default()
+            },
+        });
+        let world = Self {
+            store,
+            feed,
+            pods: Arc::new(CacheDelegator::new(pods, Arc::new(source))),
+            seen: Seen::default(),
+            complete: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            clock,
+            metrics: registry,
+        };
+        (Arc::new(world), reflector)
+    }
+
+    /// Lets time pass.
+    pub(crate) async fn pass_time(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(TICK).await;
+            self.clock.advance(TICK_MOVES);
+        }
+    }
+
+    /// The value of one of the pods' metrics.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let mut text = String::new();
+        encode(&mut text, &self.metrics).expect("a string takes it");
+        let line = text
+            .lines()
+            .find(|it| it.starts_with(&format!("{name}{{")))
+            .unwrap_or_else(|| panic!("{name} is not there"));
+        let value = line.rsplit(' ').next().and_then(|it| it.parse().ok());
+        value.unwrap_or_else(|| panic!("{line}"))
+    }
+}
