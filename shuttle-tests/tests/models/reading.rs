@@ -197,3 +197,40 @@ fn reads_are_as_fresh_as_they_promise() {
         });
     });
 }
+
+/// The feed's revision goes on with the other types while one is listed again, and must not become that
+/// of what the type held before.
+#[test]
+fn a_list_against_a_relist_has_what_its_version_says() {
+    explore(4000, &["listed", "not ready"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let store = Store::new();
+            store.write(&[("/pods/d/a", Some("x"))]);
+            let (world, running) = World::start(store, WindowLimits::default());
+            world.pods.cacher().ready().await.expect("listed");
+            let writer = Arc::clone(&world);
+            let writing = spawn(async move {
+                for _ in 0..3 {
+                    writer.feed.relist(writer.pods.cacher());
+                    writer.store.write(&[("/pods/d/a", Some("x"))]);
+                    yield_now().await;
+                }
+            });
+            let reader = Reader { world, seen };
+            for _ in 0..12 {
+                match reader.list(Selection::All.options(Some(0))).await {
+                    Ok(list) => {
+                        reader.compare(&list);
+                        reader.seen.note("listed");
+                    }
+                    Err(StorageError::NotReady { .. }) => reader.seen.note("not ready"),
+                    Err(error) => panic!("{error}"),
+                }
+                yield_now().await;
+            }
+            writing.await.expect("a task ends");
+            running.stop().await;
+        });
+    });
+}

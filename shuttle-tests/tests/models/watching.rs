@@ -31,6 +31,8 @@ enum Trouble {
     Breaks,
     /// What was written is compacted before it was told.
     LostHistory,
+    /// The type is listed again, alone.
+    Relists,
 }
 
 /// So little history that a slow client falls out of it.
@@ -63,6 +65,7 @@ async fn write(world: Arc<World>, writes: usize, trouble: Trouble) {
         match trouble {
             Trouble::Breaks if now => world.store.break_streams(),
             Trouble::LostHistory if now => world.store.write_and_compact(&changes()),
+            Trouble::Relists if now => world.feed.relist(world.pods.cacher()),
             _ => {}
         }
         world.store.write(&changes());
@@ -136,6 +139,15 @@ fn lost_history_is_never_a_gap() {
             );
         },
     );
+}
+
+/// The feed's revision goes on with the other types meanwhile, and must not become that of what the type
+/// held before.
+#[test]
+fn a_type_that_is_listed_again_is_never_a_gap() {
+    explore(600, &["ended and resumed", "streamed the state"], |seen| {
+        watch(seen, WindowLimits::default(), 12, Trouble::Relists, false);
+    });
 }
 
 #[test]

@@ -134,10 +134,9 @@ impl Cacher {
     ) -> Result<Option<Arc<Object>>, StorageError> {
         let cache = self.cache();
         self.wait(&cache, fresh).await?;
-        if !cache.readiness().is_ready() {
+        let Ok((view, revision)) = cache.served() else {
             return Ok(None);
-        }
-        let (view, revision) = cache.current();
+        };
         match view.state().get(key) {
             Some(Entry::Readable(object)) => Ok(Some(Arc::clone(object))),
             Some(Entry::Unreadable { .. }) => Ok(None),
@@ -174,8 +173,7 @@ impl Cacher {
         } else {
             self.wait(&cache, plan.fresh).await?;
         }
-        cache.check_ready()?;
-        let (view, newest) = cache.current();
+        let (view, newest) = cache.served()?;
         let state = match plan.exact {
             Some(revision) => view.state_at(revision),
             None => Some(view.state()),
@@ -229,16 +227,15 @@ impl Cacher {
                 retry_after_seconds: 1,
             });
         };
-        if !cache.readiness().is_ready() {
+        // What was published before the watcher was attached is found here, the rest is told.
+        let Ok((view, revision)) = cache.served() else {
             // The cache began to be filled anew before the watcher was attached, so nobody will end
-            // it. The client comes back at once and is told so.
+            // it, or has just been. The client comes back at once and is told so.
             if cache.fresh.is_over() {
                 return Ok(only(StorageError::WatchExpired));
             }
             return Ok(futures::stream::empty().boxed());
-        }
-        // What was published before the watcher was attached is found here, the rest is told.
-        let (view, revision) = cache.current();
+        };
         let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
         match start(&view, revision, plan, newest, end_bookmark) {
             Ok(start) => Ok(CacheWatcher::new(attachment, start).boxed()),

@@ -24,6 +24,9 @@ use crate::ring::arrivals::{Gate, arrivals};
 use crate::storage::StorageError;
 use crate::sync::{Mutex, MutexGuard};
 
+/// When a reader is to come back that looked while the type was listed again.
+const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
+
 /// A type's cache, as both sides know it.
 #[derive(Debug)]
 pub(super) struct TypeCache {
@@ -93,6 +96,28 @@ impl TypeCache {
         let view = self.view();
         let revision = reached.max(view.revision());
         (view, revision)
+    }
+
+    /// The same, if the type may be served.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`].
+    pub(super) fn served(&self) -> Result<(View, u64), StorageError> {
+        // A type that must be listed again says so before the feed goes on without it. So if it was
+        // ready before the look and is so after it, from the same list, it held all that the feed's
+        // revision says.
+        let before = self.readiness();
+        let current = self.current();
+        let after = self.readiness();
+        after.check(self.clock.now())?;
+        if after == before {
+            Ok(current)
+        } else {
+            Err(StorageError::NotReady {
+                reason: Some("the type has just been listed again".to_owned()),
+                retry_after_seconds: RELISTED_RETRY_AFTER_SECONDS,
+            })
+        }
     }
 
     /// The registry of watchers, locked.
