@@ -295,6 +295,8 @@ fn the_last_bookmark_comes_after_everything_else() {
         }
         let told = sender.end(Some(50));
         wake(&sender, told);
+        // It has been told of the end, and is not told once more.
+        drop(sender);
         watching.join().expect("the watcher ends");
     });
 }
