@@ -8,6 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::dispatch_metrics::{DispatchMetrics, TypeDispatchMetrics};
 use super::engine_metrics::{EngineMetrics, TypeEngineMetrics};
 
 /// The upper bounds of the buckets of freshness waits, in seconds.
@@ -87,6 +88,7 @@ pub struct CacheMetrics {
     initialization_seconds: Family<TypeLabels, Histogram, fn() -> Histogram>,
     feed: FeedMetrics,
     engine: EngineMetrics,
+    dispatch: DispatchMetrics,
     read_wait: Family<TypeLabels, Histogram, fn() -> Histogram>,
     consistent_reads: Family<ConsistentReadLabels, Counter>,
     lists: Family<ListLabels, Counter>,
@@ -123,6 +125,8 @@ pub(super) struct TypeMetrics {
     pub(super) initialization_seconds: Histogram,
     /// Watchers, channels and the window.
     pub(super) engine: TypeEngineMetrics,
+    /// How long events take on their way through the cache.
+    pub(super) dispatch: TypeDispatchMetrics,
     resource_version: Gauge,
     consistent_reads: Family<ConsistentReadLabels, Counter>,
     labels: TypeLabels,
@@ -144,6 +148,7 @@ impl Default for CacheMetrics {
             }),
             feed: FeedMetrics::default(),
             engine: EngineMetrics::default(),
+            dispatch: DispatchMetrics::default(),
             read_wait: Family::new_with_constructor(|| Histogram::new(READ_WAIT_BUCKETS_SECONDS)),
             consistent_reads: Family::default(),
             lists: Family::default(),
@@ -223,6 +228,7 @@ impl CacheMetrics {
         );
         self.feed.register(registry);
         self.engine.register(registry);
+        self.dispatch.register(registry);
         registry.register(
             "apiserver_watch_cache_read_wait_seconds",
             "How long reads waited for the watch cache to become fresh",
@@ -272,6 +278,7 @@ impl CacheMetrics {
         self.resource_version.remove(&labels);
         self.initialization_seconds.remove(&labels);
         self.engine.forget_type(&labels);
+        self.dispatch.forget_type(&labels);
         self.read_wait.remove(&labels);
         let listed = ListLabels {
             group: group.to_owned(),
@@ -318,6 +325,7 @@ impl CacheMetrics {
             resource_version: self.resource_version.get_or_create_owned(&labels),
             initialization_seconds: self.initialization_seconds.get_or_create_owned(&labels),
             engine: self.engine.of_type(&labels),
+            dispatch: self.dispatch.of_type(&labels),
             consistent_reads: self.consistent_reads.clone(),
             labels,
         }

@@ -39,6 +39,7 @@ mod bookmark;
 mod config;
 mod decide;
 mod delegator;
+mod dispatch_metrics;
 mod engine_metrics;
 mod event;
 mod feed;

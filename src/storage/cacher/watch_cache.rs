@@ -179,10 +179,15 @@ impl WatchCache {
         let mut wake = Vec::new();
         let mut watchers = self.cache.watchers();
         self.window.publish();
+        let published = self.cache.clock.now();
         let overflows = watchers.dispatch(first, &events, &mut wake);
         drop(watchers);
         self.cache.metrics.engine.overflows.inc_by(overflows);
         wake.into_iter().for_each(Waker::wake);
+        if !events.is_empty() {
+            let told = self.cache.clock.now();
+            self.cache.metrics.dispatch.observe(now, published, told);
+        }
         self.window.evict(now);
         self.cache
             .metrics

@@ -87,6 +87,27 @@ async fn a_watch_that_goes_while_it_is_parked_is_counted_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_batch_of_events_is_measured_by_stage() {
+    let (world, registry) = world().await;
+    let family = "apiserver_watch_events_dispatch_duration_seconds";
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("text");
+    assert!(!text.contains(&format!("{family}_count")), "{text}");
+    let _watch = world.watch(since(1)).await;
+    for name in ["a", "b"] {
+        world.script.put(&format!("/pods/d/{name}"), "x");
+        world.settle().await;
+    }
+    text.clear();
+    encode(&mut text, &registry).expect("text");
+    for stage in ["total", "storage_to_cache", "cache_to_watcher"] {
+        let labels = format!("{{group=\"\",resource=\"pods\",stage=\"{stage}\"}}");
+        let line = format!("{family}_count{labels} 2\n");
+        assert!(text.contains(&line), "{line} in {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_window_and_the_feed_are_shown() {
     let (world, registry) = world().await;
     assert_eq!(shown(&registry, "ringwatch_feed_revision"), 1.0);

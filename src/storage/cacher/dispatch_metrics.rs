@@ -1,0 +1,108 @@
+//! How long events take on their way through the cache, under kube-apiserver's name.
+//!
+//! ```text
+//!   a batch comes      it is in the window      all whom it concerns are told and woken
+//!        |--- storage_to_cache ---|------- cache_to_watcher -------|
+//!        |------------------------- total -------------------------|
+//! ```
+//!
+//! kube-apiserver measures every delivery to every watcher. Here a delivery is a number in a channel,
+//! and a clock would cost more than that. So a batch is measured, once for all whom it concerns;
+//! mostly it is one event.
+
+use std::sync::{Arc, OnceLock};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::metrics::TypeLabels;
+use crate::clock::Instant;
+
+/// kube-apiserver's buckets, in seconds.
+const BUCKETS_SECONDS: [f64; 13] = [
+    0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+];
+
+/// The stages of a dispatch: both together, and each.
+const STAGES: [&str; 3] = ["total", "storage_to_cache", "cache_to_watcher"];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StageLabels {
+    group: String,
+    resource: String,
+    stage: &'static str,
+}
+
+impl StageLabels {
+    fn new(labels: &TypeLabels, stage: &'static str) -> Self {
+        Self {
+            group: labels.group.clone(),
+            resource: labels.resource.clone(),
+            stage,
+        }
+    }
+}
+
+/// The family of all types.
+#[derive(Clone, Debug)]
+pub(super) struct DispatchMetrics(Family<StageLabels, Histogram, fn() -> Histogram>);
+
+/// The metrics of one type.
+#[derive(Clone, Debug)]
+pub(super) struct TypeDispatchMetrics {
+    all: DispatchMetrics,
+    labels: TypeLabels,
+    /// By stage. Made for the first event, since most types never have one.
+    stages: Arc<OnceLock<[Histogram; STAGES.len()]>>,
+}
+
+impl Default for DispatchMetrics {
+    fn default() -> Self {
+        Self(Family::new_with_constructor(|| {
+            Histogram::new(BUCKETS_SECONDS)
+        }))
+    }
+}
+
+impl DispatchMetrics {
+    /// Makes the family part of what `/metrics` shows.
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "apiserver_watch_events_dispatch_duration_seconds",
+            "[ALPHA] Histogram of watch event dispatch latency broken by resource type and pipeline \
+             stage. The 'total' stage is the end-to-end latency of a delivered event.",
+            self.0.clone(),
+        );
+    }
+
+    /// The metrics of a type.
+    pub(super) fn of_type(&self, labels: &TypeLabels) -> TypeDispatchMetrics {
+        TypeDispatchMetrics {
+            all: self.clone(),
+            labels: labels.clone(),
+            stages: Arc::default(),
+        }
+    }
+
+    /// Shows a type's metrics no more.
+    pub(super) fn forget_type(&self, labels: &TypeLabels) {
+        for stage in STAGES {
+            self.0.remove(&StageLabels::new(labels, stage));
+        }
+    }
+}
+
+impl TypeDispatchMetrics {
+    /// Counts a batch of events: when it came, when it was published, when everyone had been told.
+    pub(super) fn observe(&self, came: Instant, published: Instant, told: Instant) {
+        let family = &self.all.0;
+        let make = |stage| family.get_or_create_owned(&StageLabels::new(&self.labels, stage));
+        let stages = self.stages.get_or_init(|| STAGES.map(make));
+        let spans = [(came, told), (came, published), (published, told)];
+        for (stage, (from, to)) in stages.iter().zip(spans) {
+            stage.observe(to.saturating_duration_since(from).as_secs_f64());
+        }
+    }
+}
