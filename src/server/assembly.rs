@@ -170,6 +170,7 @@ impl Assembly<'_> {
             prefix: self.flags.etcd.etcd_prefix.clone(),
             caches: self.flags.watch_cache_sizes(),
             list_metrics: etcd3::ListMetrics::register(registry),
+            request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),
             compact_revision: compactor.compact_revision(),
             ledger,

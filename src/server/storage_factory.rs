@@ -34,6 +34,8 @@ pub struct StorageFactory {
     pub caches: WatchCacheSizes,
     /// What lists from the store count.
     pub list_metrics: etcd3::ListMetrics,
+    /// What is asked of the backend counts.
+    pub request_metrics: etcd3::RequestMetrics,
     /// What the caches count.
     pub metrics: CacheMetrics,
     /// Up to where history is compacted.
@@ -64,7 +66,9 @@ impl StorageFactory {
     /// fills the caches.
     #[must_use]
     pub fn build(self) -> (Storages, Reflector) {
+        let resources = built_in();
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
+        let changes = changes.counted(self.requests_by_prefix(&resources));
         let (feed, reflector) = Feed::new(
             Arc::new(changes),
             self.clock.clone(),
@@ -80,7 +84,7 @@ impl StorageFactory {
         };
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
         let mut served = Vec::new();
-        for resource in built_in() {
+        for resource in resources {
             if resource.served == Served::Store {
                 let storage = by_prefix
                     .entry(resource.storage_prefix.clone())
@@ -101,6 +105,22 @@ impl StorageFactory {
         (storages, reflector)
     }
 
+    /// What counts the requests for each type, by what its keys begin with. Resources that share a
+    /// storage are counted as the first of them.
+    fn requests_by_prefix(
+        &self,
+        resources: &[Arc<Resource>],
+    ) -> BTreeMap<String, etcd3::TypeRequestMetrics> {
+        let mut types = BTreeMap::new();
+        for resource in resources {
+            let group = &resource.group_version.group;
+            let prefix = format!("/{}/", resource.storage_prefix);
+            let requests = || self.request_metrics.of_type(group, &resource.plural);
+            types.entry(prefix).or_insert_with(requests);
+        }
+        types
+    }
+
     /// The storage of a resource, which is the first with its prefix.
     fn storage(&self, resource: &Resource, storages: &mut Storages) -> Arc<dyn Interface> {
         let versioner = Versioner::new(resource.schema.clone());
@@ -116,7 +136,8 @@ impl StorageFactory {
             },
         );
         let lists = self.list_metrics.of_type(group, &resource.plural);
-        let store: Arc<dyn Interface> = Arc::new(store.counted(lists));
+        let requests = self.request_metrics.of_type(group, &resource.plural);
+        let store: Arc<dyn Interface> = Arc::new(store.counted(lists, requests));
         let storage = if self.caches.cached(group, &resource.plural) {
             let cacher = storages.feed.add_type(TypeConfig {
                 group: group.clone(),

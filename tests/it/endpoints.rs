@@ -22,7 +22,7 @@ use ringwatch::server::storage_factory::{StorageFactory, Storages};
 use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::CacheMetrics;
-use ringwatch::storage::etcd3::ListMetrics;
+use ringwatch::storage::etcd3::{ListMetrics, RequestMetrics};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -61,6 +61,7 @@ impl Fixture {
             prefix: "/registry".to_owned(),
             caches: WatchCacheSizes::new(cached, Vec::new()),
             list_metrics: ListMetrics::register(&mut registry),
+            request_metrics: RequestMetrics::register(&mut registry, clock.clone()),
             metrics: CacheMetrics::register(&mut registry),
             compact_revision,
             ledger: Ledger::unlimited(),
@@ -704,6 +705,47 @@ async fn lists_from_the_store_are_counted_by_what_they_cost() {
         let line = format!("apiserver_storage_{family}_total{{{labels}}} {value}\n");
         assert!(text.contains(&line), "{line} in {text}");
     }
+}
+
+#[tokio::test]
+async fn requests_to_the_store_are_counted_by_what_they_do() {
+    let fixture = Fixture::start(false).await;
+    fixture.config_map("a", json!({})).await;
+    let one = format!("{CONFIG_MAPS}/a");
+    fixture.get(&one).await;
+    fixture.get(CONFIG_MAPS).await;
+    let patch = json!({"data": {"x": "y"}});
+    fixture.patch(&one, "merge-patch+json", patch).await;
+    fixture.ask(request("DELETE", &one, Bytes::new())).await;
+    let labels =
+        |operation| format!("{{operation=\"{operation}\",group=\"\",resource=\"configmaps\"}}");
+    let text = metrics(&fixture.registry);
+    for operation in ["create", "get", "list", "update", "delete"] {
+        let labels = labels(operation);
+        for family in ["etcd_requests_total", "etcd_request_duration_seconds_count"] {
+            let start = format!("{family}{labels} ");
+            let line = text.lines().find(|line| line.starts_with(&start));
+            let line = line.unwrap_or_else(|| panic!("no {start} in {text}"));
+            let count: u32 = line[start.len()..].parse().expect("a number");
+            // The registry reads before it writes.
+            assert!(count == 1 || operation == "get", "{line}");
+        }
+    }
+    assert!(!text.contains("etcd_request_errors_total{"), "{text}");
+    let future = format!("{CONFIG_MAPS}?resourceVersion=99999&resourceVersionMatch=Exact");
+    fixture.get(&future).await;
+    let text = metrics(&fixture.registry);
+    let line = format!("etcd_request_errors_total{} 1\n", labels("list"));
+    assert!(text.contains(&line), "{line} in {text}");
+}
+
+#[tokio::test]
+async fn the_lists_of_the_watch_cache_are_requests_to_the_store() {
+    let fixture = Fixture::start(true).await;
+    let text = metrics(&fixture.registry);
+    let labels = "{operation=\"list\",group=\"apps\",resource=\"deployments\"}";
+    let line = format!("etcd_requests_total{labels} 1\n");
+    assert!(text.contains(&line), "{line} in {text}");
 }
 
 fn metrics(registry: &Registry) -> String {

@@ -1,10 +1,12 @@
 //! The raw content of all types and everything that changes it, for a cache.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 
+use super::request_metrics::{Operation, TypeRequestMetrics};
 use crate::storage::backend::{
     Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
     WatchRequest, WatchResponse, prefix_end,
@@ -21,6 +23,8 @@ use crate::storage::{
 pub struct Changes {
     backend: Arc<dyn Backend>,
     path_prefix: Arc<str>,
+    /// Counts the pages of types, by what their keys begin with after the path prefix.
+    types: Arc<BTreeMap<String, TypeRequestMetrics>>,
 }
 
 impl Changes {
@@ -30,6 +34,17 @@ impl Changes {
         Self {
             backend,
             path_prefix: path_prefix.into(),
+            types: Arc::default(),
+        }
+    }
+
+    /// The same, whose pages are counted: by what the keys of a type begin with after the path
+    /// prefix, up to a slash.
+    #[must_use]
+    pub fn counted(self, types: BTreeMap<String, TypeRequestMetrics>) -> Self {
+        Self {
+            types: Arc::new(types),
+            ..self
         }
     }
 
@@ -91,7 +106,11 @@ impl ChangeSource for Changes {
             limit: limit.into(),
             content: RangeContent::Values,
         };
-        let response = self.backend.range(request).await?;
+        let read = self.backend.range(request);
+        let response = match self.types.get(prefix) {
+            Some(requests) => requests.count(Operation::List, read).await?,
+            None => read.await?,
+        };
         let items = response.kvs.into_iter().map(|kv| RawObject {
             key: self.key(&kv.key),
             value: kv.value,

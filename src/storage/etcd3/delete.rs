@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::decode::decode;
+use super::request_metrics::Operation;
 use super::state::State;
 use super::store::Store;
 use crate::meta::Object;
@@ -59,7 +60,8 @@ pub(super) async fn delete(
 /// Deletes a value that is not an object, and only such a one. Nothing can be checked of it. What
 /// is returned has the name that its key gives and nothing else.
 pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Object>, StorageError> {
-    let read = store.backend().range(RangeRequest::key(key)).await?;
+    let read = store.backend().range(RangeRequest::key(key));
+    let read = store.requests().count(Operation::Get, read).await?;
     let (mut found, mut seen_at) = (read.kvs.into_iter().next(), read.revision);
     for _ in 0..ATTEMPTS_MAX {
         let Some(kv) = found else {
@@ -92,7 +94,8 @@ async fn delete_at(store: &Store, key: &str, revision: u64) -> Result<TxnRespons
         then: Op::Delete { key: key.clone() },
         otherwise: Some(Op::Get { key }),
     };
-    Ok(store.backend().txn(txn).await?)
+    let deleted = store.backend().txn(txn);
+    Ok(store.requests().count(Operation::Delete, deleted).await?)
 }
 
 fn conflict(key: &str, revision: u64) -> StorageError {

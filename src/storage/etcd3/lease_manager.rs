@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use super::request_metrics::TypeRequestMetrics;
 use crate::clock::{Clock, Instant};
 use crate::storage::StorageError;
 use crate::storage::backend::{Backend, LeaseId};
@@ -20,6 +21,8 @@ const LEASE_OBJECTS_MAX: u32 = 1_000;
 #[derive(Debug)]
 pub(super) struct LeaseManager {
     backend: Arc<dyn Backend>,
+    /// Counts the objects of a lease.
+    requests: TypeRequestMetrics,
     clock: Clock,
     /// Held while a lease is granted, so that callers at once share the one that comes.
     last: Mutex<Option<Lease>>,
@@ -34,9 +37,14 @@ struct Lease {
 }
 
 impl LeaseManager {
-    pub(super) fn new(backend: Arc<dyn Backend>, clock: Clock) -> Self {
+    pub(super) fn new(
+        backend: Arc<dyn Backend>,
+        requests: TypeRequestMetrics,
+        clock: Clock,
+    ) -> Self {
         Self {
             backend,
+            requests,
             clock,
             last: Mutex::new(None),
         }
@@ -61,6 +69,8 @@ impl LeaseManager {
             if long_enough && not_too_long && lease.objects <= LEASE_OBJECTS_MAX {
                 return Ok(lease.id);
             }
+            // This one does not go with it.
+            self.requests.count_lease(lease.objects - 1);
         }
         let asked = i64::try_from(granted_seconds).unwrap_or(i64::MAX);
         let id = self.backend.grant_lease(asked).await?;
@@ -82,13 +92,15 @@ impl LeaseManager {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request_metrics::RequestMetrics;
     use super::*;
     use crate::storage::backend::embedded::Embedded;
 
     fn leases() -> LeaseManager {
         let clock = Clock::real();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
-        LeaseManager::new(backend, clock)
+        let requests = RequestMetrics::new(clock.clone()).of_type("", "events");
+        LeaseManager::new(backend, requests, clock)
     }
 
     #[tokio::test(start_paused = true)]

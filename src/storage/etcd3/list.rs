@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::decode::{CorruptKeys, decode};
 use super::list_memory::ListMemory;
 use super::list_metrics::ListCost;
+use super::request_metrics::Operation;
 use super::store::{Store, check_minimum};
 use crate::meta::{ResourceVersion, VersionMatch};
 use crate::storage::backend::{
@@ -43,6 +44,11 @@ pub(super) async fn get_list(
         limit: 0,
         content: RangeContent::Values,
     };
+    let operation = if options.recursive {
+        Operation::List
+    } else {
+        Operation::Get
+    };
     let mut memory = ListMemory::new(options.memory.as_ref(), store.object_size());
     let mut wanted = predicate.limit;
     let mut list = List::default();
@@ -50,7 +56,8 @@ pub(super) async fn get_list(
     let mut cost = ListCost::default();
     loop {
         request.limit = memory.ask(wanted)?;
-        let page = match store.backend().range(request.clone()).await {
+        let read = store.backend().range(request.clone());
+        let page = match store.requests().count(operation, read).await {
             Ok(page) => page,
             Err(error) => return Err(explain(store, &prefix, options, &request, error).await),
         };
@@ -225,7 +232,8 @@ pub(super) async fn initial_page(
         limit: PAGE_OBJECTS_MAX,
         content: RangeContent::Values,
     };
-    let page = match store.backend().range(request).await {
+    let read = store.backend().range(request);
+    let page = match store.requests().count(Operation::List, read).await {
         Err(BackendError::Compacted { .. }) => return Err(StorageError::WatchExpired),
         outcome => outcome?,
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::decode::decode;
+use super::request_metrics::Operation;
 use super::store::Store;
 use crate::meta::Object;
 use crate::storage::StorageError;
@@ -41,7 +42,8 @@ impl State {
         key: &str,
         ignore_not_found: bool,
     ) -> Result<Self, StorageError> {
-        let response = store.backend().range(RangeRequest::key(key)).await?;
+        let read = store.backend().range(RangeRequest::key(key));
+        let response = store.requests().count(Operation::Get, read).await?;
         let found = response.kvs.into_iter().next();
         Self::of(store, key, found, response.revision, ignore_not_found)
     }

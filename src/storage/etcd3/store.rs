@@ -11,6 +11,7 @@ use super::decode::decode;
 use super::lease_manager::LeaseManager;
 use super::list_memory::ObjectSize;
 use super::list_metrics::TypeListMetrics;
+use super::request_metrics::{Operation, RequestMetrics, TypeRequestMetrics};
 use super::{delete, guaranteed_update, list, watcher};
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion};
@@ -33,6 +34,8 @@ pub struct Store {
     lists: TypeListMetrics,
     /// How large objects are, for lists that ask for memory.
     object_size: ObjectSize,
+    /// Counts what is asked of the backend.
+    requests: TypeRequestMetrics,
 }
 
 /// What makes a store that of its type.
@@ -55,21 +58,35 @@ impl Store {
     /// A store of one type.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, config: Config) -> Self {
-        let leases = LeaseManager::new(Arc::clone(&backend), config.clock.clone());
+        let requests = RequestMetrics::new(config.clock.clone()).of_type("", "");
+        let clock = config.clock.clone();
+        let leases = LeaseManager::new(Arc::clone(&backend), requests.clone(), clock);
         Self {
             backend,
             config: Arc::new(config),
             leases: Arc::new(leases),
             lists: TypeListMetrics::default(),
             object_size: ObjectSize::default(),
+            requests,
         }
     }
 
-    /// The same, whose lists are counted.
+    /// The same, whose lists and requests to the backend are counted.
     #[must_use]
-    pub fn counted(mut self, lists: TypeListMetrics) -> Self {
-        self.lists = lists;
-        self
+    pub fn counted(self, lists: TypeListMetrics, requests: TypeRequestMetrics) -> Self {
+        let (backend, clock) = (Arc::clone(&self.backend), self.config.clock.clone());
+        let leases = LeaseManager::new(backend, requests.clone(), clock);
+        Self {
+            leases: Arc::new(leases),
+            lists,
+            requests,
+            ..self
+        }
+    }
+
+    /// What counts the requests to the backend.
+    pub(super) fn requests(&self) -> &TypeRequestMetrics {
+        &self.requests
     }
 
     pub(super) fn lists(&self) -> &TypeListMetrics {
@@ -117,6 +134,10 @@ impl Store {
         ttl: Option<u64>,
         otherwise: Option<Op>,
     ) -> Result<TxnResponse, StorageError> {
+        let operation = match otherwise {
+            Some(_) => Operation::Update,
+            None => Operation::Create,
+        };
         let mut retried = false;
         loop {
             let lease = match ttl.filter(|ttl| *ttl > 0) {
@@ -132,7 +153,8 @@ impl Store {
                 },
                 otherwise: otherwise.clone(),
             };
-            match self.backend.txn(txn).await {
+            let written = self.requests.count(operation, self.backend.txn(txn));
+            match written.await {
                 Err(BackendError::LeaseNotFound) if !retried => {
                     self.leases.forget().await;
                     retried = true;
@@ -219,7 +241,8 @@ impl Interface for Store {
 
     async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
         let key = self.full_key(key, false)?;
-        let response = self.backend.range(RangeRequest::key(&key)).await?;
+        let read = self.backend.range(RangeRequest::key(&key));
+        let response = self.requests.count(Operation::Get, read).await?;
         check_minimum(options.resource_version, response.revision)?;
         let Some(kv) = response.kvs.first() else {
             let revision = response.revision;
@@ -248,7 +271,8 @@ impl Interface for Store {
             limit: SIZE_SAMPLE_OBJECTS,
             ..RangeRequest::all(KeyRange::Span(prefix.clone(), prefix_end(&prefix)))
         };
-        let response = self.backend.range(request).await?;
+        let read = self.backend.range(request);
+        let response = self.requests.count(Operation::Count, read).await?;
         let sampled = response.kvs.iter().map(|kv| kv.value.len() as u64);
         let total: u64 = sampled.sum();
         Ok(Stats {
