@@ -33,7 +33,7 @@ pub(crate) struct World {
     pub(crate) complete: AtomicUsize,
     /// Whether the watches are being drained.
     pub(crate) draining: AtomicBool,
-    clock: Clock,
+    pub(crate) clock: Clock,
     metrics: Registry,
 }
 
