@@ -91,6 +91,7 @@ impl Assembly<'_> {
         let in_flight = InFlight::new(
             limits.max_requests_inflight,
             limits.max_mutating_requests_inflight,
+            limits.request_timeout,
         );
         in_flight.register(&mut registry);
         let handshake_errors = connection::handshake_errors(&mut registry);

@@ -122,7 +122,6 @@ mod tests {
     use http_body_util::{BodyExt, Empty};
     use hyper::client::conn::{http1, http2};
     use hyper_util::rt::{TokioExecutor, TokioIo};
-    use prometheus_client::metrics::counter::Counter;
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
     use rustls::{ClientConfig, RootCertStore};
@@ -134,14 +133,12 @@ mod tests {
 
     use super::*;
     use crate::budget::Ledger;
-    use crate::clock::Clock;
     use crate::endpoints::{RequestBody, ResponseBody, full};
     use crate::registry::User;
-    use crate::server::authentication::{Authenticator, ClientCertificates, TokenFile};
     use crate::server::certificates::{Certificates, Identity};
     use crate::server::ending::Ending;
-    use crate::server::filters::{Filters, Handler, InFlight, OwnPaths};
-    use crate::server::tls;
+    use crate::server::filters::Handler;
+    use crate::server::testing;
 
     /// Names the user, or never ends.
     struct Stub;
@@ -162,13 +159,6 @@ mod tests {
         }
     }
 
-    #[async_trait]
-    impl OwnPaths for Stub {
-        async fn answer(&self, _path: &str, _query: &str) -> Option<Response<ResponseBody>> {
-            None
-        }
-    }
-
     /// A client that says nothing is not borne with for longer.
     const SILENCE_SECONDS_MAX: u64 = 300;
 
@@ -182,34 +172,9 @@ mod tests {
     }
 
     async fn serve() -> Server {
-        let clock = Clock::real();
-        let directory = tempfile::tempdir().expect("a directory");
-        let subjects = ["localhost".to_owned()];
-        let certificates =
-            Certificates::load_or_generate(directory.path(), &subjects, clock.wall())
-                .expect("certificates");
-        let roots = tls::authorities(&certificates.authority, None).expect("an authority");
-        let clients = ClientCertificates::new(roots).expect("authorities");
-        let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
-        let end_of_watches = Ending::default();
-        let filters = Filters {
-            authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
-            in_flight: InFlight::new(0, 0),
-            request_timeout: Duration::from_secs(60),
-            end_of_watches: end_of_watches.clone(),
-            own: Arc::new(Stub),
-            api: Arc::new(Stub),
-            clock,
-        };
-        let connections = Connections {
-            filters: Arc::new(filters),
-            tls: Arc::new(config),
-            clients,
-            streams_max: 0,
-            ledger: Ledger::unlimited(),
-            handshake_errors: Counter::default(),
-            closing: Ending::default(),
-        };
+        let certificates = testing::certificates();
+        let connections = testing::connections(Arc::new(Stub), &Ledger::unlimited(), &certificates);
+        let end_of_watches = connections.filters.end_of_watches.clone();
         let (closing, stop) = (connections.closing.clone(), CancellationToken::new());
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = Listener::bind(local).await.expect("a port");

@@ -27,24 +27,32 @@ impl OwnPaths for Nothing {
     }
 }
 
-/// Connections on which whoever has the token `secret` reaches an API.
-pub(super) fn connections(api: Arc<dyn Handler>, ledger: &Ledger) -> Connections {
-    let clock = Clock::real();
+/// New certificates for `localhost`.
+pub(super) fn certificates() -> Certificates {
     let folder = tempfile::tempdir().expect("a directory");
     let subjects = ["localhost".to_owned()];
-    let certificates = Certificates::load_or_generate(folder.path(), &subjects, clock.wall());
-    let certificates = certificates.expect("certificates");
+    let now = Clock::real().wall();
+    Certificates::load_or_generate(folder.path(), &subjects, now).expect("certificates")
+}
+
+/// Connections on which whoever has the token `secret`, or a certificate, reaches an API.
+pub(super) fn connections(
+    api: Arc<dyn Handler>,
+    ledger: &Ledger,
+    certificates: &Certificates,
+) -> Connections {
     let roots = tls::authorities(&certificates.authority, None).expect("an authority");
     let clients = ClientCertificates::new(roots).expect("authorities");
     let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
+    let request_timeout = Duration::from_secs(60);
     let filters = Filters {
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
-        in_flight: InFlight::new(0, 0),
-        request_timeout: Duration::from_secs(60),
+        in_flight: InFlight::new(0, 0, request_timeout),
+        request_timeout,
         end_of_watches: Ending::default(),
         own: Arc::new(Nothing),
         api,
-        clock,
+        clock: Clock::real(),
     };
     Connections {
         filters: Arc::new(filters),

@@ -51,7 +51,11 @@ struct Client {
 impl Client {
     fn connect() -> Self {
         let (io, server) = tokio::io::duplex(64 << 10);
-        let connections = testing::connections(Arc::new(Stub), &Ledger::unlimited());
+        let connections = testing::connections(
+            Arc::new(Stub),
+            &Ledger::unlimited(),
+            &testing::certificates(),
+        );
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             connections.serve_http(server, Protocol::Http1, None).await;

@@ -139,7 +139,8 @@ impl Filters {
         user: User,
         info: &RequestInfo,
     ) -> Response<HeldBody> {
-        let Some(permit) = self.in_flight.enter(info.is_mutating(), &user) else {
+        let now = self.clock.now();
+        let Some(permit) = self.in_flight.enter(info.is_mutating(), &user, now) else {
             return answer::too_many_requests().map(HeldBody::from);
         };
         self.dispatch(request, user)
@@ -222,7 +223,7 @@ mod tests {
         let entered = Arc::new(Notify::new());
         let filters = Filters {
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")),
-            in_flight: InFlight::new(reads_max, 1),
+            in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
             request_timeout: Duration::from_secs(60),
             end_of_watches: Ending::default(),
             own: Arc::new(Nothing),

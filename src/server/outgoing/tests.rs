@@ -64,7 +64,8 @@ impl Fixture {
         let endless = Endless::default();
         let handed_over = Arc::clone(&endless.handed_over);
         let ledger = Ledger::new(1 << 30);
-        let connections = testing::connections(Arc::new(endless), &ledger);
+        let certificates = testing::certificates();
+        let connections = testing::connections(Arc::new(endless), &ledger, &certificates);
         Self {
             ledger,
             handed_over,
