@@ -168,7 +168,11 @@ where
                 Poll::Pending => return self.poll_stalled(context),
             }
             if self.ending.is_some() {
-                ready!(Pin::new(&mut self.io).poll_flush(context))?;
+                // TLS may have taken what the socket has not.
+                match Pin::new(&mut self.io).poll_flush(context) {
+                    Poll::Ready(flushed) => flushed?,
+                    Poll::Pending => return self.poll_stalled(context),
+                }
                 let ended = if self.unasked {
                     Ended::Gone
                 } else {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::channel::mpsc;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use tokio::io::{AsyncReadExt, DuplexStream};
+use tokio::io::{AsyncReadExt, BufStream, DuplexStream};
 
 use super::*;
 use crate::endpoints::ResponseBody;
@@ -154,6 +154,32 @@ async fn a_client_that_does_not_read_is_left_when_its_watch_is_over() {
     );
     let ended = Clock::real().now();
     assert!(ended >= deadline && ended <= deadline + Duration::from_secs(60));
+}
+
+/// TLS takes what the socket does not: then everything is written, the end of the body too, and only
+/// the flush waits for the client.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_the_end_is_left_as_well() {
+    let (client, server) = tokio::io::duplex(16);
+    let mut server = BufStream::with_capacity(1, 64 << 10, server);
+    let (chunks, mut answer) = answer();
+    let deadline = Clock::real().now() + Duration::from_secs(100);
+    answer.extensions_mut().insert(EventStream { deadline });
+    send(&chunks, "an event that the connection does not take\n");
+    drop(chunks);
+    let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
+    // The client reads the head and no more.
+    let head = async {
+        let mut client = client;
+        read(&mut client, "\r\n\r\n").await;
+        client
+    };
+    let (delivery, _client) = tokio::join!(begin(&mut server, answer, &clock), head);
+    let mut delivery = delivery.expect("begun");
+    let ended = poll_fn(|context| delivery.poll(context));
+    let at_most = Duration::from_secs(1_000);
+    let ended = tokio::time::timeout(at_most, ended).await.expect("an end");
+    assert!(ended.is_err(), "{ended:?}");
 }
 
 #[tokio::test]
