@@ -4,12 +4,15 @@
 //! k8s\0  Unknown { 1: TypeMeta { 1: apiVersion, 2: kind }, 2: raw, 3: contentEncoding, 4: contentType }
 //! ```
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
 
-use super::decode::Decoder;
+use serde_json::Value;
+
 use super::encode as write;
 use super::error::{DecodeError, WireError};
+use super::order;
 use super::tables::{Kind, kind};
+use super::transcode::{self, Transcoder};
 use super::wire::{Content, Fields, put_bytes, put_nested};
 
 /// The first bytes of every object.
@@ -18,16 +21,19 @@ pub const MAGIC: [u8; 4] = *b"k8s\0";
 /// What the envelope says.
 #[derive(Debug, Default)]
 struct Unknown<'a> {
-    api_version: String,
-    kind: String,
+    api_version: Cow<'a, str>,
+    kind: Cow<'a, str>,
     raw: &'a [u8],
 }
 
-/// Reads an object. What its envelope leaves out is taken from `default`, a version and a kind.
+/// Reads an object as JSON without white space: `kind`, `apiVersion`, `metadata`, then its other fields
+/// in the order of their numbers in protobuf, which differs from the order of names in which this
+/// server writes JSON of its own. What the envelope leaves out is taken from `default`, a version and
+/// a kind.
 ///
 /// # Errors
 /// [`DecodeError`] when the bytes are not an object of a known kind.
-pub fn decode(bytes: &[u8], default: (&str, &str)) -> Result<Value, DecodeError> {
+pub fn to_json(bytes: &[u8], default: (&str, &str)) -> Result<Vec<u8>, DecodeError> {
     let broken = |text: &str| DecodeError::Envelope(text.to_owned());
     if bytes.is_empty() {
         return Err(broken("empty data"));
@@ -42,10 +48,10 @@ pub fn decode(bytes: &[u8], default: (&str, &str)) -> Result<Value, DecodeError>
     }
     let mut unknown = unknown(content).map_err(|error| broken(&error.to_string()))?;
     if unknown.api_version.is_empty() {
-        default.0.clone_into(&mut unknown.api_version);
+        unknown.api_version = default.0.into();
     }
     if unknown.kind.is_empty() {
-        default.1.clone_into(&mut unknown.kind);
+        unknown.kind = default.1.into();
     }
     let Unknown {
         api_version,
@@ -54,39 +60,54 @@ pub fn decode(bytes: &[u8], default: (&str, &str)) -> Result<Value, DecodeError>
     } = unknown;
     let Some(found) = kind(&api_version, &name) else {
         return Err(DecodeError::UnknownKind {
-            api_version,
-            kind: name,
+            api_version: api_version.into(),
+            kind: name.into(),
         });
     };
-    let mut decoder = Decoder::new(bytes.len());
-    match decoder.message(found.0, raw, 0) {
-        Ok(value) => Ok(typed(value, api_version, name)),
-        Err(error) => Err(DecodeError::Object {
-            api_version,
-            kind: name,
-            message: error.to_string(),
-        }),
-    }
+    transcode::object(found.0, raw, &api_version, &name).map_err(|error| DecodeError::Object {
+        api_version: api_version.into(),
+        kind: name.into(),
+        message: error.to_string(),
+    })
 }
 
-/// Reads an object within another.
+/// Reads an object as a tree; see [`to_json`].
+///
+/// # Errors
+/// As [`to_json`].
+pub fn decode(bytes: &[u8], default: (&str, &str)) -> Result<Value, DecodeError> {
+    let json = to_json(bytes, default)?;
+    serde_json::from_slice(&json).map_err(|error| DecodeError::Envelope(error.to_string()))
+}
+
+/// Writes an object within another as JSON.
 ///
 /// # Errors
 /// [`WireError`] when it is broken, of an unknown kind, or too deep.
 pub(super) fn nested(
-    decoder: &mut Decoder,
+    transcoder: &mut Transcoder,
     bytes: &[u8],
     depth: usize,
-) -> Result<Value, WireError> {
-    let unknown = unknown(bytes.strip_prefix(&MAGIC).unwrap_or(bytes))?;
-    let Some(found) = kind(&unknown.api_version, &unknown.kind) else {
-        return Err(WireError::Json(format!(
-            "no kind {:?} is registered for version {:?}",
-            unknown.kind, unknown.api_version
-        )));
-    };
-    let value = decoder.message(found.0, unknown.raw, depth)?;
-    Ok(typed(value, unknown.api_version, unknown.kind))
+) -> Result<(), WireError> {
+    let (unknown, found) = typed(bytes)?;
+    let Unknown {
+        api_version,
+        kind,
+        raw,
+    } = unknown;
+    transcoder.typed(found.0, raw, &api_version, &kind, depth + 1)
+}
+
+/// An object within another, with its fields in order.
+///
+/// # Errors
+/// As [`nested`].
+pub(super) fn nested_ordered(bytes: &[u8], depth: usize) -> Result<Vec<u8>, WireError> {
+    let (unknown, found) = typed(bytes)?;
+    let raw = order::ordered(found.0, unknown.raw, depth + 1)?;
+    let mut out = begin(&unknown.api_version, &unknown.kind);
+    put_bytes(&mut out, 2, &raw);
+    Ok(out)
 }
 
 /// Writes an object, which is of a kind that has a message.
@@ -124,7 +145,6 @@ pub(super) fn begin(api_version: &str, kind: &str) -> Vec<u8> {
 }
 
 fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut unknown = Unknown::default();
     let mut fields = Fields::new(content);
     while let Some((number, content)) = fields.next()? {
@@ -133,8 +153,10 @@ fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
                 let mut types = Fields::new(types);
                 while let Some((number, content)) = types.next()? {
                     match (number, content) {
-                        (1, Content::Bytes(version)) => unknown.api_version = text(version),
-                        (2, Content::Bytes(kind)) => unknown.kind = text(kind),
+                        (1, Content::Bytes(version)) => {
+                            unknown.api_version = String::from_utf8_lossy(version);
+                        }
+                        (2, Content::Bytes(kind)) => unknown.kind = String::from_utf8_lossy(kind),
                         _ => {}
                     }
                 }
@@ -146,13 +168,14 @@ fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
     Ok(unknown)
 }
 
-/// The object with its version and kind.
-fn typed(value: Value, api_version: String, kind: String) -> Value {
-    let mut members = match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    };
-    members.insert("apiVersion".to_owned(), api_version.into());
-    members.insert("kind".to_owned(), kind.into());
-    Value::Object(members)
+/// What the envelope of an object within another says, and its kind.
+fn typed(bytes: &[u8]) -> Result<(Unknown<'_>, Kind), WireError> {
+    let unknown = unknown(bytes.strip_prefix(&MAGIC).unwrap_or(bytes))?;
+    match kind(&unknown.api_version, &unknown.kind) {
+        Some(found) => Ok((unknown, found)),
+        None => Err(WireError::Json(format!(
+            "no kind {:?} is registered for version {:?}",
+            unknown.kind, unknown.api_version
+        ))),
+    }
 }

@@ -60,9 +60,13 @@ pub(super) enum WireError {
     /// Deeper than what could be read back from JSON.
     #[error("proto: nested too deeply")]
     TooDeep,
-    /// More values than an honest body of this size holds.
-    #[error("proto: too many values")]
-    TooMany,
+    /// Longer in JSON than any honest body of this size.
+    #[error("proto: too long in JSON for its size")]
+    TooLong,
+    /// Fields that are not in the order of their numbers, or come twice. It is no error of the bytes:
+    /// they are put in order and read again.
+    #[error("proto: fields out of order")]
+    OutOfOrder,
     /// A time outside of the years that JSON can tell.
     #[error("proto: time out of range")]
     TimeOutOfRange,

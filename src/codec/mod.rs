@@ -1,29 +1,40 @@
-//! Kubernetes' protobuf, to JSON trees and back, driven by tables.
+//! Kubernetes' protobuf to JSON and back, driven by tables.
 //!
 //! A protobuf object is the magic bytes `k8s\0`, then an envelope (`envelope`) that names kind and
 //! version, then the object's message. No type is compiled in: `tables` knows every message, its
-//! fields and how Go writes them. The hard part is what the wire does not say: which empty fields
-//! are written, and the dozen messages whose JSON is not an object of their fields (`special`).
+//! fields and how Go writes them. Bytes become JSON in one pass (`transcode`), without a tree; trees
+//! become bytes (`encode`). The hard part is what the wire does not say: which empty fields are
+//! written (`absent`), and the dozen messages whose JSON is not an object of their fields (`special`).
 //!
-//! Fields that the tables do not know are skipped when read, as Go does, and are not written.
+//! ```text
+//! bytes --transcode--> JSON --serde_json--> tree --encode--> bytes
+//!     \--order--/  if fields come twice or out of order
+//! ```
+//!
+//! Fields that the tables do not know are skipped when read, as Go does.
 
-mod decode;
+mod absent;
 mod duration;
 mod encode;
 mod envelope;
 mod error;
 mod frame;
 mod list;
+mod order;
+mod output;
+mod raw_json;
 mod special;
 mod special_write;
 mod tables;
+mod text;
 mod time;
+mod transcode;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use envelope::{MAGIC, decode, encode, encode_value};
+pub use envelope::{MAGIC, decode, encode, encode_value, to_json};
 pub use error::DecodeError;
 pub use frame::event_frame;
 pub use list::{LIST_END, list_head, list_item};

@@ -1,155 +1,172 @@
 //! The messages whose JSON is not an object of their fields, from the wire.
+//!
+//! Their few fields are read in any order, and the last of several wins, so that none of them is ever
+//! out of order.
 
-use serde_json::Value;
-
-use super::decode::{Decoder, NESTING_MAX};
 use super::envelope;
 use super::error::WireError;
+use super::raw_json;
 use super::tables::{Message, Shape, Type};
+use super::transcode::Transcoder;
 use super::wire::{Content, Fields};
-use super::{duration, time};
+use super::{duration, text, time};
 
-/// What the special messages are made of, by field number; the last one wins where one is wanted.
+/// The seconds of Go's zero time, the year 1, which JSON has as `null`.
+const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
+
+/// What the special messages are made of, by field number; the last one wins.
 #[derive(Default)]
 struct Parts<'a> {
     first_number: u64,
     second_number: u64,
     first: Option<&'a [u8]>,
     third: Option<&'a [u8]>,
-    firsts: Vec<&'a [u8]>,
-    seconds: Vec<&'a [u8]>,
 }
 
-/// Reads a message that is not of the shape of an object.
+/// Writes a message that is not of the shape of an object.
 ///
 /// # Errors
 /// [`WireError`] when the bytes are broken or beyond the bounds.
-pub(super) fn read(
-    decoder: &mut Decoder,
+pub(super) fn write(
+    transcoder: &mut Transcoder,
     message: &Message,
     bytes: &[u8],
     depth: usize,
-) -> Result<Value, WireError> {
-    let parts = Parts::read(decoder, bytes)?;
-    let text =
-        |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
-    Ok(match message.shape {
-        Shape::Object => Value::Null,
-        Shape::Items => {
-            let items = parts.firsts.iter().map(|item| text(Some(item)).into());
-            Value::Array(items.collect())
-        }
-        Shape::IntOrString if parts.first_number == 0 => (parts.second_number as i32).into(),
-        Shape::IntOrString => text(parts.third).into(),
-        Shape::Quantity => match text(parts.first) {
-            empty if empty.is_empty() => "0".into(),
-            quantity => quantity.into(),
-        },
-        Shape::Time | Shape::MicroTime if bytes.is_empty() => Value::Null,
-        Shape::Time => time::seconds(parts.first_number as i64)?.into(),
-        Shape::MicroTime => {
-            let (seconds, nanos) = (parts.first_number as i64, parts.second_number as i32);
-            time::micros(seconds, nanos)?.into()
-        }
-        Shape::Duration => duration::format(parts.first_number as i64).into(),
-        Shape::RawExtension => match parts.first {
-            Some(raw) if raw.starts_with(&envelope::MAGIC) => {
-                envelope::nested(decoder, raw, depth + 1)?
-            }
-            raw => json(decoder, raw, depth)?,
-        },
-        Shape::Json => json(decoder, parts.first, depth)?,
+) -> Result<(), WireError> {
+    let out = &mut transcoder.out;
+    match message.shape {
+        Shape::Object => transcoder.message(message, bytes, depth)?,
+        Shape::Items => return items(transcoder, bytes),
         Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts => {
-            schema_or(decoder, message, &parts, depth)?
+            return schema_or(transcoder, message, bytes, depth);
         }
-    })
+        Shape::Time | Shape::MicroTime if bytes.is_empty() => out.put(b"null"),
+        shape => {
+            let parts = Parts::read(bytes)?;
+            let raw = parts.first.unwrap_or_default();
+            match shape {
+                Shape::IntOrString if parts.first_number == 0 => {
+                    out.whole(i64::from(parts.second_number as i32));
+                }
+                Shape::IntOrString => text::put(out, parts.third.unwrap_or_default()),
+                Shape::Quantity if raw.is_empty() => out.put(b"\"0\""),
+                Shape::Quantity => text::put(out, raw),
+                Shape::Time | Shape::MicroTime => return parts.time(transcoder, shape),
+                Shape::Duration => {
+                    let text = duration::format(parts.first_number as i64);
+                    text::put(out, text.as_bytes());
+                }
+                _ if raw.is_empty() => out.put(b"null"),
+                Shape::RawExtension if raw.starts_with(&envelope::MAGIC) => {
+                    envelope::nested(transcoder, raw, depth)?;
+                }
+                _ => raw_json::put(out, raw, depth)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Parts<'a> {
-    fn read(decoder: &mut Decoder, bytes: &'a [u8]) -> Result<Self, WireError> {
+    fn read(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut parts = Self::default();
         let mut fields = Fields::new(bytes);
         while let Some((number, content)) = fields.next()? {
             match (number, content) {
                 (1, Content::Varint(value)) => parts.first_number = value,
                 (2, Content::Varint(value)) => parts.second_number = value,
-                (1, Content::Bytes(value)) => {
-                    decoder.charge()?;
-                    parts.first = Some(value);
-                    parts.firsts.push(value);
-                }
-                (2, Content::Bytes(value)) => {
-                    decoder.charge()?;
-                    parts.seconds.push(value);
-                }
+                (1, Content::Bytes(value)) => parts.first = Some(value),
                 (3, Content::Bytes(value)) => parts.third = Some(value),
                 _ => {}
             }
         }
         Ok(parts)
     }
+
+    fn time(&self, transcoder: &mut Transcoder, shape: Shape) -> Result<(), WireError> {
+        let (seconds, nanos) = (self.first_number as i64, self.second_number as i32);
+        let out = &mut transcoder.out;
+        if seconds == ZERO_TIME_SECONDS && (shape == Shape::Time || nanos == 0) {
+            out.put(b"null");
+            return Ok(());
+        }
+        let text = match shape {
+            Shape::Time => time::seconds(seconds)?,
+            _ => time::micros(seconds, nanos)?,
+        };
+        text::put(out, text.as_bytes());
+        Ok(())
+    }
 }
 
-/// A schema, or what stands in its place.
+/// A list of texts that is a message only on the wire.
+fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
+    transcoder.out.push(b'[');
+    let mut fields = Fields::new(bytes);
+    while let Some((number, content)) = fields.next()? {
+        if let (1, Content::Bytes(item)) = (number, content) {
+            text::put(&mut transcoder.out, item);
+            transcoder.out.push(b',');
+        }
+    }
+    transcoder.out.close(b']');
+    Ok(())
+}
+
+/// A schema, or what stands in its place. Go prefers the list to the one schema.
 fn schema_or(
-    decoder: &mut Decoder,
+    transcoder: &mut Transcoder,
     message: &Message,
-    parts: &Parts<'_>,
+    bytes: &[u8],
     depth: usize,
-) -> Result<Value, WireError> {
-    let schemas = message.fields.iter().find_map(|field| match field.kind {
+) -> Result<(), WireError> {
+    let schema = message.fields.iter().find_map(|field| match field.kind {
         Type::Message(id) => Some(id.message()),
         _ => None,
     });
-    let Some(schema) = schemas else {
-        return Ok(Value::Null);
-    };
-    let last = |list: &[&'_ [u8]]| list.last().map(|bytes| bytes.to_vec());
-    let one = match message.shape {
-        Shape::SchemaOrBool => last(&parts.seconds),
-        _ => last(&parts.firsts),
-    };
-    // Go prefers the list of schemas, but the one schema to a list of texts.
-    match (message.shape, one) {
-        (Shape::SchemaOrArray, _) if !parts.seconds.is_empty() => {
-            let mut list = Vec::new();
-            for bytes in &parts.seconds {
-                list.push(decoder.message(schema, bytes, depth + 1)?);
+    let is_bool = message.shape == Shape::SchemaOrBool;
+    let (mut one, mut allows, mut listed) = (None, false, false);
+    let mut fields = Fields::new(bytes);
+    while let Some((number, content)) = fields.next()? {
+        match (number, content) {
+            (1, Content::Varint(value)) if is_bool => allows = value != 0,
+            (2, Content::Bytes(_)) if !is_bool => listed = true,
+            (1 | 2, Content::Bytes(value)) if one.replace(value).is_some() => {
+                return Err(WireError::OutOfOrder);
             }
-            Ok(list.into())
+            _ => {}
         }
-        (Shape::SchemaOrTexts, _) if !parts.seconds.is_empty() => {
-            let texts = parts.seconds.iter();
-            Ok(texts.map(|text| String::from_utf8_lossy(text)).collect())
-        }
-        (_, Some(bytes)) => decoder.message(schema, &bytes, depth),
-        (Shape::SchemaOrBool, None) => Ok((parts.first_number != 0).into()),
-        (_, None) => Ok(Value::Null),
     }
+    match (schema, one) {
+        (Some(schema), _) if listed => {
+            return list(transcoder, message.shape, schema, bytes, depth);
+        }
+        (Some(schema), Some(bytes)) => return transcoder.message(schema, bytes, depth),
+        _ if !is_bool => transcoder.out.put(b"null"),
+        _ => transcoder.out.put(if allows { b"true" } else { b"false" }),
+    }
+    Ok(())
 }
 
-/// The JSON that bytes hold.
-fn json(decoder: &mut Decoder, raw: Option<&[u8]>, depth: usize) -> Result<Value, WireError> {
-    let Some(raw) = raw.filter(|raw| !raw.is_empty()) else {
-        return Ok(Value::Null);
-    };
-    let value: Value =
-        serde_json::from_slice(raw).map_err(|error| WireError::Json(error.to_string()))?;
-    check(decoder, &value, depth)?;
-    Ok(value)
-}
-
-/// Counts the values, and how deep they are.
-fn check(decoder: &mut Decoder, value: &Value, depth: usize) -> Result<(), WireError> {
-    if depth >= NESTING_MAX {
-        return Err(WireError::TooDeep);
+/// The list in a schema's place: of schemas or of texts.
+fn list(
+    transcoder: &mut Transcoder,
+    shape: Shape,
+    schema: &Message,
+    bytes: &[u8],
+    depth: usize,
+) -> Result<(), WireError> {
+    transcoder.out.push(b'[');
+    let mut fields = Fields::new(bytes);
+    while let Some((number, content)) = fields.next()? {
+        if let (2, Content::Bytes(item)) = (number, content) {
+            match shape {
+                Shape::SchemaOrArray => transcoder.message(schema, item, depth + 1)?,
+                _ => text::put(&mut transcoder.out, item),
+            }
+            transcoder.out.push(b',');
+        }
     }
-    decoder.charge()?;
-    match value {
-        Value::Array(list) => list.iter().try_for_each(|it| check(decoder, it, depth + 1)),
-        Value::Object(map) => map
-            .values()
-            .try_for_each(|it| check(decoder, it, depth + 1)),
-        _ => Ok(()),
-    }
+    transcoder.out.close(b']');
+    Ok(())
 }

@@ -10,6 +10,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::absent;
+
 /// What the generator wrote.
 const TEXT: &str = include_str!("tables.txt");
 
@@ -49,6 +51,8 @@ pub(super) struct Message {
     pub(super) shape: Shape,
     /// By number.
     pub(super) fields: Box<[Field]>,
+    /// For each number where its field is, counted from 1; 0 for none.
+    places: Box<[u8]>,
 }
 
 /// What a message is in JSON.
@@ -92,6 +96,12 @@ pub(super) struct Field {
     pub(super) omit_empty: bool,
     pub(super) omit_zero: bool,
     pub(super) inline: bool,
+    /// How the field begins in JSON: its name, quoted, and a colon.
+    pub(super) key: Box<[u8]>,
+    /// What Go's JSON has for the field when the wire does not have it, with a comma at its end.
+    pub(super) absent: Box<[u8]>,
+    /// Whether Go's JSON leaves out some value of the field though the wire has it.
+    pub(super) may_vanish: bool,
 }
 
 /// How many values a field has.
@@ -149,10 +159,16 @@ pub(super) fn all_kinds() -> impl Iterator<Item = (&'static str, &'static str)> 
 }
 
 impl Message {
+    /// Where the field of a number is.
+    #[inline]
+    pub(super) fn place(&self, number: u32) -> Option<usize> {
+        let place = self.places.get(number as usize)?;
+        usize::from(*place).checked_sub(1)
+    }
+
     /// The field of a number.
     pub(super) fn field(&self, number: u32) -> Option<&Field> {
-        let at = self.fields.binary_search_by_key(&number, |it| it.number);
-        at.ok().map(|at| &self.fields[at])
+        self.place(number).map(|at| &self.fields[at])
     }
 }
 
@@ -190,6 +206,7 @@ impl Tables {
         if let Some(shape) = open {
             tables.push(shape, &mut fields);
         }
+        tables.complete();
         tables
     }
 
@@ -211,8 +228,37 @@ impl Tables {
     }
 
     fn push(&mut self, shape: Shape, fields: &mut Vec<Field>) {
-        let fields = std::mem::take(fields).into();
-        self.messages.push(Message { shape, fields });
+        let fields: Box<[Field]> = std::mem::take(fields).into();
+        let last = fields.last().map_or(0, |it| it.number as usize);
+        let mut places = vec![0; last + 1].into_boxed_slice();
+        for (at, field) in fields.iter().enumerate() {
+            // A test shows that no message has more fields than that.
+            places[field.number as usize] = u8::try_from(at + 1).unwrap_or_default();
+        }
+        self.messages.push(Message {
+            shape,
+            fields,
+            places,
+        });
+    }
+
+    /// Notes what becomes of each field when it is absent or empty, which its message decides too.
+    fn complete(&mut self) {
+        let find = |id: MessageId| &self.messages[id.0];
+        let fields = self.messages.iter().flat_map(|it| &it.fields);
+        let known: Vec<(Vec<u8>, bool)> = fields
+            .map(|field| {
+                (
+                    absent::of_field(field, &find),
+                    absent::may_vanish(field, &find),
+                )
+            })
+            .collect();
+        let fields = self.messages.iter_mut().flat_map(|it| &mut it.fields);
+        for (field, (absent, may_vanish)) in fields.zip(known) {
+            field.absent = absent.into();
+            field.may_vanish = may_vanish;
+        }
     }
 }
 
@@ -274,6 +320,9 @@ impl Field {
             omit_empty: flags.contains('e'),
             omit_zero: flags.contains('z'),
             inline: flags.contains('i'),
+            key: format!("\"{name}\":").into_bytes().into(),
+            absent: Box::default(),
+            may_vanish: false,
         })
     }
 }
@@ -295,6 +344,13 @@ mod tests {
                 .windows(2)
                 .all(|two| two[0].number < two[1].number)
         }));
+        for message in &TABLES.messages {
+            for (at, field) in message.fields.iter().enumerate() {
+                assert_eq!(message.place(field.number), Some(at), "{}", field.name);
+            }
+            assert_eq!(message.place(0), None);
+            assert_eq!(message.place(u32::MAX), None);
+        }
     }
 
     #[test]

@@ -43,10 +43,16 @@ impl<'a> Fields<'a> {
         Self(message)
     }
 
+    /// How many bytes of the message come after the last field that was read.
+    pub(super) fn bytes_left(&self) -> usize {
+        self.0.len()
+    }
+
     /// The next field's number and content; `None` at the end.
     ///
     /// # Errors
     /// [`WireError`] when the bytes break off or break the rules.
+    #[inline]
     pub(super) fn next(&mut self) -> Result<Option<(u32, Content<'a>)>, WireError> {
         if self.0.is_empty() {
             return Ok(None);
@@ -129,7 +135,18 @@ impl<'a> Fields<'a> {
 ///
 /// # Errors
 /// [`WireError`] when it breaks off or has more than 64 bits.
+#[inline]
 pub(super) fn varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
+    match *bytes {
+        [byte @ ..0x80, rest @ ..] => {
+            *bytes = rest;
+            Ok(u64::from(*byte))
+        }
+        _ => long_varint(bytes),
+    }
+}
+
+fn long_varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first().ok_or(WireError::Truncated)?;

@@ -1,0 +1,72 @@
+//! What Go's JSON has for a field that the wire does not have.
+//!
+//! Go leaves out a field that is empty and marked so, except for structs, which are never empty to it.
+//! All others are written: pointers, lists, maps and bytes as `null`, the rest as empty values.
+
+use super::tables::{Arity, Field, Message, MessageId, Shape, Type};
+
+/// The member of an absent field, with a comma at its end; nothing if Go leaves it out. `find` finds
+/// the messages.
+pub(super) fn of_field<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
+    let nested = match (field.arity, field.kind) {
+        (Arity::One, Type::Message(id)) => Some(find(id)),
+        _ => None,
+    };
+    if let (true, Some(inline)) = (field.inline, nested) {
+        return members(inline, find);
+    }
+    let is_struct = !field.pointer && nested.is_some_and(|it| it.shape != Shape::Items);
+    if field.omit_zero || field.omit_empty && !is_struct {
+        return Vec::new();
+    }
+    let value = match nested {
+        Some(message) if is_struct => of_message(message, find),
+        _ if field.pointer || field.arity != Arity::One => b"null".to_vec(),
+        _ => match field.kind {
+            Type::Text => b"\"\"".to_vec(),
+            Type::Bool => b"false".to_vec(),
+            Type::Int32 | Type::Int64 | Type::Double => b"0".to_vec(),
+            Type::Bytes | Type::Message(_) => b"null".to_vec(),
+        },
+    };
+    [&field.key[..], &value, b","].concat()
+}
+
+/// Whether Go leaves out some value of a field that the wire has.
+pub(super) fn may_vanish<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> bool {
+    let is_struct = match field.kind {
+        Type::Message(id) => find(id).shape != Shape::Items,
+        _ => false,
+    };
+    let one = field.arity == Arity::One && !field.pointer;
+    one && (field.omit_zero || field.omit_empty && !is_struct)
+}
+
+/// The members of a message without any bytes.
+fn members<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
+    let fields = message.fields.iter();
+    fields.flat_map(|field| of_field(field, find)).collect()
+}
+
+/// A message without any bytes.
+fn of_message<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
+    let text: &[u8] = match message.shape {
+        Shape::Object => {
+            let members = members(message, find);
+            let members = members.strip_suffix(b",").unwrap_or(&members);
+            return [b"{", members, b"}"].concat();
+        }
+        Shape::IntOrString => b"0",
+        Shape::Quantity => b"\"0\"",
+        Shape::Duration => b"\"0s\"",
+        Shape::SchemaOrBool => b"false",
+        Shape::Items
+        | Shape::Time
+        | Shape::MicroTime
+        | Shape::RawExtension
+        | Shape::Json
+        | Shape::SchemaOrArray
+        | Shape::SchemaOrTexts => b"null",
+    };
+    text.to_vec()
+}

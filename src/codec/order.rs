@@ -1,0 +1,352 @@
+//! A message with its fields in the order of their numbers and the entries of maps in that of their
+//! keys, each once.
+//!
+//! Readers of protobuf must take fields in any order, and several times: of numbers and texts the
+//! last one holds, lists go on, and a message that comes twice is one message in two parts. So a
+//! message is read here as the sequence of its parts; what is in them is sorted by number, then by
+//! place, and what belongs together is written as one.
+//!
+//! ```text
+//! 3:x  1:{a}  9:?  1:{b}  3:y      becomes      1:{a b, in order}  3:y  9:?
+//! ```
+//!
+//! Fields that the tables do not know stay, all of them, in their order.
+
+use super::envelope;
+use super::error::WireError;
+use super::tables::{Arity, Field, Message, Shape, Type};
+use super::transcode::{NESTING_MAX, entry_of};
+use super::wire::{Content, Fields, put_bytes, put_nested};
+
+/// A field of the wire, in the bytes in which all the parts lie.
+#[derive(Clone, Copy, Debug)]
+struct Occurrence {
+    number: u32,
+    start: u32,
+    end: u32,
+}
+
+/// What a message consists of.
+#[derive(Clone, Copy, Debug)]
+enum Parts<'p> {
+    /// All the bytes.
+    All,
+    /// The contents of these fields, one after the other.
+    Fields(&'p [Occurrence]),
+}
+
+/// The bytes in which all the parts lie.
+#[derive(Clone, Copy, Debug)]
+struct Root<'a>(&'a [u8]);
+
+/// The message in order.
+///
+/// # Errors
+/// [`WireError`] when the bytes are broken or nested too deeply.
+pub(super) fn ordered(message: &Message, bytes: &[u8], depth: usize) -> Result<Vec<u8>, WireError> {
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(WireError::TooLong);
+    }
+    let mut out = Vec::new();
+    Root(bytes).message(&mut out, message, Parts::All, depth)?;
+    Ok(out)
+}
+
+impl<'a> Root<'a> {
+    /// Writes a message in order.
+    fn message(
+        self,
+        out: &mut Vec<u8>,
+        message: &Message,
+        parts: Parts<'_>,
+        depth: usize,
+    ) -> Result<(), WireError> {
+        if depth >= NESTING_MAX {
+            return Err(WireError::TooDeep);
+        }
+        match (message.shape, parts) {
+            (
+                Shape::Object | Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts,
+                _,
+            ) => self.fields(out, message, parts, depth),
+            (Shape::RawExtension, _) => self.raw_extension(out, parts, depth),
+            // Go does not merge times.
+            (Shape::Time | Shape::MicroTime, Parts::Fields([.., last])) => {
+                self.copy_contents(out, Parts::Fields(&[*last]))
+            }
+            // The others are read in any order.
+            _ => self.copy_contents(out, parts),
+        }
+    }
+
+    fn fields(
+        self,
+        out: &mut Vec<u8>,
+        message: &Message,
+        parts: Parts<'_>,
+        depth: usize,
+    ) -> Result<(), WireError> {
+        let mut occurrences = self.occurrences(parts)?;
+        occurrences.sort_unstable_by_key(|it| (it.number, it.start));
+        for group in occurrences.chunk_by_mut(|a, b| a.number == b.number) {
+            match message.field(group[0].number) {
+                Some(field) => self.field(out, field, group, depth + 1)?,
+                None => self.copy(out, group),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a field that comes once or several times.
+    fn field(
+        self,
+        out: &mut Vec<u8>,
+        field: &Field,
+        group: &mut [Occurrence],
+        depth: usize,
+    ) -> Result<(), WireError> {
+        match (field.arity, field.kind) {
+            (Arity::Map, kind) => self.map(out, field, kind, group, depth)?,
+            (Arity::One, Type::Message(id)) => {
+                self.check(field, group)?;
+                nested(out, field.number, |out| {
+                    self.message(out, id.message(), Parts::Fields(group), depth)
+                })?;
+            }
+            (Arity::List, Type::Message(id)) => {
+                self.check(field, group)?;
+                for item in group.chunks(1) {
+                    nested(out, field.number, |out| {
+                        self.message(out, id.message(), Parts::Fields(item), depth)
+                    })?;
+                }
+            }
+            (Arity::List, _) => self.copy(out, group),
+            (Arity::One, _) => self.copy(out, &group[group.len() - 1..]),
+        }
+        Ok(())
+    }
+
+    /// Writes the entries of a map by their keys; the last of each key holds.
+    fn map(
+        self,
+        out: &mut Vec<u8>,
+        field: &Field,
+        kind: Type,
+        group: &mut [Occurrence],
+        depth: usize,
+    ) -> Result<(), WireError> {
+        self.check(field, group)?;
+        for entry in &*group {
+            entry_of(self.run(*entry))?;
+        }
+        let entry = |at: &Occurrence| entry_of(self.run(*at)).unwrap_or_default();
+        group.sort_unstable_by(|a, b| (entry(a).0, a.start).cmp(&(entry(b).0, b.start)));
+        for same in group.chunk_by(|a, b| entry(a).0 == entry(b).0) {
+            let (key, value) = same.last().map(entry).unwrap_or_default();
+            nested(out, field.number, |out| {
+                put_bytes(out, 1, key);
+                match (kind, value) {
+                    (_, None) => {}
+                    (Type::Message(id), Some(Content::Bytes(value))) => {
+                        put_bytes(out, 2, &ordered(id.message(), value, depth)?);
+                    }
+                    (_, Some(Content::Bytes(value))) => put_bytes(out, 2, value),
+                    (_, Some(value)) => return Err(field.wrong_type(value)),
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes a message that may hold an object with an envelope of its own.
+    fn raw_extension(
+        self,
+        out: &mut Vec<u8>,
+        parts: Parts<'_>,
+        depth: usize,
+    ) -> Result<(), WireError> {
+        let occurrences = self.occurrences(parts)?;
+        let raw = occurrences.iter().rfind(|it| it.number == 1);
+        match raw.map(|it| self.run(*it)) {
+            Some(raw) if raw.starts_with(&envelope::MAGIC) => {
+                put_bytes(out, 1, &envelope::nested_ordered(raw, depth)?);
+                Ok(())
+            }
+            _ => self.copy_contents(out, parts),
+        }
+    }
+
+    /// Where the fields of all parts are.
+    fn occurrences(self, parts: Parts<'_>) -> Result<Vec<Occurrence>, WireError> {
+        // Counted first: room for twice as many would be too much for what may be sent.
+        let mut count = 0;
+        self.scan(parts, &mut |_| count += 1)?;
+        let mut occurrences = Vec::with_capacity(count);
+        self.scan(parts, &mut |it| occurrences.push(it))?;
+        Ok(occurrences)
+    }
+
+    fn scan(self, parts: Parts<'_>, found: &mut dyn FnMut(Occurrence)) -> Result<(), WireError> {
+        self.contents(parts, &mut |part, mut start| {
+            let end = start + part.len();
+            let mut fields = Fields::new(part);
+            while let Some((number, _)) = fields.next()? {
+                let next = end - fields.bytes_left();
+                // The root is no longer than that.
+                let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
+                found(Occurrence {
+                    number,
+                    start: place(start),
+                    end: place(next),
+                });
+                start = next;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives every part and where it begins.
+    fn contents(
+        self,
+        parts: Parts<'_>,
+        give: &mut dyn FnMut(&'a [u8], usize) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        match parts {
+            Parts::All => give(self.0, 0),
+            Parts::Fields(fields) => fields.iter().try_for_each(|it| {
+                let run = self.run(*it);
+                give(run, it.end as usize - run.len())
+            }),
+        }
+    }
+
+    fn copy_contents(self, out: &mut Vec<u8>, parts: Parts<'_>) -> Result<(), WireError> {
+        self.contents(parts, &mut |part, _| {
+            out.extend_from_slice(part);
+            Ok(())
+        })
+    }
+
+    fn copy(self, out: &mut Vec<u8>, fields: &[Occurrence]) {
+        for field in fields {
+            out.extend_from_slice(self.field_bytes(*field));
+        }
+    }
+
+    fn field_bytes(self, field: Occurrence) -> &'a [u8] {
+        let range = field.start as usize..field.end as usize;
+        self.0.get(range).unwrap_or_default()
+    }
+
+    /// A field's run of bytes; empty if it is of another type.
+    fn run(self, field: Occurrence) -> &'a [u8] {
+        match Fields::new(self.field_bytes(field)).next() {
+            Ok(Some((_, Content::Bytes(run)))) => run,
+            _ => &[],
+        }
+    }
+
+    /// Checks that a field is a run of bytes wherever it occurs.
+    fn check(self, field: &Field, group: &[Occurrence]) -> Result<(), WireError> {
+        for occurrence in group {
+            match Fields::new(self.field_bytes(*occurrence)).next()? {
+                Some((_, Content::Bytes(_))) | None => {}
+                Some((_, content)) => return Err(field.wrong_type(content)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends a field whose bytes `write` appends.
+fn nested(
+    out: &mut Vec<u8>,
+    number: u32,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    let mut done = Ok(());
+    put_nested(out, number, |out| done = write(out));
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tables::kind;
+    use super::super::wire::{put_bytes, put_number};
+    use super::super::{decode, envelope::begin};
+    use super::*;
+
+    fn field(number: u32, content: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_bytes(&mut out, number, content);
+        out
+    }
+
+    fn number(number: u32, value: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_number(&mut out, number, value);
+        out
+    }
+
+    fn read(name: &str, raw: &[u8]) -> serde_json::Value {
+        let mut bytes = begin("v1", name);
+        put_bytes(&mut bytes, 2, raw);
+        decode(&bytes, ("", "")).expect(name)
+    }
+
+    #[test]
+    fn what_comes_twice_is_merged() {
+        let label = |key: &str, value: &str| {
+            field(
+                11,
+                &[field(1, key.as_bytes()), field(2, value.as_bytes())].concat(),
+            )
+        };
+        let first = [label("b", "1"), field(1, b"old")].concat();
+        let second = [
+            label("a", "2"),
+            field(99, b"?"),
+            label("b", "3"),
+            field(1, b"new"),
+        ];
+        let bytes = [field(1, &first), field(1, &second.concat())].concat();
+        let map = read("ConfigMap", &bytes);
+        assert_eq!(
+            map["metadata"],
+            serde_json::json!({"name": "new", "labels": {"a": "2", "b": "3"}})
+        );
+        let message = kind("v1", "ConfigMap").expect("a kind").0;
+        let once = ordered(message, &bytes, 0).expect("in order");
+        assert_eq!(once, ordered(message, &once, 0).expect("in order"));
+        let unknown = field(99, b"?");
+        assert!(once.windows(unknown.len()).any(|it| it == unknown));
+    }
+
+    #[test]
+    fn lists_keep_their_order_among_other_fields() {
+        let container = |name: &[u8]| field(2, &[field(2, b"i"), field(1, name)].concat());
+        let spec = [
+            container(b"x"),
+            field(3, b"Never"),
+            container(b"y"),
+            field(3, b"Always"),
+        ];
+        let pod = read("Pod", &[field(2, &spec.concat()), field(1, &[])].concat());
+        assert_eq!(pod["spec"]["containers"][0]["name"], "x");
+        assert_eq!(pod["spec"]["containers"][1]["name"], "y");
+        assert_eq!(pod["spec"]["containers"][1]["image"], "i");
+        assert_eq!(pod["spec"]["restartPolicy"], "Always");
+    }
+
+    #[test]
+    fn a_wrong_type_is_an_error_in_any_order() {
+        let message = kind("v1", "Pod").expect("a kind").0;
+        let bytes = [field(2, &[]), number(1, 7)].concat();
+        assert!(matches!(
+            ordered(message, &bytes, 0),
+            Err(WireError::WrongType { .. })
+        ));
+    }
+}

@@ -1,0 +1,241 @@
+//! JSON that is being written, up to a ceiling.
+//!
+//! A few bytes on the wire may stand for long JSON, since Go writes empty fields that the wire does not
+//! have. So the output has a ceiling in the size of the input. It grows in steps of its own, so that
+//! the last step does not overshoot; beyond the ceiling nothing more is written, and the end of
+//! the object tells that it is not whole.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::error::WireError;
+
+/// How many bytes any object may have in JSON.
+const OUTPUT_BYTES_MIN: usize = 4096;
+
+/// How many times its size in protobuf an object may have beyond those. Honest objects have up to
+/// three; text of nothing but control characters has six.
+const OUTPUT_PER_INPUT_MAX: usize = 8;
+
+/// What is made room for at first, for each byte of the input: more than most objects need.
+const OUTPUT_PER_INPUT_FIRST: usize = 2;
+
+/// The digits of the largest number and its sign.
+const NUMBER_BYTES_MAX: usize = 20;
+
+/// JSON, and how much more of it there may be.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// What has been written.
+    bytes: Vec<u8>,
+    /// How long it may be.
+    bytes_max: usize,
+    /// Whether something did not fit.
+    full: bool,
+}
+
+impl Output {
+    /// The output for an input of this size.
+    pub(super) fn new(input_bytes: usize) -> Self {
+        let first = input_bytes.saturating_mul(OUTPUT_PER_INPUT_FIRST);
+        Self {
+            bytes: Vec::with_capacity(first),
+            bytes_max: OUTPUT_BYTES_MIN
+                .saturating_add(input_bytes.saturating_mul(OUTPUT_PER_INPUT_MAX)),
+            full: false,
+        }
+    }
+
+    /// What was written.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] when it did not fit.
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, WireError> {
+        self.check()?;
+        self.bytes.shrink_to_fit();
+        Ok(self.bytes)
+    }
+
+    /// Whether everything did fit until now.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] when not.
+    pub(super) fn check(&self) -> Result<(), WireError> {
+        if self.full {
+            Err(WireError::TooLong)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// How much there is.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// What was written from a place on.
+    pub(super) fn since(&self, start: usize) -> &[u8] {
+        self.bytes.get(start..).unwrap_or_default()
+    }
+
+    /// Takes back what was written from a place on.
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
+    /// Appends bytes that are JSON.
+    #[inline]
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        if self.fits(bytes.len()) {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Appends one byte.
+    #[inline]
+    pub(super) fn push(&mut self, byte: u8) {
+        if self.fits(1) {
+            self.bytes.push(byte);
+        }
+    }
+
+    /// Ends a list or an object whose members each ended with a comma.
+    pub(super) fn close(&mut self, bracket: u8) {
+        match self.bytes.last_mut() {
+            Some(comma) if *comma == b',' => *comma = bracket,
+            _ => self.push(bracket),
+        }
+    }
+
+    /// Appends bytes as a text in base64.
+    pub(super) fn base64(&mut self, bytes: &[u8]) {
+        let length = bytes.len().div_ceil(3) * 4;
+        self.push(b'"');
+        if self.fits(length) {
+            let start = self.bytes.len();
+            self.bytes.resize(start + length, b'=');
+            // There is as much room as it needs.
+            let _ = STANDARD.encode_slice(bytes, &mut self.bytes[start..]);
+        }
+        self.push(b'"');
+    }
+
+    /// Appends a whole number.
+    pub(super) fn whole(&mut self, number: i64) {
+        let mut digits = [0; NUMBER_BYTES_MAX];
+        let mut at = digits.len();
+        let mut rest = number.unsigned_abs();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if number < 0 {
+            at -= 1;
+            digits[at] = b'-';
+        }
+        self.put(&digits[at..]);
+    }
+
+    /// Appends a number as Go writes it: the fewest digits that tell it, with an exponent only if it
+    /// is very small or large.
+    ///
+    /// # Errors
+    /// [`WireError::Json`] for what is no number.
+    pub(super) fn double(&mut self, number: f64) -> Result<(), WireError> {
+        let size = number.abs();
+        if !size.is_finite() {
+            return Err(WireError::Json(format!(
+                "json: unsupported value: {number}"
+            )));
+        }
+        if size == 0.0 || (1e-6..1e21).contains(&size) {
+            self.put(number.to_string().as_bytes());
+            return Ok(());
+        }
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        self.put(digits.as_bytes());
+        self.push(b'e');
+        if !exponent.starts_with('-') {
+            self.push(b'+');
+        }
+        self.put(exponent.as_bytes());
+        Ok(())
+    }
+
+    /// Whether there is room, which is made if it may be.
+    #[inline]
+    fn fits(&mut self, more: usize) -> bool {
+        more <= self.bytes.capacity() - self.bytes.len() || self.grow(more)
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) -> bool {
+        let length = self.bytes.len().saturating_add(more);
+        if length > self.bytes_max {
+            self.full = true;
+            return false;
+        }
+        // Old and new bytes are there at once, so the last step starts from at most half of them.
+        let doubled = self.bytes.capacity().saturating_mul(2).max(length);
+        let is_last = doubled > self.bytes_max / 2;
+        let capacity = if is_last { self.bytes_max } else { doubled };
+        self.bytes.reserve_exact(capacity - self.bytes.len());
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Output)) -> String {
+        let mut out = Output::new(0);
+        write(&mut out);
+        String::from_utf8(out.finish().expect("room")).expect("text")
+    }
+
+    #[test]
+    fn numbers_are_those_of_go() {
+        for (number, text) in [(0, "0"), (-7, "-7"), (i64::MIN, "-9223372036854775808")] {
+            assert_eq!(written(|out| out.whole(number)), text);
+        }
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (3.0, "3"),
+            (0.1, "0.1"),
+            (1e-6, "0.000001"),
+            (1.5e-9, "1.5e-9"),
+            (1e20, "100000000000000000000"),
+            (-1e21, "-1e+21"),
+            (1.25e100, "1.25e+100"),
+        ] {
+            assert_eq!(written(|out| out.double(number).expect("a number")), text);
+        }
+        assert!(Output::new(0).double(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn bytes_are_base64() {
+        assert_eq!(written(|out| out.base64(b"")), r#""""#);
+        assert_eq!(written(|out| out.base64(b"abcd")), r#""YWJjZA==""#);
+    }
+
+    #[test]
+    fn there_is_a_ceiling() {
+        let mut out = Output::new(10);
+        let room = OUTPUT_BYTES_MIN + 10 * OUTPUT_PER_INPUT_MAX;
+        for _ in 0..room {
+            out.push(b'1');
+        }
+        assert_eq!(out.check(), Ok(()));
+        assert!(out.bytes.capacity() <= room);
+        out.put(b"1");
+        assert_eq!(out.finish(), Err(WireError::TooLong));
+    }
+}

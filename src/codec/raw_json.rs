@@ -1,0 +1,346 @@
+//! JSON that an object carries as bytes, checked and without white space.
+//!
+//! It is copied in runs: nearly all of it stands there as it is to be written. The order of members
+//! and the digits of numbers stay as they are. What is copied can be read by any reader of JSON.
+
+use super::error::WireError;
+use super::output::Output;
+use super::text;
+use super::transcode::NESTING_MAX;
+
+/// Texts of numbers that are shorter and have no exponent are in the range of a double.
+const DIGITS_SAFE: usize = 300;
+
+/// A place in the text, and what has been seen before it.
+struct Compactor<'a> {
+    raw: &'a [u8],
+    at: usize,
+    /// From where on nothing has been copied yet.
+    copied: usize,
+    /// The open brackets, the innermost the lowest bit: 1 for an object.
+    open: u128,
+}
+
+/// Appends JSON at a depth of nesting.
+///
+/// # Errors
+/// [`WireError`] when it is none, or nested too deeply.
+pub(super) fn put(out: &mut Output, raw: &[u8], depth: usize) -> Result<(), WireError> {
+    if std::str::from_utf8(raw).is_err() {
+        return Err(WireError::Json("json: not UTF-8".to_owned()));
+    }
+    let mut compactor = Compactor {
+        raw,
+        at: 0,
+        copied: 0,
+        open: 1,
+    };
+    compactor.text(out, depth)
+}
+
+impl Compactor<'_> {
+    fn text(&mut self, out: &mut Output, base: usize) -> Result<(), WireError> {
+        let mut depth = base;
+        loop {
+            self.skip_space(out);
+            match self.peek() {
+                Some(bracket @ (b'{' | b'[')) => {
+                    depth += 1;
+                    if depth >= NESTING_MAX {
+                        return Err(WireError::TooDeep);
+                    }
+                    self.open = self.open << 1 | u128::from(bracket == b'{');
+                    self.at += 1;
+                    self.skip_space(out);
+                    if self.peek() != Some(self.closing()) {
+                        if bracket == b'{' {
+                            self.name(out)?;
+                        }
+                        continue;
+                    }
+                }
+                _ => self.scalar(out)?,
+            }
+            // A value is over: so may be what it is in.
+            loop {
+                self.skip_space(out);
+                match self.peek() {
+                    None if depth == base => {
+                        out.put(&self.raw[self.copied..]);
+                        return Ok(());
+                    }
+                    Some(b',') if depth > base => {
+                        self.at += 1;
+                        if self.open & 1 == 1 {
+                            self.skip_space(out);
+                            self.name(out)?;
+                        }
+                        break;
+                    }
+                    Some(byte) if depth > base && byte == self.closing() => {
+                        self.at += 1;
+                        self.open >>= 1;
+                        depth -= 1;
+                    }
+                    _ => return Err(self.unexpected()),
+                }
+            }
+        }
+    }
+
+    fn closing(&self) -> u8 {
+        if self.open & 1 == 1 { b'}' } else { b']' }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.raw.get(self.at).copied()
+    }
+
+    /// Copies up to here, and goes on after so many bytes.
+    fn replace(&mut self, out: &mut Output, bytes: usize) {
+        out.put(&self.raw[self.copied..self.at]);
+        self.at += bytes;
+        self.copied = self.at;
+    }
+
+    #[inline]
+    fn skip_space(&mut self, out: &mut Output) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.replace(out, 1);
+        }
+    }
+
+    fn name(&mut self, out: &mut Output) -> Result<(), WireError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected());
+        }
+        self.string(out)?;
+        self.skip_space(out);
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn scalar(&mut self, out: &mut Output) -> Result<(), WireError> {
+        match self.peek() {
+            Some(b'"') => self.string(out),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal(b"true"),
+            Some(b'f') => self.literal(b"false"),
+            Some(b'n') => self.literal(b"null"),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn literal(&mut self, literal: &[u8]) -> Result<(), WireError> {
+        if !self.raw[self.at..].starts_with(literal) {
+            return Err(self.unexpected());
+        }
+        self.at += literal.len();
+        Ok(())
+    }
+
+    fn string(&mut self, out: &mut Output) -> Result<(), WireError> {
+        self.at += 1;
+        loop {
+            let rest = &self.raw[self.at..];
+            let plain = rest.iter().position(|byte| !text::is_plain(*byte));
+            self.at += plain.unwrap_or(rest.len());
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape(out)?,
+                Some(byte @ (b'<' | b'>' | b'&')) => {
+                    self.replace(out, 1);
+                    text::put_escaped(out, byte);
+                }
+                Some(0x80..) if text::is_separator(&self.raw[self.at..]) => {
+                    let rest = &self.raw[self.at..];
+                    self.replace(out, text::SEPARATOR_BYTES);
+                    text::put_separator(out, rest);
+                }
+                Some(0x80..) => self.at += 1,
+                _ => return Err(self.unexpected()),
+            }
+        }
+    }
+
+    /// Half a pair of surrogates stands for nothing, and readers refuse it.
+    fn escape(&mut self, out: &mut Output) -> Result<(), WireError> {
+        match self.raw.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u') => match self.unit(self.at) {
+                Some(0xd800..0xdc00) if matches!(self.unit(self.at + 6), Some(0xdc00..0xe000)) => {
+                    self.at += 12;
+                }
+                Some(0xd800..0xe000) => {
+                    self.replace(out, 6);
+                    out.put(text::REPLACEMENT);
+                }
+                Some(_) => self.at += 6,
+                None => return Err(self.unexpected()),
+            },
+            _ => return Err(self.unexpected()),
+        }
+        Ok(())
+    }
+
+    /// The number of an escape, `\u` and four digits.
+    fn unit(&self, at: usize) -> Option<u32> {
+        let digits = self.raw.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        digits.iter().try_fold(0, |number, digit| {
+            Some(number << 4 | char::from(*digit).to_digit(16)?)
+        })
+    }
+
+    fn number(&mut self) -> Result<(), WireError> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        let exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if exponent {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        let digits = &self.raw[start..self.at];
+        if exponent || digits.len() > DIGITS_SAFE {
+            let number = std::str::from_utf8(digits)
+                .ok()
+                .and_then(|it| it.parse().ok());
+            if !number.is_some_and(f64::is_finite) {
+                return Err(WireError::Json("json: number out of range".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), WireError> {
+        let rest = &self.raw[self.at..];
+        let end = rest.iter().position(|byte| !byte.is_ascii_digit());
+        match end.unwrap_or(rest.len()) {
+            0 => Err(self.unexpected()),
+            count => {
+                self.at += count;
+                Ok(())
+            }
+        }
+    }
+
+    fn unexpected(&self) -> WireError {
+        WireError::Json(match self.peek() {
+            Some(byte) => format!(
+                "json: invalid character '{}' at byte {}",
+                byte.escape_ascii(),
+                self.at
+            ),
+            None => "json: unexpected end of JSON input".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn compact(raw: &[u8]) -> Result<String, WireError> {
+        let mut out = Output::new(raw.len());
+        put(&mut out, raw, 0)?;
+        Ok(String::from_utf8(out.finish()?).expect("text"))
+    }
+
+    #[test]
+    fn space_goes_and_the_rest_stays() {
+        for (raw, expected) in [
+            (" { } ", "{}"),
+            ("[ ]", "[]"),
+            (
+                "{ \"b\" : [ 1.50 , -0, 1E+2 ],\n\"a\":{\"x\":null},\"a\":true }",
+                "{\"b\":[1.50,-0,1E+2],\"a\":{\"x\":null},\"a\":true}",
+            ),
+            (
+                "\"<\\u0041\\n&\u{2028}é\"",
+                "\"\\u003c\\u0041\\n\\u0026\\u2028é\"",
+            ),
+            ("\"\\ud83d\\ude00\"", "\"\\ud83d\\ude00\""),
+            ("\"\\ud83d\\u0041\\ude00\"", "\"\\ufffd\\u0041\\ufffd\""),
+        ] {
+            assert_eq!(compact(raw.as_bytes()).as_deref(), Ok(expected), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        for raw in [
+            &b""[..],
+            b" ",
+            b"{",
+            b"[1",
+            b"]",
+            b"[1,]",
+            b"{\"a\"}",
+            b"{\"a\":}",
+            b"{\"a\":1,}",
+            b"{a:1}",
+            b"01",
+            b"1.",
+            b"-",
+            b"1e",
+            b"+1",
+            b"tru",
+            b"\"a",
+            b"\"\\x\"",
+            b"\"\\u00g0\"",
+            b"\"\n\"",
+            b"1 2",
+            b"[1}",
+            b"{\"a\":1]",
+            b"\"\xff\"",
+            b"1e999",
+            b"\xc3\xa9",
+        ] {
+            assert!(compact(raw).is_err(), "{}", raw.escape_ascii());
+        }
+        let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(compact(deep(NESTING_MAX - 1).as_bytes()).is_ok());
+        assert_eq!(
+            compact(deep(NESTING_MAX).as_bytes()),
+            Err(WireError::TooDeep)
+        );
+    }
+
+    proptest! {
+        /// What a reader makes of it stays the same, and both refuse the same.
+        #[test]
+        fn readers_agree(raw in r#"[\[\]{},:"\\u0-9d.eE+\- truefalsn<é]{0,24}"#) {
+            let expected: Result<Value, _> = serde_json::from_str(&raw);
+            let found = compact(raw.as_bytes());
+            if let Ok(expected) = expected {
+                let found: Value = serde_json::from_str(&found.expect("JSON")).expect("JSON");
+                prop_assert_eq!(found, expected);
+            } else if let Ok(found) = found {
+                // Only half pairs of surrogates are mended.
+                prop_assert!(found.contains("\\ufffd"), "{raw} became {found}");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Texts as Go's JSON writes them: what HTML or JavaScript would take for its own is escaped too,
+//! and every byte that is not UTF-8 becomes a replacement character.
+
+use super::output::Output;
+
+/// The bytes that stand for themselves, wherever they are.
+const PLAIN: [bool; 256] = plain();
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// How long the separators of lines and of paragraphs are. Go escapes both, since JavaScript ends a
+/// line there.
+pub(super) const SEPARATOR_BYTES: usize = 3;
+
+/// What stands for bytes that are no text.
+pub(super) const REPLACEMENT: &[u8] = b"\\ufffd";
+
+/// Appends a text, with its quotes.
+#[inline]
+pub(super) fn put(out: &mut Output, text: &[u8]) {
+    out.push(b'"');
+    if text.iter().all(|byte| is_plain(*byte)) {
+        out.put(text);
+    } else {
+        escape(out, text);
+    }
+    out.push(b'"');
+}
+
+/// Whether a byte stands for itself, wherever it is.
+#[inline]
+pub(super) fn is_plain(byte: u8) -> bool {
+    PLAIN[usize::from(byte)]
+}
+
+/// Whether a text begins with a separator.
+pub(super) fn is_separator(text: &[u8]) -> bool {
+    matches!(text, [0xe2, 0x80, 0xa8 | 0xa9, ..])
+}
+
+/// Appends the separator with which a text begins.
+pub(super) fn put_separator(out: &mut Output, text: &[u8]) {
+    let is_line = text.starts_with(&[0xe2, 0x80, 0xa8]);
+    out.put(if is_line { b"\\u2028" } else { b"\\u2029" });
+}
+
+/// Appends a byte that may not stand for itself.
+pub(super) fn put_escaped(out: &mut Output, byte: u8) {
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        8 => b'b',
+        12 => b'f',
+        _ => {
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            out.put(&[b'\\', b'u', b'0', b'0', HEX[high], HEX[low]]);
+            return;
+        }
+    };
+    out.put(&[b'\\', short]);
+}
+
+#[cold]
+fn escape(out: &mut Output, text: &[u8]) {
+    for chunk in text.utf8_chunks() {
+        let valid = chunk.valid().as_bytes();
+        let mut from = 0;
+        for (at, byte) in valid.iter().enumerate() {
+            if is_plain(*byte) || *byte >= 0x80 && !is_separator(&valid[at..]) {
+                continue;
+            }
+            out.put(&valid[from..at]);
+            if *byte < 0x80 {
+                put_escaped(out, *byte);
+                from = at + 1;
+            } else {
+                put_separator(out, &valid[at..]);
+                from = at + SEPARATOR_BYTES;
+            }
+        }
+        out.put(&valid[from..]);
+        for _ in chunk.invalid() {
+            out.put(REPLACEMENT);
+        }
+    }
+}
+
+const fn plain() -> [bool; 256] {
+    let mut plain = [false; 256];
+    let mut byte = 0x20;
+    while byte < 0x80 {
+        plain[byte] = !matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&');
+        byte += 1;
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_go() {
+        for (text, expected) in [
+            (&b""[..], r#""""#),
+            (b"plain text \x7f", "\"plain text \x7f\""),
+            (b"a\"b\\c", r#""a\"b\\c""#),
+            (b"\x00\x08\x0c\n\r\t\x1f", r#""\u0000\b\f\n\r\t\u001f""#),
+            (b"<a href=\"x\">&", r#""\u003ca href=\"x\"\u003e\u0026""#),
+            ("é € 😀".as_bytes(), "\"é € 😀\""),
+            (
+                "a\u{2028}b\u{2029}c\u{2027}".as_bytes(),
+                "\"a\\u2028b\\u2029c\u{2027}\"",
+            ),
+            (b"a\xffb\xe2\x80", r#""a\ufffdb\ufffd\ufffd""#),
+        ] {
+            let mut out = Output::new(text.len());
+            put(&mut out, text);
+            let written = out.finish().expect("room");
+            assert_eq!(String::from_utf8(written).expect("text"), expected);
+        }
+    }
+}
