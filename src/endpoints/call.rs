@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::encoding::{Encoder, EncodingCache};
+use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
 use super::metrics::{LongRunning, WatchCounts};
-use super::negotiation::{self, Output};
+use super::negotiation::{self, Form, Output, TableForm};
 use super::params::{Query, WriteParams, manager_name};
 use super::request_info::RequestInfo;
 use super::routes::Routes;
@@ -111,7 +111,8 @@ impl Call<'_> {
     }
 
     fn negotiate(&self, produced: &[&str]) -> Result<Output, Failure> {
-        negotiation::negotiate(self.headers, self.pretty, produced, self.in_protobuf())
+        negotiation::negotiate(self.headers, self.pretty, produced, self.in_protobuf())?
+            .with_table_options(self.query)
     }
 
     /// How the events of a watch are answered with.
@@ -119,7 +120,23 @@ impl Call<'_> {
     /// # Errors
     /// 406 when nothing that is accepted can be written.
     pub(super) fn stream_output(&self) -> Result<Output, Failure> {
-        negotiation::negotiate_stream(self.headers, self.in_protobuf())
+        negotiation::negotiate_stream(self.headers, self.in_protobuf())?
+            .with_table_options(self.query)
+    }
+
+    /// Writes the resource's objects as rows.
+    pub(super) fn tables(&self, form: TableForm) -> Tables {
+        Tables::new(Arc::clone(self.store), form, self.context.clock.clone())
+    }
+
+    /// Encodes the events of a watch.
+    pub(super) fn event_encoder(&self, output: Output) -> EventEncoder {
+        match output.form {
+            Form::Table(form) => EventEncoder::tables(self.tables(form)),
+            Form::Whole | Form::Metadata | Form::MetadataList => {
+                EventEncoder::Objects(self.encoder(output))
+            }
+        }
     }
 
     /// Encodes the resource's objects.

@@ -68,6 +68,29 @@ pub(super) enum Form {
     Metadata,
     /// The metadata of a list's items, as PartialObjectMetadataList.
     MetadataList,
+    /// What people want to see of it, as a Table.
+    Table(TableForm),
+}
+
+/// The form of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TableForm {
+    /// In which version of `meta.k8s.io`.
+    pub(super) version: &'static str,
+    /// What of the objects comes with the rows.
+    pub(super) include: IncludeObject,
+}
+
+/// What of an object comes with its row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum IncludeObject {
+    /// Nothing.
+    None,
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
 }
 
 /// One clause of an Accept header.
@@ -120,7 +143,8 @@ impl Clause {
         }
     }
 
-    /// The form that the parameters ask for; `None` for one that is not known here.
+    /// The form that the parameters ask for; `None` for one that is not known here, or not in the
+    /// clause's syntax.
     fn form(&self) -> Option<Form> {
         let Some(kind) = self.parameter("as") else {
             return Some(Form::Whole);
@@ -130,8 +154,40 @@ impl Clause {
         match kind {
             "PartialObjectMetadata" if meta => Some(Form::Metadata),
             "PartialObjectMetadataList" if meta => Some(Form::MetadataList),
+            "Table" if meta && self.format() != Some(Format::Protobuf) => {
+                Some(Form::Table(TableForm {
+                    version: match self.parameter("v") {
+                        Some("v1beta1") => "v1beta1",
+                        _ => "v1",
+                    },
+                    include: IncludeObject::default(),
+                }))
+            }
             _ => None,
         }
+    }
+}
+
+impl Output {
+    /// The same, with what the query says about tables.
+    ///
+    /// # Errors
+    /// 400 when there is a table, and the query asks for something else than its rows can have.
+    pub(super) fn with_table_options(mut self, query: &Query) -> Result<Self, Failure> {
+        if let Form::Table(table) = &mut self.form {
+            table.include = match query.first("includeObject") {
+                "" | "Metadata" => IncludeObject::Metadata,
+                "None" => IncludeObject::None,
+                "Object" => IncludeObject::Object,
+                other => {
+                    return Err(Failure::bad_request(format!(
+                        "Unable to convert to Table as requested: includeObject: Invalid value: \
+                         {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+                    )));
+                }
+            };
+        }
+        Ok(self)
     }
 }
 
@@ -329,9 +385,58 @@ mod tests {
         let form = |text| chosen(text).form;
         let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
         assert_eq!(form(metadata), Form::Metadata);
-        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        assert_eq!(form(&format!("{table},application/json")), Form::Whole);
-        assert!(message(table).starts_with("only the following media types are accepted"));
+        let unknown = "application/json;as=Table;v=v2;g=meta.k8s.io";
+        assert_eq!(form(&format!("{unknown},application/json")), Form::Whole);
+        assert!(message(unknown).starts_with("only the following media types are accepted"));
+    }
+
+    #[test]
+    fn tables_are_json_or_yaml() {
+        let table = |kind: &str, version: &str| {
+            format!("application/{kind};as=Table;v={version};g=meta.k8s.io")
+        };
+        let version = |text: &str| match chosen(text).form {
+            Form::Table(table) => table.version,
+            other => panic!("{other:?}"),
+        };
+        let (new, old) = (table("json", "v1"), table("json", "v1beta1"));
+        assert_eq!(version(&format!("{new},{old},application/json")), "v1");
+        assert_eq!(version(&format!("{old},application/json")), "v1beta1");
+        assert_eq!(chosen(&table("yaml", "v1")).format, Format::Yaml);
+        let protobuf = table("vnd.kubernetes.protobuf", "v1");
+        assert!(message(&protobuf).starts_with("only the following media types are accepted"));
+        assert_eq!(version(&format!("{protobuf},{old}")), "v1beta1");
+        let stream = negotiate_stream(&accept(&format!("{protobuf},{new}")), true);
+        assert_eq!(stream.expect("JSON").format, Format::Json);
+        assert!(negotiate_stream(&accept(&table("yaml", "v1")), true).is_err());
+    }
+
+    #[test]
+    fn the_query_says_what_comes_with_the_rows() {
+        let included = |query: &str| {
+            let output = chosen("application/json;as=Table;v=v1;g=meta.k8s.io");
+            output
+                .with_table_options(&Query::parse(query))
+                .map(|it| it.form)
+        };
+        for (query, include) in [
+            ("", IncludeObject::Metadata),
+            ("includeObject=Metadata", IncludeObject::Metadata),
+            ("includeObject=None", IncludeObject::None),
+            ("includeObject=Object", IncludeObject::Object),
+        ] {
+            let version = "v1";
+            let expected = Form::Table(TableForm { version, include });
+            assert_eq!(included(query).expect(query), expected);
+        }
+        let failure = included("includeObject=All").expect_err("refused");
+        assert_eq!(
+            failure.status().message,
+            "Unable to convert to Table as requested: includeObject: Invalid value: \"All\": must \
+             be 'Metadata', 'Object', 'None', or empty"
+        );
+        let plain = chosen("application/json").with_table_options(&Query::parse("includeObject=x"));
+        assert_eq!(plain.expect("no table").form, Form::Whole);
     }
 
     #[test]

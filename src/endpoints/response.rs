@@ -12,12 +12,14 @@ use serde_json::{Value, json};
 use super::admission::Held;
 use super::body::{ResponseBody, full};
 use super::call::Call;
-use super::encoding::{GZIP_MIN_BYTES, GzipBody, ListBody, frame, indent, protobuf, yaml};
+use super::encoding::{
+    GZIP_MIN_BYTES, GzipBody, ListBody, TableBody, Tables, frame, indent, protobuf, yaml,
+};
 use super::errors::Failure;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
 use crate::codec;
 use crate::meta::Object;
-use crate::registry::{Resource, Store};
+use crate::registry::Resource;
 use crate::storage::List;
 
 /// An answer with a body of a media type.
@@ -41,20 +43,25 @@ pub(super) fn respond(
 pub(super) fn object(
     code: StatusCode,
     output: Output,
-    store: &Store,
+    call: &Call<'_>,
     object: Arc<Object>,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let served = store.to_served(object).map_err(Failure::internal)?;
+    let served = || {
+        let served = call.store.to_served(Arc::clone(&object));
+        served.map_err(Failure::internal)
+    };
     let json = match output.form {
-        Form::Whole => served.json().clone(),
-        Form::Metadata => frame::partial_metadata(served.json())
+        Form::Whole => served()?.json().clone(),
+        Form::Table(form) => call.tables(form).of_object(&object, true)?.into(),
+        Form::Metadata => frame::partial_metadata(served()?.json(), "v1")
             .map_err(Failure::internal)?
             .into(),
         Form::MetadataList => {
+            let resource = call.store.resource();
             return Err(Failure::not_convertible(format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list \
                  ({})",
-                go_type(store.resource(), &store.resource().kind)
+                go_type(resource, &resource.kind)
             )));
         }
     };
@@ -129,6 +136,9 @@ pub(super) async fn list(
             go_type(resource, &resource.list_kind)
         )));
     }
+    if let Form::Table(form) = output.form {
+        return table(output.format, call.tables(form), list);
+    }
     // Items are the cache's, counted among the encodings, or counted already.
     let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
     let objects = list.memory.clone();
@@ -149,17 +159,34 @@ pub(super) async fn list(
             response.extensions_mut().insert(Held { bytes, objects });
             Ok(response)
         }
-        Format::PrettyJson | Format::Yaml => {
-            let mut response = document(StatusCode::OK, output.format, &collect(body))?;
-            // The objects have gone into it.
-            let held = Held {
-                bytes: response.body().size_hint().lower(),
-                objects: None,
-            };
-            response.extensions_mut().insert(held);
-            Ok(response)
-        }
+        Format::PrettyJson | Format::Yaml => for_people(output.format, &collect(body)),
     }
+}
+
+/// A list as a table.
+fn table(format: Format, tables: Tables, list: List) -> Result<Response<ResponseBody>, Failure> {
+    let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+    let objects = list.memory.clone();
+    let metadata = list_metadata(&list);
+    let body = TableBody::new(tables, list.items, &metadata)?;
+    if format != Format::Json {
+        return for_people(format, &body.into_bytes()?);
+    }
+    let mut response = respond(StatusCode::OK, format.media_type(), body.boxed_unsync());
+    response.extensions_mut().insert(Held { bytes, objects });
+    Ok(response)
+}
+
+/// A list in a syntax for people, which is written at once.
+fn for_people(format: Format, json: &[u8]) -> Result<Response<ResponseBody>, Failure> {
+    let mut response = document(StatusCode::OK, format, json)?;
+    // The objects have gone into it.
+    let held = Held {
+        bytes: response.body().size_hint().lower(),
+        objects: None,
+    };
+    response.extensions_mut().insert(held);
+    Ok(response)
 }
 
 /// Compresses a large answer to a read if the client accepts that.
@@ -213,6 +240,14 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
             resource.group_version.to_string(),
         )
     };
+    ListHead {
+        kind: kind.to_owned(),
+        api_version,
+        metadata: list_metadata(list),
+    }
+}
+
+fn list_metadata(list: &List) -> Value {
     let mut metadata = json!({"resourceVersion": list.revision.to_string()});
     if let Some(token) = list.continue_token.as_deref().filter(|it| !it.is_empty()) {
         metadata["continue"] = token.into();
@@ -220,11 +255,7 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
     if let Some(count) = list.remaining_item_count.filter(|count| *count > 0) {
         metadata["remainingItemCount"] = count.into();
     }
-    ListHead {
-        kind: kind.to_owned(),
-        api_version,
-        metadata,
-    }
+    metadata
 }
 
 /// All of a list at once, for people.

@@ -14,8 +14,10 @@ mod names;
 mod options;
 mod resource;
 pub mod resources;
+pub mod selector_text;
 mod store;
 mod strategy;
+pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod validation;

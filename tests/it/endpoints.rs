@@ -4,6 +4,7 @@ mod encodings;
 mod figures;
 mod protobuf;
 mod subresources;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -141,7 +141,7 @@ impl Encoder {
         let served = served.map_err(Failure::internal)?;
         let partial;
         let json = if self.partial {
-            partial = frame::partial_metadata(served.json()).map_err(Failure::internal)?;
+            partial = frame::partial_metadata(served.json(), "v1").map_err(Failure::internal)?;
             &partial[..]
         } else {
             &served.json()[..]

@@ -56,11 +56,11 @@ pub(crate) fn bookmark(
     )
 }
 
-/// An object's metadata as PartialObjectMetadata.
+/// An object's metadata as PartialObjectMetadata, in a version of `meta.k8s.io`.
 ///
 /// # Errors
 /// When the bytes are not an object with metadata.
-pub(crate) fn partial_metadata(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn partial_metadata(json: &[u8], version: &str) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Partial<'a> {
         #[serde(borrow)]
@@ -69,8 +69,8 @@ pub(crate) fn partial_metadata(json: &[u8]) -> Result<Vec<u8>, serde_json::Error
     let partial: Partial<'_> = serde_json::from_slice(json)?;
     let metadata = partial.metadata.get();
     Ok(format!(
-        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":\
-         {metadata}}}"
+        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/{version}\",\
+         \"metadata\":{metadata}}}"
     )
     .into_bytes())
 }

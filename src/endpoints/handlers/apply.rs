@@ -62,7 +62,7 @@ pub(in super::super) async fn apply(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call.store, object)
+    response::object(code, output, call, object)
 }
 
 /// The configuration in a body, which is YAML, and so may be JSON.

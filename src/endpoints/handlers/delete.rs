@@ -35,7 +35,7 @@ pub(in super::super) async fn delete(
         StatusCode::OK
     };
     if !deleted.finished || deleted.returns_object {
-        return response::object(code, output, call.store, deleted.object);
+        return response::object(code, output, call, deleted.object);
     }
     let resource = call.store.resource();
     let status = Status::success(StatusDetails {

@@ -48,7 +48,7 @@ pub(in super::super) async fn patch(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call.store, object)
+    response::object(code, output, call, object)
 }
 
 /// The patch in the body, and the parameters.

@@ -11,7 +11,7 @@ use super::super::body::{RequestBody, ResponseBody};
 use super::super::call::Call;
 use super::super::decode::read_body;
 use super::super::errors::Failure;
-use super::super::negotiation::Output;
+use super::super::negotiation::{Form, Output};
 use super::super::params::{WriteKind, WriteParams};
 use super::super::patches::Patch;
 use super::super::response;
@@ -19,8 +19,10 @@ use super::get::get_options;
 use super::patch::read_patch;
 use super::update::{check_name, update_options};
 use crate::meta::Object;
+use crate::registry::table::TableConvertor;
 use crate::registry::{
     Error, FieldError, GroupVersion, RequestContext, ScalePaths, SelectorForm, UpdatedObject,
+    selector_text,
 };
 
 /// The members of a Scale's metadata.
@@ -119,6 +121,13 @@ fn respond(
 ) -> Result<Response<ResponseBody>, Failure> {
     let object = object.to_value().map_err(Failure::internal)?;
     let scale = scale_of(&object, paths(call)?);
+    if let Form::Table(form) = output.form {
+        let tables = call
+            .tables(form)
+            .with_convertor(TableConvertor::of_scales());
+        let table = tables.of_value(&scale, true)?;
+        return response::document(StatusCode::OK, output.format, &table);
+    }
     response::serialized(StatusCode::OK, output.format, &scale)
 }
 
@@ -211,7 +220,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         .selector
         .as_deref()
         .and_then(|path| find(object, path));
-    let selector = selector.map(|selector| selector_text(selector, paths.selector_form));
+    let selector = selector.map(|selector| selector_in_words(selector, paths.selector_form));
     if let Some(text) = selector.filter(|text| !text.is_empty()) {
         status["selector"] = Value::String(text);
     }
@@ -220,55 +229,12 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
 }
 
 /// A selector as text.
-fn selector_text(selector: &Value, form: SelectorForm) -> String {
-    let pairs = |labels: Option<&Value>| -> Vec<(String, String)> {
-        let labels = labels.and_then(Value::as_object).into_iter().flatten();
-        labels
-            .map(|(key, value)| {
-                let value = value.as_str().unwrap_or_default();
-                (key.clone(), format!("{key}={value}"))
-            })
-            .collect()
-    };
-    let mut terms = match form {
-        SelectorForm::Text => return selector.as_str().unwrap_or_default().to_owned(),
-        SelectorForm::Map => pairs(Some(selector)),
-        SelectorForm::LabelSelector => pairs(selector.get("matchLabels")),
-    };
-    if form == SelectorForm::LabelSelector {
-        let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-        terms.extend(expressions.into_iter().flatten().map(expression_text));
+fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
+    match form {
+        SelectorForm::Text => selector.as_str().unwrap_or_default().to_owned(),
+        SelectorForm::Map => selector_text::labels(selector),
+        SelectorForm::LabelSelector => selector_text::label_selector(selector),
     }
-    terms.sort();
-    let texts: Vec<String> = terms.into_iter().map(|(_, text)| text).collect();
-    texts.join(",")
-}
-
-/// One of `matchExpressions`, by its key.
-fn expression_text(expression: &Value) -> (String, String) {
-    let text = |name: &str| {
-        expression
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let key = text("key");
-    let mut values: Vec<&str> = expression
-        .get("values")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    values.sort_unstable();
-    let values = values.join(",");
-    let text = match text("operator") {
-        "In" => format!("{key} in ({values})"),
-        "NotIn" => format!("{key} notin ({values})"),
-        "DoesNotExist" => format!("!{key}"),
-        _ => key.to_owned(),
-    };
-    (key.to_owned(), text)
 }
 
 /// The value at a dotted path.

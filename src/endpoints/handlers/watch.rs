@@ -17,7 +17,7 @@ use hyper::body::{Body, Frame};
 
 use super::super::body::{BoxError, EventStream, ResponseBody};
 use super::super::call::{Call, WatchTerms};
-use super::super::encoding::{Encoder, What};
+use super::super::encoding::{EventEncoder, EventType};
 use super::super::errors::{About, Failure};
 use super::super::event_sizes::Tally;
 use super::super::metrics::{LongRunning, WatchCounts};
@@ -59,7 +59,7 @@ pub(in super::super) async fn watch(
         .map_err(|error| call.fail(error))?;
     let body = WatchBody {
         events,
-        encoder: call.encoder(output),
+        encoder: call.event_encoder(output),
         counts: terms.counts,
         clock: call.context.clock.clone(),
         begun,
@@ -86,7 +86,7 @@ fn between_one_and_two_times(base: Duration) -> Duration {
 /// The events of a watch as they come.
 struct WatchBody {
     events: WatchStream,
-    encoder: Encoder,
+    encoder: EventEncoder,
     /// Counts the events.
     counts: WatchCounts,
     /// The events of the chunk that is made.
@@ -140,9 +140,9 @@ impl WatchBody {
 
     fn write(&mut self, event: WatchEvent) -> Result<Bytes, Failure> {
         let written = match event {
-            WatchEvent::Added(object) => self.encoder.encode(What::Added, &object),
-            WatchEvent::Modified(object) => self.encoder.encode(What::Modified, &object),
-            WatchEvent::Deleted(object) => self.encoder.encode(What::Deleted, &object),
+            WatchEvent::Added(object) => self.encoder.event(EventType::Added, &object),
+            WatchEvent::Modified(object) => self.encoder.event(EventType::Modified, &object),
+            WatchEvent::Deleted(object) => self.encoder.event(EventType::Deleted, &object),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,

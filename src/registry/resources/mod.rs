@@ -28,7 +28,7 @@ mod networking;
 mod node;
 mod nodes;
 mod part;
-mod path;
+pub(super) mod path;
 mod peculiar;
 mod pods;
 mod policy;

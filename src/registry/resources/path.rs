@@ -3,19 +3,19 @@
 use serde_json::{Map, Value};
 
 /// What is at a path of member names.
-pub(super) fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+pub(in crate::registry) fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |at, name| at.get(name))
 }
 
 /// The text at a path; empty if there is none.
-pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+pub(in crate::registry) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     get(object, path)
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
 /// The list at a path; empty if there is none.
-pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
+pub(in crate::registry) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     get(object, path)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)

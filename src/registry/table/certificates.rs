@@ -1,0 +1,59 @@
+//! CertificateSigningRequests.
+
+use jiff::SignedDuration;
+
+use super::human_duration::human;
+use super::{Column, Subject, TableConvertor, cells};
+
+const NONE: &str = "<none>";
+
+/// CertificateSigningRequests.
+pub(super) static SIGNING_REQUESTS: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::AGE,
+        Column::text("SignerName", "Who is asked to sign."),
+        Column::text("Requestor", "Who asks."),
+        Column::text(
+            "RequestedDuration",
+            "For how long the certificate should be valid.",
+        ),
+        Column::text("Condition", "What has become of the request."),
+    ],
+    |request| {
+        let valid = "spec.expirationSeconds";
+        let valid = request
+            .has(valid)
+            .then(|| human(SignedDuration::from_secs(request.number(valid))));
+        cells![
+            request.name(),
+            request.age(),
+            request.text_or("spec.signerName", NONE),
+            request.text("spec.username"),
+            valid.unwrap_or_else(|| NONE.to_owned()),
+            condition(request),
+        ]
+    },
+);
+
+/// A denial counts more than an approval.
+fn condition(request: &Subject<'_>) -> String {
+    let is = |kind| {
+        let mut conditions = request.list("status.conditions");
+        conditions.any(|condition| condition.text("type") == kind)
+    };
+    let mut words = vec![if is("Denied") {
+        "Denied"
+    } else if is("Approved") {
+        "Approved"
+    } else {
+        "Pending"
+    }];
+    if is("Failed") {
+        words.push("Failed");
+    }
+    if !request.text("status.certificate").is_empty() {
+        words.push("Issued");
+    }
+    words.join(",")
+}

@@ -1,0 +1,114 @@
+//! What the cluster is made of and says of itself, and the kinds of which no more than a name is shown.
+
+use super::{Column, Subject, TableConvertor, cells, field_docs};
+
+/// Namespaces.
+pub(super) static NAMESPACES: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::text("Status", "The status of the namespace"),
+        Column::AGE,
+    ],
+    |namespace| {
+        cells![
+            namespace.name(),
+            namespace.text("status.phase"),
+            namespace.age()
+        ]
+    },
+);
+
+/// Leases.
+pub(super) static LEASES: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::text("Holder", field_docs::LEASE_HOLDER_IDENTITY),
+        Column::AGE,
+    ],
+    |lease| cells![lease.name(), lease.text("spec.holderIdentity"), lease.age()],
+);
+
+/// PriorityClasses.
+pub(super) static PRIORITY_CLASSES: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::number("Value", "The priority of pods of the class."),
+        Column::boolean(
+            "Global-Default",
+            "Whether pods that name no class are of it.",
+        ),
+        Column::AGE,
+        Column::text("PreemptionPolicy", "Whether its pods push others out."),
+    ],
+    |class| {
+        cells![
+            class.name(),
+            class.number("value"),
+            class.boolean("globalDefault") == Some(true),
+            class.age(),
+            class.text("preemptionPolicy"),
+        ]
+    },
+);
+
+/// RuntimeClasses.
+pub(super) static RUNTIME_CLASSES: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::text("Handler", "Who runs the containers of its pods."),
+        Column::AGE,
+    ],
+    |class| cells![class.name(), class.text("handler"), class.age()],
+);
+
+/// APIServices.
+pub(super) static API_SERVICES: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::text(
+            "Service",
+            "The reference to the service that hosts this API endpoint.",
+        ),
+        Column::text("Available", "Whether this service is available."),
+        Column::AGE,
+    ],
+    |service| {
+        let at = service.get("spec.service").map(|at| service.part(at));
+        let at = at.map(|at| format!("{}/{}", at.text("namespace"), at.text("name")));
+        cells![
+            service.name(),
+            at.unwrap_or_else(|| "Local".to_owned()),
+            availability(service),
+            service.age(),
+        ]
+    },
+);
+
+/// Kinds that show for how long they have existed, and no more.
+pub(super) static NAME_AND_AGE: TableConvertor =
+    TableConvertor::new(&[Column::NAME, Column::AGE], |object| {
+        cells![object.name(), object.age()]
+    });
+
+/// Kinds for which kube-apiserver has no columns, such as roles: the time itself is shown.
+pub(super) static OTHERS: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::date("Created At", field_docs::CREATION_TIMESTAMP),
+    ],
+    |object| {
+        let created = object.text_or("metadata.creationTimestamp", "0001-01-01T00:00:00Z");
+        cells![object.name(), created]
+    },
+);
+
+fn availability(service: &Subject<'_>) -> String {
+    let mut conditions = service.list("status.conditions");
+    let Some(condition) = conditions.find(|it| it.text("type") == "Available") else {
+        return "Unknown".to_owned();
+    };
+    match (condition.text("status"), condition.text("reason")) {
+        (status @ "True", _) | (status, "") => status.to_owned(),
+        (status, reason) => format!("{status} ({reason})"),
+    }
+}

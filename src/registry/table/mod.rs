@@ -1,0 +1,227 @@
+//! How the objects of each kind are shown as rows: Kubernetes' printers.
+//!
+//! A kind is a list of columns and a function from an object and the time to its cells. The object
+//! is the tree that is stored, so that all versions of a kind are shown alike. People read the
+//! cells: what is missing is `<none>`, `<unset>` or `<unknown>`, as kube-apiserver puts it for each kind.
+//!
+//! Rows are not kept: the ages in them move.
+
+mod admission;
+mod autoscaling;
+mod batch;
+mod certificates;
+mod cluster;
+mod column;
+mod configuration;
+mod devices;
+mod events;
+mod field_docs;
+mod flowcontrol;
+mod human_duration;
+mod ingress;
+mod network;
+mod nodes;
+mod pods;
+mod rbac;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod volumes;
+mod workloads;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+pub use self::column::Column;
+use self::subject::Subject;
+use super::Resource;
+
+/// How the objects of a kind are shown as rows.
+#[derive(Clone, Copy, Debug)]
+pub struct TableConvertor {
+    /// What the cells of a row mean, in their order.
+    columns: &'static [Column],
+    /// The cells of an object, one a column.
+    cells: fn(&Subject<'_>) -> Vec<Value>,
+    /// What else there is to say about an object.
+    condition: fn(&Subject<'_>) -> Option<RowCondition>,
+}
+
+/// An object as a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// One value a column: texts, numbers and booleans.
+    pub cells: Vec<Value>,
+    /// What the cells do not tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<RowCondition>,
+}
+
+/// Something that a client may want to know of a row without understanding its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RowCondition {
+    /// Such as `Completed`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// `True`, `False` or `Unknown`.
+    pub status: &'static str,
+    /// In one word.
+    pub reason: &'static str,
+    /// For people.
+    pub message: &'static str,
+}
+
+/// The cells of a row from values of any kind.
+macro_rules! cells {
+    ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
+}
+use cells;
+
+impl TableConvertor {
+    /// The convertor of a resource.
+    #[must_use]
+    pub fn of(resource: &Resource) -> &'static Self {
+        Self::of_kind(&resource.group_version.group, &resource.kind)
+    }
+
+    /// The convertor of Scales.
+    #[must_use]
+    pub fn of_scales() -> &'static Self {
+        &workloads::SCALES
+    }
+
+    /// The convertor of a kind, which is the same for all its versions.
+    fn of_kind(group: &str, kind: &str) -> &'static Self {
+        let found = match group {
+            "" => core(kind),
+            "apps" | "batch" | "autoscaling" | "policy" => workload(kind),
+            "networking.k8s.io" | "discovery.k8s.io" => networking(kind),
+            "events.k8s.io" if kind == "Event" => Some(&events::EVENTS),
+            "storage.k8s.io" => storage(kind),
+            "admissionregistration.k8s.io" => admission(kind),
+            "resource.k8s.io" => device(kind),
+            _ => administration(kind),
+        };
+        found.unwrap_or(&cluster::OTHERS)
+    }
+
+    const fn new(columns: &'static [Column], cells: fn(&Subject<'_>) -> Vec<Value>) -> Self {
+        Self {
+            columns,
+            cells,
+            condition: |_| None,
+        }
+    }
+
+    /// The columns of the kind.
+    #[must_use]
+    pub fn columns(&self) -> &'static [Column] {
+        self.columns
+    }
+
+    /// An object of the kind, in the version in which it is stored, as a row at this time.
+    #[must_use]
+    pub fn row(&self, object: &Value, now: Timestamp) -> Row {
+        let subject = Subject::new(object, now);
+        Row {
+            cells: (self.cells)(&subject),
+            conditions: (self.condition)(&subject).into_iter().collect(),
+        }
+    }
+}
+
+fn core(kind: &str) -> Option<&'static TableConvertor> {
+    Some(match kind {
+        "ConfigMap" => &configuration::CONFIG_MAPS,
+        "Endpoints" => &network::ENDPOINTS,
+        "Event" => &events::EVENTS,
+        "Namespace" => &cluster::NAMESPACES,
+        "Node" => &nodes::NODES,
+        "PersistentVolume" => &volumes::PERSISTENT_VOLUMES,
+        "PersistentVolumeClaim" => &volumes::CLAIMS,
+        "Pod" => &pods::PODS,
+        "PodTemplate" => &workloads::POD_TEMPLATES,
+        "ReplicationController" => &workloads::REPLICATION_CONTROLLERS,
+        "ResourceQuota" => &configuration::RESOURCE_QUOTAS,
+        "Secret" => &configuration::SECRETS,
+        "Service" => &network::SERVICES,
+        "ServiceAccount" => &configuration::SERVICE_ACCOUNTS,
+        _ => return None,
+    })
+}
+
+fn workload(kind: &str) -> Option<&'static TableConvertor> {
+    Some(match kind {
+        "ControllerRevision" => &workloads::CONTROLLER_REVISIONS,
+        "CronJob" => &batch::CRON_JOBS,
+        "DaemonSet" => &workloads::DAEMON_SETS,
+        "Deployment" => &workloads::DEPLOYMENTS,
+        "HorizontalPodAutoscaler" => &autoscaling::AUTOSCALERS,
+        "Job" => &batch::JOBS,
+        "PodDisruptionBudget" => &workloads::DISRUPTION_BUDGETS,
+        "ReplicaSet" => &workloads::REPLICA_SETS,
+        "StatefulSet" => &workloads::STATEFUL_SETS,
+        _ => return None,
+    })
+}
+
+fn networking(kind: &str) -> Option<&'static TableConvertor> {
+    Some(match kind {
+        "EndpointSlice" => &network::ENDPOINT_SLICES,
+        "Ingress" => &ingress::INGRESSES,
+        "IngressClass" => &ingress::INGRESS_CLASSES,
+        "IPAddress" => &network::IP_ADDRESSES,
+        "NetworkPolicy" => &network::NETWORK_POLICIES,
+        "ServiceCIDR" => &network::SERVICE_CIDRS,
+        _ => return None,
+    })
+}
+
+fn storage(kind: &str) -> Option<&'static TableConvertor> {
+    Some(match kind {
+        "CSIDriver" => &volumes::CSI_DRIVERS,
+        "CSINode" => &volumes::CSI_NODES,
+        "CSIStorageCapacity" => &volumes::CSI_STORAGE_CAPACITIES,
+        "StorageClass" => &volumes::STORAGE_CLASSES,
+        "VolumeAttachment" => &volumes::VOLUME_ATTACHMENTS,
+        "VolumeAttributesClass" => &volumes::VOLUME_ATTRIBUTES_CLASSES,
+        _ => return None,
+    })
+}
+
+fn admission(kind: &str) -> Option<&'static TableConvertor> {
+    Some(match kind {
+        "MutatingAdmissionPolicy" => &admission::MUTATING_POLICIES,
+        "MutatingAdmissionPolicyBinding" | "ValidatingAdmissionPolicyBinding" => {
+            &admission::POLICY_BINDINGS
+        }
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => &admission::WEBHOOKS,
+        "ValidatingAdmissionPolicy" => &admission::VALIDATING_POLICIES,
+        _ => return None,
+    })
+}
+
+fn device(kind: &str) -> Option<&'static TableConvertor> {
+    Some(match kind {
+        "DeviceClass" | "ResourceClaimTemplate" => &cluster::NAME_AND_AGE,
+        "ResourceClaim" => &devices::RESOURCE_CLAIMS,
+        "ResourceSlice" => &devices::RESOURCE_SLICES,
+        _ => return None,
+    })
+}
+
+fn administration(kind: &str) -> Option<&'static TableConvertor> {
+    Some(match kind {
+        "APIService" => &cluster::API_SERVICES,
+        "CertificateSigningRequest" => &certificates::SIGNING_REQUESTS,
+        "ClusterRoleBinding" => &rbac::CLUSTER_ROLE_BINDINGS,
+        "FlowSchema" => &flowcontrol::FLOW_SCHEMAS,
+        "Lease" => &cluster::LEASES,
+        "PriorityClass" => &cluster::PRIORITY_CLASSES,
+        "PriorityLevelConfiguration" => &flowcontrol::PRIORITY_LEVELS,
+        "RoleBinding" => &rbac::ROLE_BINDINGS,
+        "RuntimeClass" => &cluster::RUNTIME_CLASSES,
+        _ => return None,
+    })
+}
