@@ -5,6 +5,7 @@
 //! for fields newer than those facts a guess is made from the comments and told on stderr.
 
 mod facts;
+mod merging;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 
 use facts::{Facts, Form};
+use merging::merging;
 
 /// Packages that no API server serves.
 const LEFT_OUT: &[&str] = &[
@@ -110,7 +112,7 @@ fn write_package(
         api_version(file.package())
     )?;
     for (index, message) in file.message_type.iter().enumerate() {
-        let comments = |field: usize| comment(file, index, field);
+        let comments = |field: Option<usize>| comment(file, index, field);
         write_message(out, file.package(), message, facts, &comments)?;
     }
     Ok(())
@@ -133,9 +135,10 @@ fn api_version(package: &str) -> String {
     }
 }
 
-/// What is written above a field.
-fn comment(file: &FileDescriptorProto, message: usize, field: usize) -> String {
-    let path = [4, message as i32, 2, field as i32];
+/// What is written above a message, or above a field of it.
+fn comment(file: &FileDescriptorProto, message: usize, field: Option<usize>) -> String {
+    let mut path = vec![4, message as i32];
+    path.extend(field.iter().flat_map(|field| [2, *field as i32]));
     file.source_code_info
         .iter()
         .flat_map(|info| &info.location)
@@ -149,7 +152,7 @@ fn write_message(
     package: &str,
     message: &DescriptorProto,
     facts: &Facts,
-    comments: &dyn Fn(usize) -> String,
+    comments: &dyn Fn(Option<usize>) -> String,
 ) -> Result<(), Box<dyn Error>> {
     let full = format!("{package}.{}", message.name());
     let schema =
@@ -163,14 +166,16 @@ fn write_message(
     } else {
         String::new()
     };
-    writeln!(out, "message {}{mark}", message.name())?;
+    let merging_whole = merging(&comments(None));
+    writeln!(out, "message {}{mark}{merging_whole}", message.name())?;
     let mut fields: Vec<(usize, &FieldDescriptorProto)> =
         message.field.iter().enumerate().collect();
     fields.sort_by_key(|(_, field)| field.number());
     for (index, field) in fields {
-        let form = facts.find(&full, field, &comments(index));
+        let comment = comments(Some(index));
+        let form = facts.find(&full, field, &comment);
         let kind = field_type(package, message, field)?;
-        write_field(out, field.number(), &form, &kind)?;
+        write_field(out, field.number(), &form, &kind, &merging(&comment))?;
     }
     Ok(())
 }
@@ -226,10 +231,16 @@ fn field_type(
     Ok(format!("{many}{one}"))
 }
 
-fn write_field(out: &mut String, number: i32, form: &Form, kind: &str) -> std::fmt::Result {
+fn write_field(
+    out: &mut String,
+    number: i32,
+    form: &Form,
+    kind: &str,
+    merging: &str,
+) -> std::fmt::Result {
     write!(out, "{number} {} {kind}", form.json_name)?;
     if form.flags != "-" {
         write!(out, " {}", form.flags)?;
     }
-    writeln!(out)
+    writeln!(out, "{merging}")
 }

@@ -10,26 +10,38 @@ use serde_json::{Map, Value};
 
 use super::special_write;
 use super::tables::{Arity, Field, Message, Shape, Type};
+use super::unknown::{self, Old, OldItems};
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
 
-/// Writes a message; an absent value is an empty one.
-pub(super) fn message(out: &mut Vec<u8>, message: &Message, value: Option<&Value>) {
+/// Writes a message; an absent value is an empty one. What the tables do not know of the old message,
+/// which the value continues, is kept.
+pub(super) fn message(out: &mut Vec<u8>, message: &Message, value: Option<&Value>, old: Old<'_>) {
     if message.shape == Shape::Object {
-        let members = value.and_then(Value::as_object);
-        for field in &message.fields {
-            self::field(out, field, members);
-        }
+        members(out, message, value.and_then(Value::as_object), old);
     } else {
-        special_write::write(out, message, value);
+        special_write::write(out, message, value, old);
     }
 }
 
-fn field(out: &mut Vec<u8>, field: &Field, members: Option<&Map<String, Value>>) {
+fn members(
+    out: &mut Vec<u8>,
+    message: &Message,
+    members: Option<&Map<String, Value>>,
+    mut old: Old<'_>,
+) {
+    for field in &message.fields {
+        let old = old.advance(out, field.number);
+        self::field(out, field, members, old);
+    }
+    old.finish(out);
+}
+
+/// Writes a field, of which the old message has these occurrences.
+fn field(out: &mut Vec<u8>, field: &Field, members: Option<&Map<String, Value>>, old: &[u8]) {
     if let (true, Type::Message(id)) = (field.inline, field.kind) {
         put_nested(out, field.number, |out| {
-            for inner in &id.message().fields {
-                self::field(out, inner, members);
-            }
+            let old = Old::new(unknown::content(old));
+            self::members(out, id.message(), members, old);
         });
         return;
     }
@@ -37,25 +49,42 @@ fn field(out: &mut Vec<u8>, field: &Field, members: Option<&Map<String, Value>>)
         .and_then(|members| members.get(field.name))
         .filter(|value| !value.is_null());
     match field.arity {
-        Arity::One => one(out, field, value),
-        Arity::List => {
-            for item in value.and_then(Value::as_array).into_iter().flatten() {
-                put(out, field.number, field.kind, Some(item));
-            }
-        }
+        Arity::One => one(out, field, value, old),
+        Arity::List => list(out, field, value, old),
         Arity::Map => {
+            let olds = unknown::entries(old);
             for (key, value) in value.and_then(Value::as_object).into_iter().flatten() {
                 put_nested(out, field.number, |out| {
                     put_bytes(out, 1, key.as_bytes());
-                    put(out, 2, field.kind, Some(value));
+                    let old = olds.get(key.as_bytes()).copied().unwrap_or_default();
+                    put(out, 2, field.kind, Some(value), Old::new(old));
                 });
             }
         }
     }
 }
 
+/// Writes a list.
+pub(super) fn list(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    let olds = match field.kind {
+        Type::Message(id) if !old.is_empty() => Some(OldItems::of_list(field, id.message(), old)),
+        _ => None,
+    };
+    for (place, item) in items.enumerate() {
+        let old = olds.as_ref().map(|olds| olds.find(place, item));
+        put(
+            out,
+            field.number,
+            field.kind,
+            Some(item),
+            old.unwrap_or_default(),
+        );
+    }
+}
+
 /// Writes a field of one value, unless it may be absent and is.
-fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>) {
+fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     let may_be_absent = match field.kind {
         Type::Bytes => true,
         Type::Message(id) => field.pointer || id.message().shape == Shape::Items,
@@ -63,7 +92,8 @@ fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>) {
     };
     let value = value.filter(|value| fits(field.kind, value));
     if value.is_some() || !may_be_absent {
-        put(out, field.number, field.kind, value);
+        let old = Old::new(unknown::content(old));
+        put(out, field.number, field.kind, value, old);
     }
 }
 
@@ -82,7 +112,7 @@ fn fits(kind: Type, value: &Value) -> bool {
 }
 
 /// Writes one value as a field.
-fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>) {
+fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>, old: Old<'_>) {
     let text = value.and_then(Value::as_str).unwrap_or_default();
     match kind {
         Type::Text => put_bytes(out, number, text.as_bytes()),
@@ -95,7 +125,9 @@ fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>) {
             let number_value = value.and_then(Value::as_f64).unwrap_or_default();
             put_fixed64(out, number, number_value.to_bits());
         }
-        Type::Message(id) => put_nested(out, number, |out| message(out, id.message(), value)),
+        Type::Message(id) => {
+            put_nested(out, number, |out| message(out, id.message(), value, old));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::error::{DecodeError, WireError};
 use super::order;
 use super::tables::{Kind, kind};
 use super::transcode::{self, Transcoder};
+use super::unknown::{Old, to_keep};
 use super::wire::{Content, Fields, put_bytes, put_nested};
 
 /// The first bytes of every object.
@@ -113,12 +114,36 @@ pub(super) fn nested_ordered(bytes: &[u8], depth: usize) -> Result<Vec<u8>, Wire
 /// Writes an object, which is of a kind that has a message.
 #[must_use]
 pub fn encode(kind: Kind, object: &Value) -> Vec<u8> {
+    written(kind, object, Old::default())
+}
+
+/// Writes an object that continues an older one, given as it was written. What the tables do not know
+/// of that one is kept: in messages by their field, in maps by key, in lists by what tells items apart
+/// where the tables say so, else by place. An older object that is not protobuf or of another kind or
+/// version has nothing to keep.
+#[must_use]
+pub fn encode_over(kind: Kind, object: &Value, old: &[u8]) -> Vec<u8> {
+    let unknown = old.strip_prefix(&MAGIC).and_then(|it| unknown(it).ok());
+    let same = |unknown: &Unknown<'_>| {
+        object["apiVersion"] == *unknown.api_version && object["kind"] == *unknown.kind
+    };
+    let old = unknown.filter(same).and_then(|it| to_keep(kind, it.raw));
+    written(
+        kind,
+        object,
+        old.as_deref().map(Old::new).unwrap_or_default(),
+    )
+}
+
+fn written(kind: Kind, object: &Value, old: Old<'_>) -> Vec<u8> {
     let text = |name: &str| {
         let value = object.get(name).and_then(Value::as_str);
         value.unwrap_or_default()
     };
     let mut out = begin(text("apiVersion"), text("kind"));
-    put_nested(&mut out, 2, |out| write::message(out, kind.0, Some(object)));
+    put_nested(&mut out, 2, |out| {
+        write::message(out, kind.0, Some(object), old);
+    });
     out.extend_from_slice(END);
     out
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::encode;
 use super::envelope::{END, begin};
 use super::tables::{Type, kind};
+use super::unknown::Old;
 use super::wire::{put_nested, put_run};
 
 /// What follows the items.
@@ -25,7 +26,7 @@ pub fn list_head(
         && let Type::Message(id) = meta.kind
     {
         put_nested(&mut list_meta, 1, |out| {
-            encode::message(out, id.message(), Some(metadata));
+            encode::message(out, id.message(), Some(metadata), Old::default());
         });
     }
     let mut out = begin(api_version, list_kind);
@@ -42,7 +43,7 @@ pub fn list_item(object: &Value) -> Option<Vec<u8>> {
     let kind = kind(text("apiVersion")?, text("kind")?)?;
     let mut out = Vec::new();
     put_nested(&mut out, 2, |out| {
-        encode::message(out, kind.0, Some(object));
+        encode::message(out, kind.0, Some(object), Old::default());
     });
     Some(out)
 }

@@ -11,7 +11,8 @@
 //!     \--order--/  if fields come twice or out of order
 //! ```
 //!
-//! Fields that the tables do not know are skipped when read, as Go does.
+//! Fields that the tables do not know are skipped when read, as Go does. They survive when an object is
+//! written over its older self (`unknown`).
 
 mod absent;
 mod duration;
@@ -29,12 +30,13 @@ mod tables;
 mod text;
 mod time;
 mod transcode;
+mod unknown;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use envelope::{MAGIC, decode, encode, encode_value, to_json};
+pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use error::DecodeError;
 pub use frame::event_frame;
 pub use list::{LIST_END, list_head, list_item};

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::encode::{message, whole};
-use super::tables::{Message, Shape, Type};
+use super::encode::{list, message, whole};
+use super::tables::{Arity, Message, Shape, Type};
+use super::unknown::{self, Old};
 use super::wire::{put_bytes, put_nested, put_number};
 use super::{duration, time};
 
@@ -11,7 +12,7 @@ use super::{duration, time};
 const NANOS_PER_MICRO: i32 = 1000;
 
 /// Writes a message that is not of the shape of an object; an absent value is an empty one.
-pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>) {
+pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>, old: Old<'_>) {
     let value = value.filter(|value| !value.is_null());
     let text = value.and_then(Value::as_str);
     match message.shape {
@@ -53,32 +54,30 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>)
             }
         }
         Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts => {
-            schema_or(out, message, value);
+            schema_or(out, message, value, old);
         }
     }
 }
 
 /// A schema, or what stands in its place.
-fn schema_or(out: &mut Vec<u8>, parent: &Message, value: Option<&Value>) {
-    let schema = parent.fields.iter().find_map(|field| match field.kind {
-        Type::Message(id) => Some(id.message()),
-        _ => None,
-    });
-    let Some(schema) = schema else { return };
-    let is_bool = parent.shape == Shape::SchemaOrBool;
-    let one = value.filter(|value| value.is_object());
-    if is_bool {
-        let allows = one.is_some() || value == Some(&Value::Bool(true));
-        put_number(out, 1, u64::from(allows));
-    }
-    if let Some(value) = one {
-        let number = if is_bool { 2 } else { 1 };
-        put_nested(out, number, |out| message(out, schema, Some(value)));
-    }
-    for item in value.and_then(Value::as_array).into_iter().flatten() {
-        match parent.shape {
-            Shape::SchemaOrArray => put_nested(out, 2, |out| message(out, schema, Some(item))),
-            _ => put_bytes(out, 2, item.as_str().unwrap_or_default().as_bytes()),
+fn schema_or(out: &mut Vec<u8>, parent: &Message, value: Option<&Value>, mut old: Old<'_>) {
+    for field in &parent.fields {
+        let old = old.advance(out, field.number);
+        match (field.arity, field.kind) {
+            (Arity::One, Type::Bool) => {
+                let allows = matches!(value, Some(Value::Object(_) | Value::Bool(true)));
+                put_number(out, field.number, u64::from(allows));
+            }
+            (Arity::One, Type::Message(id)) => {
+                if let Some(value) = value.filter(|value| value.is_object()) {
+                    let old = Old::new(unknown::content(old));
+                    put_nested(out, field.number, |out| {
+                        message(out, id.message(), Some(value), old);
+                    });
+                }
+            }
+            _ => list(out, field, value, old),
         }
     }
+    old.finish(out);
 }

@@ -6,6 +6,10 @@
 //! for a list or `{` for a map by text; `.Name` is a message of the same package. Flags are `p` for
 //! a pointer, `e` for one that JSON leaves out when empty, `z` the same for structs, `i` for one whose
 //! members JSON merges into those around it.
+//!
+//! How values merge follows: `list=set`, `list=atomic`, or `list=map:` and the members that tell items
+//! apart; `map=atomic` and `struct=atomic` for what is one whole; `patch=` and the strategy of strategic
+//! merge patches, after a colon the member by which they merge a list.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -96,6 +100,8 @@ pub(super) struct Field {
     pub(super) omit_empty: bool,
     pub(super) omit_zero: bool,
     pub(super) inline: bool,
+    /// The members that tell the items of a list apart; none if only their place does.
+    pub(super) item_keys: Box<[&'static str]>,
     /// How the field begins in JSON: its name, quoted, and a colon.
     pub(super) key: Box<[u8]>,
     /// What Go's JSON has for the field when the wire does not have it, with a comma at its end.
@@ -292,7 +298,21 @@ impl Field {
         let number = number.parse().ok()?;
         let name = words.next()?;
         let text = words.next()?;
-        let flags = words.next().unwrap_or_default();
+        let (mut flags, mut list_keys, mut patch_key) = ("", "", "");
+        for word in words {
+            match word.split_once('=') {
+                None => flags = word,
+                Some(("list", rule)) => list_keys = rule.strip_prefix("map:").unwrap_or_default(),
+                Some(("patch", rule)) => patch_key = rule.split_once(':').unwrap_or_default().1,
+                Some(("map" | "struct", _)) => {}
+                Some(_) => return None,
+            }
+        }
+        let item_keys = if list_keys.is_empty() {
+            patch_key
+        } else {
+            list_keys
+        };
         let (arity, text) = match text.as_bytes().first()? {
             b'[' => (Arity::List, &text[1..]),
             b'{' => (Arity::Map, &text[1..]),
@@ -320,6 +340,7 @@ impl Field {
             omit_empty: flags.contains('e'),
             omit_zero: flags.contains('z'),
             inline: flags.contains('i'),
+            item_keys: item_keys.split(',').filter(|it| !it.is_empty()).collect(),
             key: format!("\"{name}\":").into_bytes().into(),
             absent: Box::default(),
             may_vanish: false,

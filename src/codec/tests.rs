@@ -14,6 +14,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
 
 use super::tables::{Arity, Field, Message, Shape, Type, all_kinds};
+use super::unknown::Old;
 use super::wire::{Content, Fields};
 use super::*;
 
@@ -349,6 +350,47 @@ fn scramble_field(field: &Field, content: &[u8], raw: &[u8], random: &mut StdRng
     }
 }
 
+/// The message with fields that no table knows in it and in most of the messages within.
+fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
+    let is_union = matches!(
+        message.shape,
+        Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts
+    );
+    if message.shape != Shape::Object && !is_union {
+        return bytes.to_vec();
+    }
+    let mut out = Vec::new();
+    let mut fields = Fields::new(bytes);
+    let mut rest = bytes;
+    while let Some((number, content)) = fields.next().expect("a message") {
+        let (raw, after) = rest.split_at(rest.len() - fields.bytes_left());
+        rest = after;
+        match (message.field(number).map(|it| (it.arity, it.kind)), content) {
+            (Some((Arity::Map, Type::Message(id))), Content::Bytes(entry)) => {
+                let (key, value) = transcode::entry_of(entry).expect("an entry");
+                let Some(Content::Bytes(value)) = value else {
+                    panic!("an entry without a value");
+                };
+                let value = with_unknown(id.message(), value, random);
+                wire::put_nested(&mut out, number, |out| {
+                    wire::put_bytes(out, 1, key);
+                    wire::put_bytes(out, 2, &value);
+                });
+            }
+            (Some((Arity::One | Arity::List, Type::Message(id))), Content::Bytes(content)) => {
+                let content = with_unknown(id.message(), content, random);
+                wire::put_bytes(&mut out, number, &content);
+            }
+            _ => out.extend_from_slice(raw),
+        }
+    }
+    if random.random_bool(0.8) {
+        wire::put_number(&mut out, 500, random.random());
+        wire::put_bytes(&mut out, 501, b"future");
+    }
+    out
+}
+
 /// Every kind's JSON begins as that of a stored object, whose metadata is not looked for.
 #[test]
 fn metadata_come_first_and_nothing_comes_twice() {
@@ -386,12 +428,31 @@ proptest! {
         let mut random = StdRng::seed_from_u64(seed);
         let message = kind(api_version, name).expect("a kind").0;
         let mut raw = Vec::new();
-        encode::message(&mut raw, message, Some(&sample(message, &mut random, 0)));
+        let value = sample(message, &mut random, 0);
+        encode::message(&mut raw, message, Some(&value), Old::default());
         let scrambled = scramble(message, &raw, &mut random);
         let expected = transcode::object(message, &raw, api_version, name);
         let found = transcode::object(message, &scrambled, api_version, name);
         let text = |json: Vec<u8>| String::from_utf8(json).expect("text");
         prop_assert_eq!(found.map(text), expected.map(text));
+    }
+
+    #[test]
+    fn unknown_fields_survive_wherever_they_are(seed: u64, index: prop::sample::Index) {
+        let kinds: Vec<_> = all_kinds().collect();
+        let (api_version, name) = kinds[index.index(kinds.len())];
+        let mut random = StdRng::seed_from_u64(seed);
+        let kind = kind(api_version, name).expect("a kind");
+        let mut value = sample(kind.0, &mut random, 0);
+        value["kind"] = json!(name);
+        value["apiVersion"] = json!(api_version);
+        let mut raw = Vec::new();
+        encode::message(&mut raw, kind.0, Some(&value), Old::default());
+        let mut old = envelope::begin(api_version, name);
+        wire::put_bytes(&mut old, 2, &with_unknown(kind.0, &raw, &mut random));
+        old.extend_from_slice(LIST_END);
+        let written = encode_over(kind, &value, &old);
+        prop_assert_eq!(written.escape_ascii().to_string(), old.escape_ascii().to_string());
     }
 
     #[test]

@@ -1,0 +1,311 @@
+//! The fields of an older message that the tables do not know, so that writing the object anew keeps
+//! them.
+//!
+//! They come from a newer Kubernetes, and JSON has no place for them. So the old message is read
+//! beside the new value: what the tables do not know is copied at its place among the others, and each
+//! part of the value is given the old part that it continues.
+//!
+//! ```text
+//! value   {"name": "b", "ports": [...]}
+//! old     1:name  6:ports  99:?          written: 1:name (new)  6:ports (new, each over its old one)  99:?
+//! ```
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::encode::whole;
+use super::order;
+use super::tables::{Arity, Field, Kind, Message, Type};
+use super::transcode::entry_of;
+use super::wire::{Content, Fields};
+
+/// What a part of an item's key is, so that different keys have different bytes.
+#[derive(Clone, Copy)]
+enum KeyPart {
+    Absent,
+    Number,
+    Text,
+}
+
+/// An older message with its fields in order, and how far it has been read. Without one it is empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Old<'a> {
+    /// What has not been read yet.
+    rest: &'a [u8],
+}
+
+/// The old parts that the items of a list or the entries of a map continue.
+#[derive(Debug)]
+pub(super) enum OldItems<'a, 'f> {
+    ByPlace(Vec<&'a [u8]>),
+    ByKey(HashMap<Vec<u8>, &'a [u8]>, &'f [&'static str]),
+}
+
+/// The message in order if the tables do not know some field of it; `None` if nothing is to be kept.
+pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
+    // What cannot be read has no fields to keep.
+    let ordered = order::ordered(kind.0, raw, 0).ok()?;
+    has_unknown(kind.0, &ordered).then_some(ordered)
+}
+
+/// Whether the tables do not know some field of a message or of those within.
+fn has_unknown(message: &Message, bytes: &[u8]) -> bool {
+    let mut fields = Fields::new(bytes);
+    while let Ok(Some((number, content))) = fields.next() {
+        let Some(field) = message.field(number) else {
+            return true;
+        };
+        let (Type::Message(id), Content::Bytes(content)) = (field.kind, content) else {
+            continue;
+        };
+        let content = match field.arity {
+            Arity::Map => value_of(content),
+            _ => content,
+        };
+        // The depth was bounded when the message was put in order.
+        if has_unknown(id.message(), content) {
+            return true;
+        }
+    }
+    false
+}
+
+impl<'a> Old<'a> {
+    /// An older message, which must be in order.
+    pub(super) fn new(ordered: &'a [u8]) -> Self {
+        Self { rest: ordered }
+    }
+
+    /// Copies the fields before the one of this number, none of which the tables know, and gives what
+    /// there is of that one.
+    pub(super) fn advance(&mut self, out: &mut Vec<u8>, number: u32) -> &'a [u8] {
+        let (unknown, rest) = self.split(|it| it < number);
+        out.extend_from_slice(unknown);
+        self.rest = rest;
+        let (found, rest) = self.split(|it| it == number);
+        self.rest = rest;
+        found
+    }
+
+    /// Copies the fields after the last one that the tables know.
+    pub(super) fn finish(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.rest);
+    }
+
+    /// The next fields with such numbers, and all others.
+    fn split(&self, is_taken: impl Fn(u32) -> bool) -> (&'a [u8], &'a [u8]) {
+        let mut fields = Fields::new(self.rest);
+        let mut taken = 0;
+        while let Ok(Some((number, _))) = fields.next() {
+            if !is_taken(number) {
+                break;
+            }
+            taken = self.rest.len() - fields.bytes_left();
+        }
+        self.rest.split_at(taken)
+    }
+}
+
+impl<'a, 'f> OldItems<'a, 'f> {
+    /// The items of a list of messages.
+    pub(super) fn of_list(field: &'f Field, item: &Message, occurrences: &'a [u8]) -> Self {
+        let items = contents(occurrences);
+        if field.item_keys.is_empty() {
+            return Self::ByPlace(items.collect());
+        }
+        let items: Vec<&[u8]> = items.collect();
+        let keyed = items.iter();
+        let keyed = keyed.map(|bytes| (old_key(item, &field.item_keys, bytes), *bytes));
+        let keyed: HashMap<_, _> = keyed.collect();
+        if keyed.len() < items.len() {
+            return Self::ByPlace(items);
+        }
+        Self::ByKey(keyed, &field.item_keys)
+    }
+
+    /// What an item continues; nothing if it is new.
+    pub(super) fn find(&self, place: usize, item: &Value) -> Old<'a> {
+        let found = match self {
+            Self::ByPlace(items) => items.get(place),
+            Self::ByKey(items, keys) => items.get(&new_key(keys, item)),
+        };
+        found.map(|bytes| Old::new(bytes)).unwrap_or_default()
+    }
+}
+
+/// The values of a map's old entries.
+pub(super) fn entries(occurrences: &[u8]) -> HashMap<&[u8], &[u8]> {
+    let entries = contents(occurrences).filter_map(|entry| {
+        let (key, _) = entry_of(entry).ok()?;
+        Some((key, value_of(entry)))
+    });
+    entries.collect()
+}
+
+/// The content of a field that comes once.
+pub(super) fn content(occurrences: &[u8]) -> &[u8] {
+    contents(occurrences).last().unwrap_or_default()
+}
+
+fn contents(occurrences: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut fields = Fields::new(occurrences);
+    std::iter::from_fn(move || match fields.next() {
+        Ok(Some((_, Content::Bytes(content)))) => Some(content),
+        _ => None,
+    })
+}
+
+/// The message of a map's entry.
+fn value_of(entry: &[u8]) -> &[u8] {
+    match entry_of(entry) {
+        Ok((_, Some(Content::Bytes(value)))) => value,
+        _ => &[],
+    }
+}
+
+/// What tells an old item from others.
+fn old_key(message: &Message, names: &[&str], item: &[u8]) -> Vec<u8> {
+    let mut key = Vec::new();
+    for name in names {
+        match member(message, name, item) {
+            Some(Content::Varint(number)) => add(&mut key, KeyPart::Number, &number.to_le_bytes()),
+            Some(Content::Bytes(text)) => add(&mut key, KeyPart::Text, text),
+            _ => add(&mut key, KeyPart::Absent, &[]),
+        }
+    }
+    key
+}
+
+/// What tells a new item from others.
+fn new_key(names: &[&str], item: &Value) -> Vec<u8> {
+    let mut key = Vec::new();
+    for name in names {
+        match item.get(name) {
+            Some(Value::String(text)) => add(&mut key, KeyPart::Text, text.as_bytes()),
+            number @ Some(Value::Number(_)) => {
+                let number = whole(number) as u64;
+                add(&mut key, KeyPart::Number, &number.to_le_bytes());
+            }
+            _ => add(&mut key, KeyPart::Absent, &[]),
+        }
+    }
+    key
+}
+
+fn add(key: &mut Vec<u8>, part: KeyPart, bytes: &[u8]) {
+    // What is empty is as good as absent: Go writes it and may leave it out of JSON.
+    let is_empty = bytes.iter().all(|byte| *byte == 0);
+    let part = if is_empty { KeyPart::Absent } else { part };
+    let bytes = if is_empty { &[] } else { bytes };
+    key.push(part as u8);
+    key.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    key.extend_from_slice(bytes);
+}
+
+/// The member of a message, or of one whose members JSON merges into it.
+fn member<'a>(message: &Message, name: &str, bytes: &'a [u8]) -> Option<Content<'a>> {
+    let mut fields = Fields::new(bytes);
+    while let Ok(Some((number, content))) = fields.next() {
+        match (message.field(number), content) {
+            (Some(field), Content::Bytes(inner)) if field.inline => {
+                if let Type::Message(id) = field.kind
+                    && let Some(found) = member(id.message(), name, inner)
+                {
+                    return Some(found);
+                }
+            }
+            (Some(field), content) if field.name == name => return Some(content),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{decode, encode_over, encode_value, envelope, tables, wire};
+    use super::*;
+
+    /// A pod with containers of these names and images, each with a field of the future that holds
+    /// its name.
+    fn pod(containers: &[&str]) -> Vec<u8> {
+        let field = |number: u32, content: &[u8]| {
+            let mut out = Vec::new();
+            wire::put_bytes(&mut out, number, content);
+            out
+        };
+        let spec = containers.iter().flat_map(|name| {
+            let container = [field(1, name.as_bytes()), field(777, name.as_bytes())];
+            field(2, &container.concat())
+        });
+        let raw = [
+            field(2, &spec.collect::<Vec<u8>>()),
+            field(1, &[field(1, b"a"), field(16, b"between")].concat()),
+            field(90, b"root"),
+        ];
+        let mut out = envelope::begin("v1", "Pod");
+        wire::put_bytes(&mut out, 2, &raw.concat());
+        out
+    }
+
+    /// The fields of the future that the containers of a pod have.
+    fn futures(pod: &[u8]) -> Vec<Option<String>> {
+        let raw = |bytes, number| {
+            let mut fields = Fields::new(bytes);
+            std::iter::from_fn(move || fields.next().expect("a message"))
+                .filter_map(move |it| match it {
+                    (found, Content::Bytes(content)) if found == number => Some(content),
+                    _ => None,
+                })
+                .collect::<Vec<&[u8]>>()
+        };
+        let spec = raw(raw(&pod[4..], 2)[0], 2);
+        let containers = raw(spec[0], 2);
+        let text = |bytes: &&[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let futures = containers.iter().map(|it| raw(it, 777).first().map(text));
+        futures.collect()
+    }
+
+    #[test]
+    fn items_keep_what_is_unknown_by_their_keys() {
+        let old = pod(&["x", "y", "z"]);
+        let kind = tables::kind("v1", "Pod").expect("a kind");
+        let mut value = decode(&old, ("", "")).expect("a Pod");
+        value["spec"]["containers"] = json!([{"name": "z"}, {"name": "new"}, {"name": "x"}]);
+        let written = encode_over(kind, &value, &old);
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(futures(&written), [some("z"), None, some("x")]);
+        for kept in [&b"root"[..], b"between"] {
+            assert!(written.windows(kept.len()).any(|it| it == kept));
+        }
+        // What is written is read as if there were nothing unknown.
+        assert_eq!(
+            decode(&written, ("", "")),
+            decode(&encode_value(&value).expect("a kind"), ("", ""))
+        );
+    }
+
+    #[test]
+    fn nothing_is_kept_of_another_kind_or_of_what_cannot_be_read() {
+        let kind = tables::kind("v1", "ConfigMap").expect("a kind");
+        let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+        let plain = encode_value(&value).expect("a known kind");
+        for old in [
+            &pod(&["x"])[..],
+            b"",
+            b"{}",
+            b"k8s\0\x0a\x09",
+            b"k8s\0\x12\x02\x0a\x7f",
+        ] {
+            assert_eq!(
+                encode_over(kind, &value, old),
+                plain,
+                "{}",
+                old.escape_ascii()
+            );
+        }
+    }
+}
