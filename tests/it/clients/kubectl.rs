@@ -1,5 +1,7 @@
 //! Stock kubectl, in the versions at hand, against both backends.
 
+mod tables;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
