@@ -27,6 +27,8 @@ extern crate self as tokio;
 #[path = "../../src/budget.rs"]
 pub mod budget;
 pub mod clock;
+#[path = "../../src/codec/mod.rs"]
+pub mod codec;
 #[path = "../../src/meta/mod.rs"]
 pub mod meta;
 #[path = "../../src/ring/mod.rs"]

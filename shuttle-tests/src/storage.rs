@@ -12,6 +12,8 @@ mod error;
 mod interface;
 #[path = "../../src/storage/key.rs"]
 mod key;
+#[path = "../../src/storage/media_type.rs"]
+mod media_type;
 #[path = "../../src/storage/options.rs"]
 mod options;
 #[path = "../../src/storage/preconditions.rs"]
@@ -30,6 +32,7 @@ pub use interface::{
     DeletionCheck, Interface, List, NoCheck, Stats, TryUpdate, Updated, WatchStream,
 };
 pub use key::{InvalidKey, has_path_prefix, prepare_key};
+pub use media_type::StorageMediaType;
 pub use options::{DeleteOptions, GetOptions, ListOptions, UpdateOptions};
 pub use preconditions::Preconditions;
 pub use predicate::SelectionPredicate;

@@ -21,9 +21,9 @@ pub const MAGIC: [u8; 4] = *b"k8s\0";
 
 /// What the envelope says.
 #[derive(Debug, Default)]
-struct Unknown<'a> {
-    api_version: Cow<'a, str>,
-    kind: Cow<'a, str>,
+pub(super) struct Unknown<'a> {
+    pub(super) api_version: Cow<'a, str>,
+    pub(super) kind: Cow<'a, str>,
     raw: &'a [u8],
 }
 
@@ -169,7 +169,11 @@ pub(super) fn begin(api_version: &str, kind: &str) -> Vec<u8> {
     out
 }
 
-fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
+/// Reads what follows the magic bytes.
+///
+/// # Errors
+/// [`WireError`] when the envelope itself is broken.
+pub(super) fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
     let mut unknown = Unknown::default();
     let mut fields = Fields::new(content);
     while let Some((number, content)) = fields.next()? {

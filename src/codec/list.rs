@@ -3,12 +3,16 @@
 //! Only the length of all items must be known before the first: it stands in the envelope.
 
 use serde_json::Value;
+use smallvec::SmallVec;
 
 use super::encode;
 use super::envelope::{END, begin};
 use super::tables::{Type, kind};
 use super::unknown::Old;
 use super::wire::{put_nested, put_run};
+
+/// A tag and a length.
+pub type ListItemHead = SmallVec<[u8; 11]>;
 
 /// What follows the items.
 pub const LIST_END: &[u8] = END;
@@ -33,6 +37,14 @@ pub fn list_head(
     put_run(&mut out, 2, list_meta.len() + items_bytes);
     out.extend_from_slice(&list_meta);
     out
+}
+
+/// What comes before the message of an item.
+#[must_use]
+pub fn list_item_head(message_bytes: usize) -> ListItemHead {
+    let mut head = Vec::new();
+    put_run(&mut head, 2, message_bytes);
+    ListItemHead::from_vec(head)
 }
 
 /// An item of a list, which tells its version and kind though a list does not repeat them; `None`

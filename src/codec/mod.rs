@@ -15,12 +15,15 @@
 //! written over its older self (`unknown`).
 
 mod absent;
+mod cut;
 mod duration;
 mod encode;
 mod envelope;
 mod error;
 mod frame;
 mod list;
+mod member;
+mod object;
 mod order;
 mod output;
 mod raw_json;
@@ -39,5 +42,6 @@ mod tests;
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use error::DecodeError;
 pub use frame::event_frame;
-pub use list::{LIST_END, list_head, list_item};
+pub use list::{LIST_END, ListItemHead, list_head, list_item, list_item_head};
+pub use object::{ObjectError, item_at, json, object, tree};
 pub use tables::{Kind, kind};

@@ -18,7 +18,7 @@ use super::encoding::{
 use super::errors::Failure;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
 use crate::codec;
-use crate::meta::Object;
+use crate::meta::{Item, Object};
 use crate::registry::Resource;
 use crate::storage::List;
 
@@ -50,10 +50,18 @@ pub(super) fn object(
         let served = call.store.to_served(Arc::clone(&object));
         served.map_err(Failure::internal)
     };
+    let json = |object: Arc<Object>| codec::json(&object).map_err(Failure::internal);
     let json = match output.form {
-        Form::Whole => served()?.json().clone(),
+        Form::Whole => {
+            let served = served()?;
+            if let (Item::Protobuf(_), Format::Protobuf) = (served.item(), output.format) {
+                let body = full(served.bytes().clone());
+                return Ok(respond(code, output.format.media_type(), body));
+            }
+            json(served)?
+        }
         Form::Table(form) => call.tables(form).of_object(&object, true)?.into(),
-        Form::Metadata => frame::partial_metadata(served()?.json(), "v1")
+        Form::Metadata => frame::partial_metadata(&json(served()?)?, "v1")
             .map_err(Failure::internal)?
             .into(),
         Form::MetadataList => {

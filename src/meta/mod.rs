@@ -10,7 +10,10 @@ mod status;
 mod watch_event;
 
 pub use encodings::{Encoded, EncodedBytes, EncodingKey};
-pub use object::{Attributes, DecodeError, FieldPath, FieldSchema, Labels, Object, encode};
+pub use object::{
+    Attributes, DecodeError, FieldPath, FieldSchema, FieldValues, Item, Labels, Object,
+    ProtobufParts, encode,
+};
 pub use resource_version::{InvalidResourceVersion, ResourceVersion, VersionMatch};
 pub use selector::{FieldSelector, LabelSelector, ParseError};
 pub use status::{Cause, Status, StatusDetails};

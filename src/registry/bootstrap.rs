@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;
+use crate::codec;
 use crate::storage::ListOptions;
 
 /// The namespaces of every cluster.
@@ -44,9 +45,7 @@ pub async fn hold_what_is_stored(store: &Store) -> Result<(), Error> {
     loop {
         let list = store.list("", options.clone()).await?;
         for object in &list.items {
-            let value = object
-                .to_value()
-                .map_err(|error| Error::Internal(error.to_string()))?;
+            let value = codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
             store.resource().strategy.hold(&value);
         }
         match list.continue_token {
@@ -95,7 +94,7 @@ mod tests {
             ["default", "kube-node-lease", "kube-public", "kube-system"]
         );
         assert_eq!(storage.revision().await, 5);
-        let value = list.items[0].to_value().expect("an object");
+        let value = codec::tree(&list.items[0]).expect("an object");
         assert_eq!(value["status"]["phase"], "Active");
         assert_eq!(value["spec"]["finalizers"], json!(["kubernetes"]));
     }

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 
 use super::{Error, NamespaceLifecycle, Resource};
 use crate::clock::{Clock, Instant};
+use crate::codec;
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::{GetOptions, Interface, StorageError};
 
@@ -95,9 +96,7 @@ impl NamespaceLifecycle for Lifecycle {
             }
             Err(error) => return Err(Error::Storage(error)),
         };
-        let found = found
-            .to_value()
-            .map_err(|error| Error::Internal(error.to_string()))?;
+        let found = codec::tree(&found).map_err(|error| Error::Internal(error.to_string()))?;
         if found["status"]["phase"] != "Terminating" {
             return Ok(());
         }
@@ -191,7 +190,7 @@ mod tests {
                 .delete(&self.context, "", name, options)
                 .await?;
             assert!(!deleted.finished && deleted.returns_object);
-            Ok(deleted.object.to_value().expect("an object"))
+            Ok(codec::tree(&deleted.object).expect("an object"))
         }
     }
 

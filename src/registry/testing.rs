@@ -10,6 +10,7 @@ use super::{
     Resource, Served, Store, Strategy, Subresource, UpdatedObject, User,
 };
 use crate::clock::Clock;
+use crate::codec;
 use crate::meta::{FieldSchema, Object, ResourceVersion};
 use crate::storage::backend::embedded::Embedded;
 use crate::storage::etcd3::{Config, Store as Store3};
@@ -383,14 +384,14 @@ impl Fixture {
             .await
             .expect("it can be created");
         self.strategy.take_calls();
-        created.to_value().expect("an object")
+        codec::tree(&created).expect("an object")
     }
 
     /// The object as it is stored.
     pub(super) async fn stored(&self, name: &str) -> Option<Value> {
         let key = format!("/configmaps/ns/{name}");
         let found = self.storage.store.get(&key, GetOptions::default()).await;
-        found.ok().map(|it| it.to_value().expect("an object"))
+        found.ok().map(|it| codec::tree(&it).expect("an object"))
     }
 }
 

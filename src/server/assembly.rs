@@ -169,6 +169,7 @@ impl Assembly<'_> {
         let factory = StorageFactory {
             backend: Arc::clone(&self.backend),
             prefix: self.flags.etcd.etcd_prefix.clone(),
+            media_type: self.flags.storage_media_type,
             caches: self.flags.watch_cache_sizes(),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),

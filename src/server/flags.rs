@@ -11,6 +11,7 @@ use clap::{ArgAction, Args};
 
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use super::{duration, memory};
+use crate::storage::StorageMediaType;
 
 /// The least memory with which anything can be served.
 const MEMORY_BUDGET_MIB_MIN: u64 = 16;
@@ -31,9 +32,11 @@ pub struct ServeFlags {
     #[arg(long, value_name = "BACKEND", value_parser = parse_backend)]
     pub storage_backend: Option<StorageBackend>,
 
-    /// How objects are encoded in the store. Only application/json is supported.
-    #[arg(long, value_name = "TYPE", default_value = "application/json", value_parser = parse_media_type)]
-    pub storage_media_type: String,
+    /// How objects are written in the store: application/vnd.kubernetes.protobuf or application/json.
+    /// They are read in either. Custom resources are always JSON.
+    #[arg(long, value_name = "TYPE", default_value = "application/vnd.kubernetes.protobuf",
+          value_parser = parse_media_type)]
+    pub storage_media_type: StorageMediaType,
 
     #[command(flatten)]
     #[allow(
@@ -288,12 +291,11 @@ fn parse_backend(text: &str) -> Result<StorageBackend, String> {
     }
 }
 
-fn parse_media_type(text: &str) -> Result<String, String> {
-    if text == "application/json" {
-        Ok(text.to_owned())
-    } else {
-        Err("objects can be stored as application/json only".to_owned())
-    }
+fn parse_media_type(text: &str) -> Result<StorageMediaType, String> {
+    StorageMediaType::parse(text).ok_or_else(|| {
+        "objects are not stored so; use application/vnd.kubernetes.protobuf or application/json"
+            .to_owned()
+    })
 }
 
 fn parse_authorization_mode(text: &str) -> Result<String, String> {
@@ -354,6 +356,7 @@ mod tests {
     fn defaults_are_kube_apiservers() {
         let flags = parse(&[]).expect("no flags");
         assert_eq!(flags.backend(), StorageBackend::Embedded);
+        assert_eq!(flags.storage_media_type, StorageMediaType::Protobuf);
         assert_eq!(flags.etcd.etcd_prefix, "/registry");
         assert_eq!(
             flags.etcd.etcd_compaction_interval,
@@ -389,10 +392,8 @@ mod tests {
         for (flag, words) in [
             ("--storage-backend=etcd2", "use embedded, memory or etcd3"),
             ("--storage-backend=sqlite", "use embedded, memory or etcd3"),
-            (
-                "--storage-media-type=application/x",
-                "application/json only",
-            ),
+            ("--storage-media-type=application/yaml", "not stored so"),
+            ("--storage-media-type=application/x", "or application/json"),
             ("--authorization-mode=RBAC", "AlwaysAllow is the only one"),
             ("--enable-priority-and-fairness=true", "only false"),
             ("--anonymous-auth", "only false"),

@@ -18,10 +18,13 @@ use crate::storage::backend::Backend;
 use crate::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
 };
-use crate::storage::{Interface, Versioner, etcd3};
+use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
 
 /// Where namespaces are stored.
 const NAMESPACES: &str = "namespaces";
+
+/// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
+const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 /// What storages are made with.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub struct StorageFactory {
     pub backend: Arc<dyn Backend>,
     /// What all keys begin with.
     pub prefix: String,
+    /// The form in which objects are written.
+    pub media_type: StorageMediaType,
     /// Which resources are served from memory.
     pub caches: WatchCacheSizes,
     /// What lists from the store count.
@@ -123,8 +128,13 @@ impl StorageFactory {
 
     /// The storage of a resource, which is the first with its prefix.
     fn storage(&self, resource: &Resource, storages: &mut Storages) -> Arc<dyn Interface> {
-        let versioner = Versioner::new(resource.schema.clone());
         let group = &resource.group_version.group;
+        let media_type = if JSON_GROUPS.contains(&&**group) {
+            StorageMediaType::Json
+        } else {
+            self.media_type
+        };
+        let versioner = Versioner::new(resource.schema.clone()).writing(media_type);
         let store = etcd3::Store::new(
             Arc::clone(&self.backend),
             etcd3::Config {

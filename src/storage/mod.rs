@@ -11,6 +11,7 @@ mod error;
 pub mod etcd3;
 mod interface;
 mod key;
+mod media_type;
 mod options;
 mod preconditions;
 mod predicate;
@@ -25,6 +26,7 @@ pub use interface::{
     DeletionCheck, Interface, List, NoCheck, Stats, TryUpdate, Updated, WatchStream,
 };
 pub use key::{InvalidKey, has_path_prefix, prepare_key};
+pub use media_type::StorageMediaType;
 pub use options::{DeleteOptions, GetOptions, ListOptions, UpdateOptions};
 pub use preconditions::Preconditions;
 pub use predicate::SelectionPredicate;

@@ -57,9 +57,11 @@ mod tests {
 
     #[test]
     fn both_selectors_must_agree() {
-        let mut attributes = Attributes::default();
-        attributes.name = "a".into();
-        attributes.labels = [("app", "x")].into_iter().collect();
+        let attributes = Attributes {
+            name: "a".into(),
+            labels: [("app", "x")].into_iter().collect(),
+            ..Attributes::default()
+        };
         for (label, field, selects) in [
             ("", "", true),
             ("app=x", "metadata.name=a", true),

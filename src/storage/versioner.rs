@@ -1,36 +1,63 @@
 //! The only translator between revisions and the resource versions in objects.
+//!
+//! What is stored has no version: it is the revision that wrote it. So versions are taken away on
+//! the way into the store and set on the way out, in whichever form the object is stored.
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::meta::{
-    DecodeError, FieldSchema, InvalidResourceVersion, Object, ResourceVersion, encode,
-};
+use super::StorageMediaType;
+use crate::codec::{self, ObjectError};
+use crate::meta::{FieldSchema, InvalidResourceVersion, Object, ResourceVersion, encode};
 
 /// Writes revisions into objects on their way out and takes them away on their way in.
 #[derive(Clone, Debug, Default)]
 pub struct Versioner {
     schema: FieldSchema,
+    /// The form in which objects are written.
+    media_type: StorageMediaType,
 }
 
 impl Versioner {
-    /// A versioner for objects with these selectable fields.
+    /// A versioner for objects with these selectable fields, which are written as JSON.
     #[must_use]
     pub fn new(schema: FieldSchema) -> Self {
-        Self { schema }
+        Self {
+            schema,
+            media_type: StorageMediaType::Json,
+        }
     }
 
-    /// The stored form of an object, without its resource version.
+    /// The same for objects that are written in another form.
     #[must_use]
-    pub fn prepare_for_storage(&self, object: &Value) -> Vec<u8> {
-        encode(object)
+    pub fn writing(self, media_type: StorageMediaType) -> Self {
+        Self { media_type, ..self }
+    }
+
+    /// An object as it will be stored, without a version: its bytes are those to write.
+    ///
+    /// # Errors
+    /// [`ObjectError`] when the value is not an object, so that it could not be read again.
+    pub fn prepare_for_storage(&self, object: &Value) -> Result<Object, ObjectError> {
+        let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        let kind = match self.media_type {
+            StorageMediaType::Json => None,
+            StorageMediaType::Protobuf => codec::kind(text("apiVersion"), text("kind")),
+        };
+        let bytes = match kind {
+            Some(kind) => codec::encode(kind, &without_self_link(object)),
+            None => encode(object),
+        };
+        codec::object(&bytes, 0, &self.schema)
     }
 
     /// The object in its stored form, at the revision that wrote it.
     ///
     /// # Errors
-    /// [`DecodeError`] when the bytes are not an object.
-    pub fn update_object(&self, stored: &[u8], revision: u64) -> Result<Object, DecodeError> {
-        Object::decode(stored, revision, &self.schema)
+    /// [`ObjectError`] when the bytes are not an object.
+    pub fn update_object(&self, stored: &[u8], revision: u64) -> Result<Object, ObjectError> {
+        codec::object(stored, revision, &self.schema)
     }
 
     /// The version that a value carries; `None` if it carries none.
@@ -53,4 +80,16 @@ impl Versioner {
     pub fn schema(&self) -> &FieldSchema {
         &self.schema
     }
+}
+
+/// Nobody sends a self link any more, so that hardly any object is copied for want of it.
+fn without_self_link(object: &Value) -> Cow<'_, Value> {
+    let link = |metadata: &Value| metadata.get("selfLink").is_some();
+    if !object.get("metadata").is_some_and(link) {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    metadata.map(|metadata| metadata.remove("selfLink"));
+    Cow::Owned(object)
 }

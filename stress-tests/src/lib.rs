@@ -16,6 +16,8 @@
 pub mod budget;
 #[path = "../../shuttle-tests/src/clock.rs"]
 pub mod clock;
+#[path = "../../src/codec/mod.rs"]
+pub mod codec;
 #[path = "../../src/meta/mod.rs"]
 pub mod meta;
 #[path = "../../src/ring/mod.rs"]

@@ -24,6 +24,7 @@ use ringwatch::endpoints::{
 use ringwatch::registry::{CreateOptions, RequestContext, User};
 use ringwatch::server::storage_factory::{StorageFactory, Storages};
 use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
+use ringwatch::storage::StorageMediaType;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::CacheMetrics;
 use ringwatch::storage::etcd3::{ListMetrics, RequestMetrics};
@@ -63,6 +64,7 @@ impl Fixture {
         let factory = StorageFactory {
             backend: Arc::new(Embedded::in_memory(clock.clone())),
             prefix: "/registry".to_owned(),
+            media_type: StorageMediaType::Protobuf,
             caches: WatchCacheSizes::new(cached, Vec::new()),
             list_metrics: ListMetrics::register(&mut registry),
             request_metrics: RequestMetrics::register(&mut registry, clock.clone()),

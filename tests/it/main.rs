@@ -19,5 +19,6 @@ mod full_disk;
 mod memory;
 mod serve_errors;
 mod store;
+mod stored_forms;
 mod support;
 mod tidy;

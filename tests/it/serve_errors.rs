@@ -61,7 +61,7 @@ async fn wrong_flags() {
         (&["--storage-backend=etcd3"], &["--etcd-servers"]),
         (
             &["--storage-media-type=application/x"],
-            &["application/json only"],
+            &["or application/json"],
         ),
         (&["--request-timeout=1"], &["\"1\" is not a duration"]),
         (&["--authorization-mode=RBAC"], &["AlwaysAllow"]),

@@ -1,7 +1,8 @@
 //! The objects of a resource in the form that a client asked for.
 //!
 //! What depends on the object alone is made once and shared by all who want it, through the
-//! [`EncodingCache`]. Items of JSON lists are slices of what is stored and need not be made.
+//! [`EncodingCache`]. What is asked for in the form in which it is stored is a slice of that and need
+//! not be made.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use super::super::negotiation::{Form, Format, Output};
 use super::cache::EncodingCache;
 use super::frame;
 use crate::codec;
-use crate::meta::{EncodingKey, Object};
+use crate::codec::ListItemHead;
+use crate::meta::{EncodingKey, Item, Object};
 use crate::registry::Store;
 
 /// Encodes the objects of a resource.
@@ -26,6 +28,15 @@ pub(crate) struct Encoder {
     partial: bool,
     /// What all keys have in common.
     key: u32,
+}
+
+/// An item that is a part of what is stored.
+#[derive(Debug)]
+pub(crate) struct StoredItem<'a> {
+    /// What comes before it.
+    pub(crate) head: ListItemHead,
+    /// The part, of [`Object::bytes`].
+    pub(crate) body: &'a [u8],
 }
 
 /// What is made of an object.
@@ -90,11 +101,22 @@ impl Encoder {
             .get_or_make(object, key, || self.make(what, object))
     }
 
-    /// An item that needs not be made: JSON without its opening brace.
-    pub(crate) fn stored_item<'a>(&self, object: &'a Object) -> Option<&'a [u8]> {
-        let as_stored =
-            !self.partial && self.format != Format::Protobuf && !self.store.converts_objects();
-        as_stored.then(|| object.item_after_brace())
+    /// An item that needs not be made; JSON comes without its opening brace.
+    pub(crate) fn stored_item<'a>(&self, object: &'a Object) -> Option<StoredItem<'a>> {
+        if self.partial || self.store.converts_objects() {
+            return None;
+        }
+        match (object.item(), self.format == Format::Protobuf) {
+            (Item::Json(body), false) => Some(StoredItem {
+                head: ListItemHead::default(),
+                body,
+            }),
+            (Item::Protobuf(body), true) => Some(StoredItem {
+                head: codec::list_item_head(body.len()),
+                body,
+            }),
+            (Item::Json(_), true) | (Item::Protobuf(_), false) => None,
+        }
     }
 
     /// The length of all items together, in bytes. Other tasks get their turn in between.
@@ -139,20 +161,40 @@ impl Encoder {
     fn make(&self, what: What, object: &Arc<Object>) -> Result<Bytes, Failure> {
         let served = self.store.to_served(Arc::clone(object));
         let served = served.map_err(Failure::internal)?;
-        let partial;
-        let json = if self.partial {
-            partial = frame::partial_metadata(served.json(), "v1").map_err(Failure::internal)?;
-            &partial[..]
-        } else {
-            &served.json()[..]
-        };
-        match what {
-            What::Added => frame::event(self.format, "ADDED", json),
-            What::Modified => frame::event(self.format, "MODIFIED", json),
-            What::Deleted => frame::event(self.format, "DELETED", json),
-            What::Item if self.format == Format::Protobuf => protobuf_item(json),
-            What::Item if self.partial => Ok(Bytes::copy_from_slice(&json[1..])),
-            What::Item => Ok(Bytes::copy_from_slice(served.item_after_brace())),
+        if let (Item::Protobuf(_), Format::Protobuf, false, Some(event)) =
+            (served.item(), self.format, self.partial, what.event())
+        {
+            return Ok(frame::protobuf_event(event, served.bytes()));
+        }
+        let mut json = codec::json(&served).map_err(Failure::internal)?;
+        if self.partial {
+            let partial = frame::partial_metadata(&json, "v1").map_err(Failure::internal)?;
+            json = partial.into();
+        }
+        match what.event() {
+            Some(event) => frame::event(self.format, event, &json),
+            None if self.format == Format::Protobuf => protobuf_item(&json),
+            None if self.partial => Ok(json.slice(1..)),
+            None => Ok(json.slice(codec::item_at(&json)..)),
+        }
+    }
+}
+
+impl StoredItem<'_> {
+    /// How many bytes it has.
+    fn len(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+}
+
+impl What {
+    /// The event's name; `None` for what is no event.
+    fn event(self) -> Option<&'static str> {
+        match self {
+            Self::Added => Some("ADDED"),
+            Self::Modified => Some("MODIFIED"),
+            Self::Deleted => Some("DELETED"),
+            Self::Item => None,
         }
     }
 }

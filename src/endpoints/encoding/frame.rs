@@ -19,9 +19,7 @@ pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, 
         let object = protobuf(object).map_err(Failure::internal)?;
         let object =
             object.ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
-        let frame = codec::event_frame(kind, &object);
-        // It may be kept for long, so without the room that it was written into.
-        return Ok(frame.into_boxed_slice().into());
+        return Ok(protobuf_event(kind, &object));
     }
     let parts: [&[u8]; 5] = [
         b"{\"type\":\"",
@@ -31,6 +29,13 @@ pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, 
         b"}\n",
     ];
     Ok(parts.concat().into())
+}
+
+/// An event about an object, given as protobuf with its envelope.
+pub(crate) fn protobuf_event(kind: &str, object: &[u8]) -> Bytes {
+    let frame = codec::event_frame(kind, object);
+    // It may be kept for long, so without the room that it was written into.
+    frame.into_boxed_slice().into()
 }
 
 /// An object that says that everything up to a revision has been delivered.

@@ -1,7 +1,7 @@
 //! A list as a body that is put together while it is sent.
 //!
-//! In JSON every item is a slice of its object's own bytes; in other forms it is made when its turn
-//! comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of
+//! In the form in which it is stored every item is a slice of its object's own bytes; in other forms it
+//! is made when its turn comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of
 //! memory, however long it is. Its length must be known beforehand, which takes a first round.
 
 use std::pin::Pin;
@@ -132,11 +132,14 @@ impl ListBody {
         self.begun = true;
         let room = LIST_CHUNK_BYTES.saturating_sub(self.pending.len());
         let item = match self.encoder.stored_item(&object) {
-            Some(item) if item.len() <= room => {
-                self.pending.extend_from_slice(item);
-                return Ok(());
+            Some(item) => {
+                self.pending.extend_from_slice(&item.head);
+                if item.body.len() <= room {
+                    self.pending.extend_from_slice(item.body);
+                    return Ok(());
+                }
+                object.bytes().slice_ref(item.body)
             }
-            Some(item) => object.json().slice_ref(item),
             None => self.encoder.encode(What::Item, &object)?,
         };
         if item.len() <= room {

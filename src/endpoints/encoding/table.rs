@@ -15,6 +15,7 @@ use super::super::errors::Failure;
 use super::super::negotiation::{IncludeObject, TableForm};
 use super::frame;
 use crate::clock::Clock;
+use crate::codec;
 use crate::meta::Object;
 use crate::registry::Store;
 use crate::registry::table::TableConvertor;
@@ -108,10 +109,15 @@ impl Tables {
     /// # Errors
     /// 500 when the object cannot be converted or read.
     pub(crate) fn row(&self, object: &Arc<Object>) -> Result<Vec<u8>, Failure> {
-        let stored = object.to_value().map_err(Failure::internal)?;
+        let json = codec::json(object).map_err(Failure::internal)?;
+        let stored: Value = serde_json::from_slice(&json).map_err(Failure::internal)?;
+        if !self.store.converts_objects() {
+            return self.row_of(&stored, &json);
+        }
         let served = self.store.to_served(Arc::clone(object));
         let served = served.map_err(Failure::internal)?;
-        self.row_of(&stored, served.json())
+        let json = codec::json(&served).map_err(Failure::internal)?;
+        self.row_of(&stored, &json)
     }
 
     /// A row of an object as it is stored, and as it is served.

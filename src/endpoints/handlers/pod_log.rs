@@ -9,6 +9,7 @@ use super::super::body::{ResponseBody, full};
 use super::super::call::Call;
 use super::super::errors::Failure;
 use super::get::get_options;
+use crate::codec;
 use crate::registry::Error;
 
 /// Where a pod has containers.
@@ -25,7 +26,7 @@ pub(in super::super) async fn pod_log(call: &Call<'_>) -> Result<Response<Respon
         .get(call.namespace(), call.name(), options)
         .await
         .map_err(|error| call.fail(error))?;
-    let pod: Value = serde_json::from_slice(pod.json()).map_err(Failure::internal)?;
+    let pod = codec::tree(&pod).map_err(Failure::internal)?;
     check_container(call, &pod)?;
     let node = pod.pointer("/spec/nodeName").and_then(Value::as_str);
     if node.is_some_and(|node| !node.is_empty()) {

@@ -18,6 +18,7 @@ use super::super::response;
 use super::get::get_options;
 use super::patch::read_patch;
 use super::update::{check_name, update_options};
+use crate::codec;
 use crate::meta::Object;
 use crate::registry::table::TableConvertor;
 use crate::registry::{
@@ -119,7 +120,7 @@ fn respond(
     output: Output,
     object: &Object,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let object = object.to_value().map_err(Failure::internal)?;
+    let object = codec::tree(object).map_err(Failure::internal)?;
     let scale = scale_of(&object, paths(call)?);
     if let Form::Table(form) = output.form {
         let tables = call

@@ -210,10 +210,11 @@ mod tests {
     use super::*;
 
     fn attributes(name: &str) -> Attributes {
-        let mut attributes = Attributes::default();
-        attributes.name = name.into();
-        attributes.namespace = "ns".into();
-        attributes
+        Attributes {
+            name: name.into(),
+            namespace: "ns".into(),
+            ..Attributes::default()
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::interpret::{Operation, interpret};
+use super::read::value_of;
 use super::{Store, dry_run};
 use crate::meta::Object;
 use crate::registry::accessor::{is_terminating, remove, set, text};
@@ -132,7 +133,7 @@ impl Store {
         {
             *generated = !text(object, "generateName").is_empty();
             let existing = self.storage.get(key, GetOptions::default()).await;
-            let existing = existing.ok().and_then(|existing| existing.to_value().ok());
+            let existing = existing.ok().and_then(|existing| value_of(&existing).ok());
             *being_deleted = existing.is_some_and(|it| is_terminating(&it));
         }
         error
@@ -222,7 +223,7 @@ mod tests {
                 "canonicalize"
             ]
         );
-        let created = created.expect("created").to_value().expect("an object");
+        let created = value_of(&created.expect("created")).expect("an object");
         assert_eq!(
             (&created["defaulted"], &created["canonical"]),
             (&json!(true), &json!(true))
@@ -336,10 +337,7 @@ mod tests {
         let created = store
             .create(&fixture.context, "ns", object.clone(), &options)
             .await;
-        let created = created
-            .expect("it could be created")
-            .to_value()
-            .expect("an object");
+        let created = value_of(&created.expect("it could be created")).expect("an object");
         assert!(created["metadata"]["resourceVersion"].is_null());
         assert!(created["metadata"]["uid"].is_string());
         assert_eq!(created["canonical"], true);
@@ -390,7 +388,7 @@ mod tests {
         let created = created.expect("created");
         assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "v");
         let served = fixture.store.to_served(created).expect("convertible");
-        assert_eq!(served.to_value().expect("an object")["content"]["k"], "v");
+        assert_eq!(value_of(&served).expect("an object")["content"]["k"], "v");
         assert_eq!(served.revision(), 2);
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Store;
 use super::interpret::{Operation, interpret};
+use crate::codec;
 use crate::meta::Object;
 use crate::registry::Error;
 use crate::registry::validation::formats;
@@ -101,9 +102,7 @@ impl Store {
 
 /// A stored object as a tree.
 pub(super) fn value_of(object: &Object) -> Result<serde_json::Value, Error> {
-    object
-        .to_value()
-        .map_err(|error| Error::Internal(error.to_string()))
+    codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
 }
 
 #[cfg(test)]
@@ -129,7 +128,7 @@ mod tests {
             .get("ns", "a", GetOptions::default())
             .await
             .expect("found");
-        assert_eq!(found.to_value().expect("an object"), created);
+        assert_eq!(value_of(&found).expect("an object"), created);
         let error = fixture
             .store
             .get("ns", "b", GetOptions::default())

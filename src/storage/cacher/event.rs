@@ -78,7 +78,7 @@ impl CacheEvent {
     /// more at another revision if it was deleted. What is current by now is counted there, and what
     /// was replaced since, by the event that replaced it.
     pub(super) fn bytes(&self) -> usize {
-        let previous = self.previous.as_ref().map_or(0, |it| it.json().len());
+        let previous = self.previous.as_ref().map_or(0, |it| it.bytes().len());
         let copies = match &self.current {
             Current::Deleted => 2,
             Current::Object(_) | Current::Unreadable => 1,

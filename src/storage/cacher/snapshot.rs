@@ -10,7 +10,7 @@ use imbl::OrdMap;
 
 use crate::meta::Object;
 
-/// What an entry takes beside its key and its object's JSON: the object's record and attributes, and
+/// What an entry takes beside its key and its object's bytes: the object's record and attributes, and
 /// its part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
 const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
 
@@ -47,8 +47,8 @@ impl Entry {
     }
 
     fn bytes(&self, key: &str) -> u64 {
-        let json = self.object().map_or(0, |object| object.json().len());
-        (json + key.len()) as u64 + ENTRY_OVERHEAD_BYTES
+        let bytes = self.object().map_or(0, |object| object.bytes().len());
+        (bytes + key.len()) as u64 + ENTRY_OVERHEAD_BYTES
     }
 
     fn is_unreadable(&self) -> bool {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::state::State;
 use super::store::Store;
+use crate::codec::{self, MAGIC};
 use crate::meta::Object;
 use crate::storage::backend::Op;
 use crate::storage::{StorageError, TryUpdate, UpdateOptions};
@@ -99,10 +100,31 @@ async fn propose(
         .try_update(state.object.as_deref())
         .await
         .map_err(StorageError::Rejected)?;
-    let (stored, object) = store.encode(&updated.object)?;
+    let (mut stored, object) = store.encode(&updated.object)?;
+    if let Some(existing) = &state.object
+        && differs_in_order_alone(&state.stored, &stored)
+        && same_content(existing, &object)?
+    {
+        stored = state.stored.clone();
+    }
     Ok(Proposal {
         stored,
         object,
         ttl: updated.ttl,
     })
+}
+
+/// Whether two protobuf forms may be the same object whose parts another server writes in another
+/// order: that of keys inside of managed fields. In canonical JSON the order is part of the layout.
+fn differs_in_order_alone(one: &Bytes, other: &Bytes) -> bool {
+    one.len() == other.len() && one != other && one.starts_with(&MAGIC)
+}
+
+fn same_content(existing: &Object, proposed: &Object) -> Result<bool, StorageError> {
+    let tree = |object: &Object| {
+        codec::tree(&object.at_revision(0)).map_err(|error| StorageError::Internal {
+            message: error.to_string(),
+        })
+    };
+    Ok(tree(existing)? == tree(proposed)?)
 }

@@ -17,7 +17,7 @@ use crate::storage::backend::RangeResponse;
 /// How large objects are thought to be of which none has been read, in bytes.
 const UNKNOWN_OBJECT_BYTES: usize = 256 << 10;
 
-/// What an object in memory takes beside its JSON: its record and its attributes.
+/// What an object in memory takes beside its bytes: its record and its attributes.
 const OBJECT_OVERHEAD_BYTES: u64 = 1_200;
 
 /// A page may take this part of the budget.
@@ -105,7 +105,7 @@ impl ListMemory {
 
     /// Notes what was taken from a page, of which the rest goes.
     pub(super) fn keep(&mut self, objects: &[Arc<Object>]) {
-        let bytes = |object: &Arc<Object>| object.json().len() as u64 + OBJECT_OVERHEAD_BYTES;
+        let bytes = |object: &Arc<Object>| object.bytes().len() as u64 + OBJECT_OVERHEAD_BYTES;
         self.kept += objects.iter().map(bytes).sum::<u64>();
         if let Some(share) = &mut self.share {
             share.set(self.kept);

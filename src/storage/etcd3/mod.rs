@@ -1,8 +1,8 @@
 //! Kubernetes' storage semantics over any backend.
 //!
 //! A [`Store`] keeps the objects of one type as values of a [`super::backend::Backend`]: the key
-//! is the path prefix (`/registry`) and the [`super::Interface`]'s key, the value the object's JSON
-//! without its resource version, and the resource version is the revision that wrote it. So the
+//! is the path prefix (`/registry`) and the [`super::Interface`]'s key, the value the object in
+//! protobuf or JSON without its resource version, and that is the revision that wrote it. So the
 //! backend's compare on that revision is Kubernetes' optimistic concurrency.
 //!
 //! The hard part is what may be believed. A cached object saves a read but may be outdated: no

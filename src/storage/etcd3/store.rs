@@ -169,15 +169,11 @@ impl Store {
     /// # Errors
     /// [`StorageError::Internal`] when the value would be corrupt once stored.
     pub(super) fn encode(&self, value: &Value) -> Result<(Bytes, Object), StorageError> {
-        let stored = self.config.versioner.prepare_for_storage(value);
-        let object = self
-            .config
-            .versioner
-            .update_object(&stored, 0)
-            .map_err(|error| StorageError::Internal {
-                message: format!("the object cannot be stored: {error}"),
-            })?;
-        Ok((stored.into(), object))
+        let object = self.config.versioner.prepare_for_storage(value);
+        let object = object.map_err(|error| StorageError::Internal {
+            message: format!("the object cannot be stored: {error}"),
+        })?;
+        Ok((object.bytes().clone(), object))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Objects for the suite: pods with a label and a node name.
 
 use async_trait::async_trait;
+use ringwatch::codec;
 use ringwatch::meta::{FieldPath, FieldSchema, Object};
 use ringwatch::storage::{Rejection, TryUpdate, Updated};
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ pub(super) struct Set {
 #[async_trait]
 impl TryUpdate for Set {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        let mut object = existing.ok_or("gone")?.to_value()?;
+        let mut object = codec::tree(existing.ok_or("gone")?)?;
         let (parent, member) = self.at.rsplit_once('/').ok_or("no pointer")?;
         object.pointer_mut(parent).ok_or("no such member")?[member] = json!(self.to);
         Ok(Updated { object, ttl: None })

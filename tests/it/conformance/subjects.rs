@@ -1,4 +1,5 @@
-//! The implementations under test: the store and the cache in front of it, over each backend.
+//! The implementations under test: the store and the cache in front of it, over each backend, with
+//! objects in JSON and in protobuf.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -7,6 +8,7 @@ use std::thread::JoinHandle;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
+use ringwatch::storage::StorageMediaType::{self, Json, Protobuf};
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::etcd::{self, TlsFiles};
@@ -49,32 +51,42 @@ impl Drop for Support {
 
 pub(super) async fn memory_store() -> Option<Subject> {
     let (backend, support) = memory();
-    Some(store(backend, support))
+    Some(store(backend, support, Json))
 }
 
 pub(super) async fn memory_cacher() -> Option<Subject> {
     let (backend, support) = memory();
-    Some(cacher(backend, support).await)
+    Some(cacher(backend, support, Json).await)
+}
+
+pub(super) async fn memory_protobuf_store() -> Option<Subject> {
+    let (backend, support) = memory();
+    Some(store(backend, support, Protobuf))
+}
+
+pub(super) async fn memory_protobuf_cacher() -> Option<Subject> {
+    let (backend, support) = memory();
+    Some(cacher(backend, support, Protobuf).await)
 }
 
 pub(super) async fn embedded_store() -> Option<Subject> {
     let (backend, support) = embedded();
-    Some(store(backend, support))
+    Some(store(backend, support, Protobuf))
 }
 
 pub(super) async fn embedded_cacher() -> Option<Subject> {
     let (backend, support) = embedded();
-    Some(cacher(backend, support).await)
+    Some(cacher(backend, support, Protobuf).await)
 }
 
 pub(super) async fn etcd_store() -> Option<Subject> {
     let (backend, support) = real_etcd().await?;
-    Some(store(backend, support))
+    Some(store(backend, support, Protobuf))
 }
 
 pub(super) async fn etcd_cacher() -> Option<Subject> {
     let (backend, support) = real_etcd().await?;
-    Some(cacher(backend, support).await)
+    Some(cacher(backend, support, Protobuf).await)
 }
 
 fn memory() -> (Arc<dyn Backend>, Support) {
@@ -115,12 +127,16 @@ async fn real_etcd() -> Option<(Arc<dyn Backend>, Support)> {
     Some((Arc::new(backend), support))
 }
 
-fn store(backend: Arc<dyn Backend>, support: Support) -> Subject {
-    let interface = Arc::new(raw_store(&backend));
+fn store(backend: Arc<dyn Backend>, support: Support, media_type: StorageMediaType) -> Subject {
+    let interface = Arc::new(raw_store(&backend, media_type));
     subject(interface, backend, 0, support)
 }
 
-async fn cacher(backend: Arc<dyn Backend>, mut support: Support) -> Subject {
+async fn cacher(
+    backend: Arc<dyn Backend>,
+    mut support: Support,
+    media_type: StorageMediaType,
+) -> Subject {
     let source = Arc::new(etcd3::Changes::new(Arc::clone(&backend), PATH_PREFIX));
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
@@ -139,19 +155,20 @@ async fn cacher(backend: Arc<dyn Backend>, mut support: Support) -> Subject {
         reflector.run(std::future::pending()).await;
     });
     cacher.ready().await.expect("a cache that fills");
-    let interface = Arc::new(CacheDelegator::new(cacher, Arc::new(raw_store(&backend))));
+    let store = raw_store(&backend, media_type);
+    let interface = Arc::new(CacheDelegator::new(cacher, Arc::new(store)));
     // A window keeps less than a sixteenth more than it must.
     let fill = WINDOW_EVENTS + WINDOW_EVENTS / 16;
     subject(interface, backend, fill, support)
 }
 
-fn raw_store(backend: &Arc<dyn Backend>) -> etcd3::Store {
+fn raw_store(backend: &Arc<dyn Backend>, media_type: StorageMediaType) -> etcd3::Store {
     etcd3::Store::new(
         Arc::clone(backend),
         etcd3::Config {
             path_prefix: PATH_PREFIX.to_owned(),
             resource_prefix: "/pods".to_owned(),
-            versioner: Versioner::new(schema()),
+            versioner: Versioner::new(schema()).writing(media_type),
             clock: Clock::real(),
             compact_revision: None,
         },

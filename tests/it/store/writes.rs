@@ -35,7 +35,7 @@ async fn create_stores_without_a_version_and_returns_with_it(fixture: Fixture) {
     assert_eq!(stored.value, created.stored());
     assert!(!String::from_utf8_lossy(&stored.value).contains("resourceVersion"));
     let read = fixture.store.get(&key("a"), GetOptions::default()).await;
-    assert_eq!(read.expect("the object").json(), created.json());
+    assert_eq!(read.expect("the object").bytes(), created.bytes());
 }
 
 async fn create_refuses_what_exists_and_what_has_a_version(fixture: Fixture) {

@@ -14,7 +14,7 @@ impl Fixture {
 }
 
 fn metadata(deleted: &Deleted) -> Value {
-    deleted.object.to_value().expect("an object")["metadata"].take()
+    value_of(&deleted.object).expect("an object")["metadata"].take()
 }
 
 fn grace(seconds: i64) -> DeleteOptions {
@@ -150,7 +150,7 @@ async fn a_grace_period_is_waited_for() {
         .await
         .expect("it begins");
     assert!(!deleted.finished && deleted.returns_object);
-    let object = deleted.object.to_value().expect("an object");
+    let object = value_of(&deleted.object).expect("an object");
     assert!(time(&object, "deletionTimestamp").unwrap() >= later(NOW.parse().unwrap(), 30));
     assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(object["metadata"]["generation"], 2);
@@ -176,7 +176,7 @@ async fn a_grace_period_only_becomes_shorter() {
     }
     let shorter = fixture.delete("a", grace(10)).await.expect("it goes on");
     assert!(!shorter.finished && shorter.returns_object);
-    let object = shorter.object.to_value().expect("an object");
+    let object = value_of(&shorter.object).expect("an object");
     assert_eq!(time(&object, "deletionTimestamp"), Some(later(end, -20)));
     assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 10);
     assert_eq!(object["metadata"]["generation"], 2, "it rises once");
@@ -354,7 +354,7 @@ async fn a_held_object_is_marked_until_it_is_let_go() {
         .await
         .expect("it begins");
     assert!(!deleted.finished && deleted.returns_object);
-    let marked = deleted.object.to_value().expect("an object");
+    let marked = value_of(&deleted.object).expect("an object");
     assert_eq!(marked["status"]["phase"], "Terminating");
     assert!(marked["metadata"]["deletionTimestamp"].is_string());
     assert!(marked["metadata"]["deletionGracePeriodSeconds"].is_null());

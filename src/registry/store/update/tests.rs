@@ -16,7 +16,7 @@ impl Fixture {
             .store
             .update(&self.context, "ns", name, updated, &options)
             .await;
-        result.map(|(object, created)| (object.to_value().expect("an object"), created))
+        result.map(|(object, created)| (value_of(&object).expect("an object"), created))
     }
 }
 
@@ -290,7 +290,7 @@ async fn an_update_is_tried_again_when_somebody_else_was_faster() {
         .store
         .update(&fixture.context, "ns", "a", &mut racing, &options)
         .await;
-    let updated = result.expect("updated").0.to_value().expect("an object");
+    let updated = value_of(&result.expect("updated").0).expect("an object");
     assert_eq!(racing.calls, 2);
     assert_eq!(
         updated["data"],
@@ -448,11 +448,7 @@ async fn a_dry_run_updates_nothing() {
         .store
         .update(&fixture.context, "ns", "a", &mut change, &options)
         .await;
-    let updated = result
-        .expect("it could be")
-        .0
-        .to_value()
-        .expect("an object");
+    let updated = value_of(&result.expect("it could be").0).expect("an object");
     assert_eq!(
         (
             &updated["data"]["k"],

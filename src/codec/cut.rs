@@ -1,0 +1,134 @@
+//! A message cut at one of its fields.
+//!
+//! What comes before the field and what comes after it are mostly runs of the message's bytes, since
+//! writers keep to the order of the fields' numbers. What does not is put in its part behind a copy
+//! of what was there; readers see no difference.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::error::WireError;
+use super::wire::{Content, Fields};
+
+/// The fields below a number, the field itself, and the fields above it.
+#[derive(Debug)]
+pub(super) struct Cut<'a> {
+    /// Those below, with their tags.
+    pub(super) below: Cow<'a, [u8]>,
+    /// The content of the field each time that it comes; empty if it does not.
+    pub(super) found: Vec<&'a [u8]>,
+    /// Those above, with their tags.
+    pub(super) above: Cow<'a, [u8]>,
+}
+
+/// Fields that belong together.
+#[derive(Debug, Default)]
+struct Part {
+    /// Where they are, as long as they follow each other.
+    run: Range<usize>,
+    /// The fields themselves, if they do not.
+    gathered: Option<Vec<u8>>,
+}
+
+/// Cuts a message at the field of a number, which is a run of bytes.
+///
+/// # Errors
+/// [`WireError`] when the bytes are broken or the field is something else.
+pub(super) fn cut<'a>(
+    message: &'a [u8],
+    number: u32,
+    name: &'static str,
+) -> Result<Cut<'a>, WireError> {
+    let (mut below, mut found, mut above) = (Part::default(), Vec::new(), Part::default());
+    let mut fields = Fields::new(message);
+    loop {
+        let start = message.len() - fields.bytes_left();
+        let Some((at, content)) = fields.next()? else {
+            break;
+        };
+        let run = start..message.len() - fields.bytes_left();
+        match (at.cmp(&number), content) {
+            (Ordering::Less, _) => below.add(message, run),
+            (Ordering::Equal, Content::Bytes(bytes)) => found.push(bytes),
+            (Ordering::Equal, other) => {
+                return Err(WireError::WrongType {
+                    wire_type: other.wire_type(),
+                    field: name,
+                });
+            }
+            (Ordering::Greater, _) => above.add(message, run),
+        }
+    }
+    Ok(Cut {
+        below: below.finish(message),
+        found,
+        above: above.finish(message),
+    })
+}
+
+impl Part {
+    fn add(&mut self, message: &[u8], run: Range<usize>) {
+        if let Some(gathered) = &mut self.gathered {
+            gathered.extend_from_slice(&message[run]);
+        } else if self.run.is_empty() {
+            self.run = run;
+        } else if self.run.end == run.start {
+            self.run.end = run.end;
+        } else {
+            self.gathered = Some([&message[self.run.clone()], &message[run]].concat());
+        }
+    }
+
+    fn finish(self, message: &[u8]) -> Cow<'_, [u8]> {
+        match self.gathered {
+            Some(gathered) => Cow::Owned(gathered),
+            None => Cow::Borrowed(&message[self.run]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::{put_bytes, put_number};
+    use super::*;
+
+    fn message(fields: &[u32]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (place, number) in fields.iter().enumerate() {
+            put_bytes(&mut out, *number, &[place as u8]);
+        }
+        out
+    }
+
+    #[test]
+    fn parts_in_order_are_not_copied() {
+        let message = message(&[1, 2, 2, 6, 7, 8]);
+        let cut = cut(&message, 6, "version").expect("fields");
+        assert!(matches!(cut.below, Cow::Borrowed(run) if run == &message[..9]));
+        assert!(matches!(cut.above, Cow::Borrowed(run) if run == &message[12..]));
+        assert_eq!(cut.found, [[3]]);
+    }
+
+    #[test]
+    fn fields_out_of_order_are_gathered() {
+        let message = message(&[7, 6, 1, 8, 6, 2]);
+        let cut = cut(&message, 6, "version").expect("fields");
+        assert_eq!(*cut.below, [&message[6..9], &message[15..]].concat());
+        assert_eq!(*cut.above, [&message[..3], &message[9..12]].concat());
+        assert_eq!(cut.found, [[1], [4]]);
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_refused() {
+        let mut message = Vec::new();
+        put_number(&mut message, 6, 1);
+        let error = cut(&message, 6, "version").expect_err("a number");
+        assert_eq!(
+            error.to_string(),
+            "proto: wrong wireType = 0 for field version"
+        );
+        assert!(cut(&[0x32, 9], 6, "version").is_err());
+        assert!(cut(&[], 6, "version").expect("nothing").found.is_empty());
+    }
+}

@@ -1,0 +1,71 @@
+//! A single value of a message, by the names that lead to it in JSON.
+
+use super::tables::{Arity, Field, Message, Type};
+use super::wire::{Content, Fields};
+
+/// The scalar at a dotted path, as selectors compare it; `None` where JSON would not have it.
+///
+/// The message has been read as a whole before, so that broken bytes need not be told here.
+pub(super) fn member(message: &Message, bytes: &[u8], path: &str) -> Option<Box<str>> {
+    let (name, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(name, rest)| (name, Some(rest)));
+    for field in message.fields.iter().filter(|it| it.inline) {
+        if let Type::Message(id) = field.kind
+            && let Some(found) = find(field, bytes, |content| match content {
+                Content::Bytes(inner) => member(id.message(), inner, path),
+                _ => None,
+            })
+        {
+            return Some(found);
+        }
+    }
+    let field = message.fields.iter().find(|it| it.name == name)?;
+    if field.arity != Arity::One || field.inline {
+        return None;
+    }
+    match (field.kind, rest) {
+        (Type::Message(id), Some(rest)) => find(field, bytes, |content| match content {
+            Content::Bytes(inner) => member(id.message(), inner, rest),
+            _ => None,
+        }),
+        (kind, None) => find(field, bytes, |content| scalar(kind, content))
+            .filter(|found| field.pointer || !field.omit_empty || !is_empty(kind, found)),
+        (_, Some(_)) => None,
+    }
+}
+
+/// What is made of the field the last time that it comes and something can be made of it.
+fn find(
+    field: &Field,
+    bytes: &[u8],
+    read: impl Fn(Content<'_>) -> Option<Box<str>>,
+) -> Option<Box<str>> {
+    let mut fields = Fields::new(bytes);
+    let mut found = None;
+    while let Ok(Some((number, content))) = fields.next() {
+        if number == field.number {
+            found = read(content).or(found);
+        }
+    }
+    found
+}
+
+fn scalar(kind: Type, content: Content<'_>) -> Option<Box<str>> {
+    match (kind, content) {
+        (Type::Text, Content::Bytes(text)) => Some(String::from_utf8_lossy(text).into()),
+        (Type::Bool, Content::Varint(number)) => Some((number != 0).to_string().into()),
+        (Type::Int32, Content::Varint(number)) => Some((number as i32).to_string().into()),
+        (Type::Int64, Content::Varint(number)) => Some((number as i64).to_string().into()),
+        _ => None,
+    }
+}
+
+/// Whether JSON leaves the scalar out if it is marked so.
+fn is_empty(kind: Type, scalar: &str) -> bool {
+    match kind {
+        Type::Bool => scalar == "false",
+        Type::Int32 | Type::Int64 => scalar == "0",
+        _ => scalar.is_empty(),
+    }
+}

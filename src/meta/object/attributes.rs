@@ -1,0 +1,124 @@
+//! What an object is selected by: its names, its labels, and the fields that its type declares.
+//!
+//! They are read out of the object once, when it comes in, from whichever form it is stored in.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The fields by which objects are selected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Empty for cluster-scoped objects.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    /// `metadata.labels`.
+    pub labels: Labels,
+    /// The values of the type's fields.
+    pub fields: FieldValues,
+}
+
+/// An object's labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(BTreeMap<Box<str>, Box<str>>);
+
+/// The fields that a type's field selectors may name, `metadata.name` and `metadata.namespace`
+/// aside, which all types have.
+#[derive(Clone, Debug, Default)]
+pub struct FieldSchema {
+    paths: Arc<[FieldPath]>,
+}
+
+/// A selectable field.
+#[derive(Clone, Debug)]
+pub struct FieldPath {
+    /// What selectors call it; mostly the names of the members that lead to it, joined by dots.
+    pub name: Cow<'static, str>,
+    /// Its value where the object does not have it.
+    pub default: &'static str,
+    /// Where its value is, if not under its name: the first of these paths that has one.
+    pub from: &'static [&'static str],
+}
+
+/// The values of a [`FieldSchema`], in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldValues(Box<[(Cow<'static, str>, Box<str>)]>);
+
+impl Attributes {
+    /// The value of a selectable field; `None` if the type does not have it.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        match name {
+            "metadata.name" => Some(&self.name),
+            "metadata.namespace" => Some(&self.namespace),
+            _ => {
+                let mut fields = self.fields.0.iter();
+                let found = fields.find(|(known, _)| known == name);
+                found.map(|(_, value)| &**value)
+            }
+        }
+    }
+}
+
+impl Labels {
+    /// The value of a label.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(|value| &**value)
+    }
+
+    /// All labels, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+}
+
+impl From<BTreeMap<Box<str>, Box<str>>> for Labels {
+    fn from(labels: BTreeMap<Box<str>, Box<str>>) -> Self {
+        Self(labels)
+    }
+}
+
+impl<K: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(K, V)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        Self(
+            pairs
+                .into_iter()
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+impl FieldSchema {
+    /// A schema of these fields.
+    #[must_use]
+    pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
+        Self {
+            paths: paths.into_iter().collect(),
+        }
+    }
+
+    /// The names that selectors may use, `metadata.name` and `metadata.namespace` aside.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(|path| &*path.name)
+    }
+
+    /// The values of an object whose scalar at a dotted path `member` finds.
+    pub fn values(&self, member: impl Fn(&str) -> Option<Box<str>>) -> FieldValues {
+        let value = |path: &FieldPath| {
+            let found = if path.from.is_empty() {
+                member(&path.name)
+            } else {
+                let mut from = path.from.iter();
+                from.find_map(|from| member(from).filter(|value| !value.is_empty()))
+            };
+            let value = found.unwrap_or_else(|| path.default.into());
+            (path.name.clone(), value)
+        };
+        FieldValues(self.paths.iter().map(value).collect())
+    }
+}
