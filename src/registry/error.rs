@@ -112,6 +112,8 @@ pub enum FieldErrorKind {
     Required,
     /// `Invalid value: VALUE: explanation`.
     Invalid,
+    /// The same words, for a value of the wrong type.
+    TypeInvalid,
     /// `Unsupported value: VALUE: supported values: ...`.
     NotSupported,
     /// `Forbidden: explanation`.
@@ -135,6 +137,7 @@ impl FieldErrorKind {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::Duplicate => "FieldValueDuplicate",
@@ -148,7 +151,7 @@ impl FieldErrorKind {
     fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::Duplicate => "Duplicate value",

@@ -7,6 +7,7 @@
 mod accessor;
 mod bootstrap;
 mod context;
+pub mod custom_resources;
 mod error;
 pub mod field_manager;
 mod lifecycle;

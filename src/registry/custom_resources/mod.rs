@@ -1,0 +1,3 @@
+//! Custom resources: types that clients define while the server runs.
+
+pub mod schema;

@@ -1,0 +1,100 @@
+//! Structural schemas of custom resources: what a definition says about its objects, and what follows from it.
+//!
+//! ```text
+//!   openAPIV3Schema --read--> Node --+-- prune      removes what no schema knows
+//!                     |              +-- defaults   writes what is not said
+//!                     |              +-- validate   types, values, alternatives
+//!               refused unless       +-- lists      items that have to differ
+//!               structural           +-- embedded   whole objects inside
+//! ```
+//!
+//! A schema is read once, when its definition comes, with its patterns compiled; then it is followed for
+//! every write. The hard part is saying the same as kube-apiserver to the letter, odd words included, since clients
+//! show and test what it says. Everything that a definition can make expensive is bounded: levels,
+//! the size of patterns, the bytes of what is told.
+
+mod defaults;
+mod embedded;
+mod formats;
+mod lists;
+mod node;
+mod outcome;
+mod path;
+mod pattern;
+mod prune;
+mod read;
+mod read_checks;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use serde_json::Value;
+
+use self::node::Node;
+use self::outcome::Outcome;
+use self::path::Path;
+use crate::registry::FieldError;
+
+/// The structural schema of one version of a custom resource.
+#[derive(Debug)]
+pub struct StructuralSchema {
+    /// The schema of the whole object.
+    root: Node,
+}
+
+impl StructuralSchema {
+    /// Reads `openAPIV3Schema`. With `preserve_unknown_fields` the object keeps members that the schema does not
+    /// know, as old definitions ask for.
+    ///
+    /// # Errors
+    ///
+    /// What is not structural or cannot be followed; fields are relative to the schema, such as
+    /// `properties[spec].type`.
+    pub fn read(schema: &Value, preserve_unknown_fields: bool) -> Result<Self, Vec<FieldError>> {
+        let mut root = read::read(schema)?;
+        root.preserve_unknown |= preserve_unknown_fields;
+        Ok(Self { root })
+    }
+
+    /// Removes members that the schema does not know. Gives their paths, sorted, such as `spec.list[0].bogus`.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(&self.root, object)
+    }
+
+    /// Writes defaults, and removes nulls that the schema does not allow.
+    pub fn default(&self, object: &mut Value) {
+        defaults::fill(&self.root, object);
+    }
+
+    /// What is wrong with an object's values, in the order in which kube-apiserver looks: by the schema, in embedded
+    /// objects, in lists.
+    #[must_use]
+    pub fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut path = Path::default();
+        let mut outcome = validate::validate(&self.root, object, &mut path);
+        self.check_parts(object, &mut path, &mut outcome);
+        outcome.into_errors()
+    }
+
+    /// What is wrong by the schema's rules. The language of rules comes next: so far none is run.
+    #[must_use]
+    pub fn validate_rules(&self, _object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// The whole object is an embedded one too, but its metadata is checked with that of all other resources.
+    fn check_parts(&self, object: &Value, path: &mut Path, outcome: &mut Outcome) {
+        let Value::Object(members) = object else {
+            return;
+        };
+        for (name, value) in members {
+            if let Some(node) = self.root.member(name) {
+                let mark = path.member(name);
+                embedded::validate(node, value, path, outcome);
+                path.leave(mark);
+            }
+        }
+        lists::validate(&self.root, object, path, outcome);
+    }
+}

@@ -1,0 +1,182 @@
+//! What a schema says about one place of an object, in the form in which it is followed.
+//!
+//! A node has two halves. Its own fields are the structure: they decide what is kept, filled in and
+//! walked into. [`Checks`] only says whether a value is right, and most nodes of real schemas have
+//! few, so they are boxed: a thousand definitions with hundreds of nodes each should stay small.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::formats::Format;
+
+/// One schema, of the object or of a part of it.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// The type, none where any is allowed.
+    pub(super) kind: Option<Kind>,
+    /// Whether the value may be an integer or a string, whatever `kind` says.
+    pub(super) int_or_string: bool,
+    /// Whether the value may be null.
+    pub(super) nullable: bool,
+    /// Whether members that the schema does not know are kept.
+    pub(super) preserve_unknown: bool,
+    /// Whether the value is a whole Kubernetes object, with kind, apiVersion and metadata.
+    pub(super) embedded: bool,
+    /// Whether the value changes only as a whole, so that its parts have no older self.
+    pub(super) atomic: bool,
+    /// What is written where nothing is.
+    pub(super) default: Option<Value>,
+    /// The members that have a schema of their own.
+    pub(super) properties: BTreeMap<String, Self>,
+    /// What all other members are.
+    pub(super) additional: Option<Additional>,
+    /// What the items of a list are.
+    pub(super) items: Option<Box<Self>>,
+    /// How the items of a list are told apart.
+    pub(super) list: ListType,
+    /// What else a value has to fulfil.
+    pub(super) checks: Option<Box<Checks>>,
+}
+
+/// The JSON types, as schemas name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A map or a structure.
+    Object,
+    /// A list.
+    Array,
+    /// A string.
+    String,
+    /// A number without fraction.
+    Integer,
+    /// Any number.
+    Number,
+    /// True or false.
+    Boolean,
+}
+
+impl Kind {
+    /// All, sorted as error messages list them.
+    pub(super) const NAMES: [(&'static str, Self); 6] = [
+        ("array", Self::Array),
+        ("boolean", Self::Boolean),
+        ("integer", Self::Integer),
+        ("number", Self::Number),
+        ("object", Self::Object),
+        ("string", Self::String),
+    ];
+
+    /// The type of that name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind)
+    }
+
+    /// The name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+}
+
+/// What members without a schema of their own are.
+#[derive(Debug)]
+pub(super) enum Additional {
+    /// Anything of one level: objects below lose their members, since nothing knows them.
+    Any,
+    /// What this schema says.
+    Schema(Box<Node>),
+}
+
+impl Additional {
+    /// The schema, if there is one.
+    pub(super) fn schema(&self) -> Option<&Node> {
+        match self {
+            Self::Any => None,
+            Self::Schema(node) => Some(node),
+        }
+    }
+}
+
+/// How the items of a list are told apart.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum ListType {
+    /// By their places.
+    #[default]
+    Atomic,
+    /// By themselves: no two are equal.
+    Set,
+    /// By these members of theirs: no two have the same.
+    Map(Vec<String>),
+}
+
+/// What a value has to fulfil beside its type.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    /// The members that have to be there.
+    pub(super) required: Vec<String>,
+    /// The values that are allowed, any if empty.
+    pub(super) allowed: Vec<Value>,
+    /// The largest number.
+    pub(super) maximum: Option<Bound>,
+    /// The smallest number.
+    pub(super) minimum: Option<Bound>,
+    /// What a number has to be a multiple of.
+    pub(super) multiple_of: Option<f64>,
+    /// How many characters, items and members there may be.
+    pub(super) sizes: Sizes,
+    /// What a string has to match, as it was written and as it is run.
+    pub(super) pattern: Option<(String, Regex)>,
+    /// The format of a string.
+    pub(super) format: Option<Format>,
+    /// At least one of these holds, if there are any.
+    pub(super) any_of: Vec<Node>,
+    /// All of these hold.
+    pub(super) all_of: Vec<Node>,
+    /// Exactly one of these holds, if there are any.
+    pub(super) one_of: Vec<Node>,
+    /// This does not hold.
+    pub(super) not: Option<Box<Node>>,
+}
+
+/// An end of a range of numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bound {
+    /// Where the range ends.
+    pub(super) at: f64,
+    /// Whether the end itself is outside.
+    pub(super) exclusive: bool,
+}
+
+/// How many characters a string, items a list and members an object may have.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    /// The most characters of a string.
+    pub(super) length_max: Option<i64>,
+    /// The fewest characters of a string.
+    pub(super) length_min: Option<i64>,
+    /// The most items of a list.
+    pub(super) items_max: Option<i64>,
+    /// The fewest items of a list.
+    pub(super) items_min: Option<i64>,
+    /// The most members of an object.
+    pub(super) properties_max: Option<i64>,
+    /// The fewest members of an object.
+    pub(super) properties_min: Option<i64>,
+}
+
+impl Node {
+    /// The schema of a member: its own, or that of all others.
+    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+        let own = self.properties.get(name);
+        own.or_else(|| self.additional.as_ref().and_then(Additional::schema))
+    }
+}

@@ -1,0 +1,134 @@
+//! What a check of a value found, and the words that kube-apiserver has for it.
+
+use serde_json::{Number, Value};
+
+use super::path::{Path, ROOT};
+use crate::registry::{FieldError, FieldErrorKind};
+
+/// The power of ten from which on floats are written with an exponent.
+const EXPONENT_FROM: i32 = 6;
+
+/// Bytes of errors that are collected at most. What is wrong after that is not told, but the object is
+/// refused all the same.
+pub(super) const ERROR_BYTES_MAX: usize = 256 << 10;
+
+/// What is wrong with a value.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// The errors, as many as are told.
+    errors: Vec<FieldError>,
+    /// The bytes of `errors`.
+    bytes: usize,
+    /// How many checks applied. Of alternatives that all fail, the one with the most is closest to what was meant.
+    pub(super) applied: usize,
+}
+
+impl Outcome {
+    /// Whether nothing is wrong.
+    pub(super) fn is_valid(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// The errors.
+    pub(super) fn into_errors(self) -> Vec<FieldError> {
+        self.errors
+    }
+
+    /// Adds an error.
+    pub(super) fn push(&mut self, error: FieldError) {
+        if self.bytes < ERROR_BYTES_MAX {
+            self.bytes += error.field.len() + error.detail.len();
+            self.errors.push(error);
+        }
+    }
+
+    /// Adds what another check found.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.applied += other.applied;
+        for error in other.errors {
+            self.push(error);
+        }
+    }
+
+    /// A value that breaks a rule: `text` goes on after the path.
+    pub(super) fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
+        let detail = format!("{}: {} in body {text}", shown(value), path.as_str());
+        self.push(FieldError::new(
+            FieldErrorKind::Invalid,
+            path.field(),
+            detail,
+        ));
+    }
+
+    /// A value of another type or format than `wanted`; `found` says of which.
+    pub(super) fn invalid_type(&mut self, path: &Path, wanted: &str, found: &str) {
+        let found = Value::from(found);
+        let place = path.as_str();
+        let detail = format!("{found}: {place} in body must be of type {wanted}: {found}");
+        self.push(FieldError::new(
+            FieldErrorKind::TypeInvalid,
+            path.field(),
+            detail,
+        ));
+    }
+
+    /// Alternatives that do not hold together: such an error has no field, but names it.
+    pub(super) fn alternatives(&mut self, path: &Path, text: &str) {
+        let place = Value::from(path.as_str());
+        self.push(FieldError::new(
+            FieldErrorKind::Invalid,
+            ROOT,
+            format!("\"\": {place} {text}"),
+        ));
+    }
+}
+
+/// A value as error messages show it: as JSON, but with fractions as Go writes them.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) => shown_number(number),
+        other => other.to_string(),
+    }
+}
+
+fn shown_number(number: &Number) -> String {
+    match (number.is_i64(), number.as_f64()) {
+        (false, Some(float)) => shown_float(float),
+        _ => number.to_string(),
+    }
+}
+
+/// A float in the shortest digits, with an exponent from a million on and below 10^-4.
+pub(super) fn shown_float(float: f64) -> String {
+    let scientific = format!("{float:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..EXPONENT_FROM).contains(&exponent) {
+        return format!("{float}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_written_like_go_does() {
+        for (float, text) in [
+            (10.0, "10"),
+            (999_999.5, "999999.5"),
+            (2_147_483_647.5, "2.1474836475e+09"),
+            (0.5, "0.5"),
+            (-2.25, "-2.25"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (1.5e300, "1.5e+300"),
+        ] {
+            assert_eq!(shown_float(float), text);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Removes what a schema does not know.
+//!
+//! Metadata of the object itself and of embedded objects stays: it is Kubernetes' own and checked
+//! elsewhere. Below a node that preserves unknown members, those that are known still have schemas, which apply.
+
+use serde_json::{Map, Value};
+
+use super::node::Node;
+use super::path::Path;
+
+/// Bytes of removed paths that are told at most. Everything is removed, also what is not told: an object of
+/// 3 MB may have a key of 1 MB above 300,000 unknown members.
+const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
+
+const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Removes from the whole object what the schema does not know. Gives the removed paths, sorted.
+pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
+    let mut pruning = Pruning::default();
+    match object {
+        Value::Object(members) => pruning.members(members, root, true),
+        other => pruning.value(other, Some(root)),
+    }
+    pruning.removed.sort();
+    pruning.removed
+}
+
+/// Whether the schema knows everything in a value that is not a whole object, such as a default.
+pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
+    let mut pruning = Pruning::default();
+    pruning.value(&mut value.clone(), Some(node));
+    pruning.removed.is_empty()
+}
+
+#[derive(Default)]
+struct Pruning {
+    /// Where the walk is.
+    path: Path,
+    /// What was removed.
+    removed: Vec<String>,
+    /// The bytes of `removed`.
+    removed_bytes: usize,
+}
+
+impl Pruning {
+    fn value(&mut self, value: &mut Value, node: Option<&Node>) {
+        match (value, node) {
+            (Value::Object(members), Some(node)) => self.members(members, node, node.embedded),
+            (Value::Object(members), None) => {
+                for name in members.keys() {
+                    self.tell(name);
+                }
+                members.clear();
+            }
+            (Value::Array(items), node) => self.items(items, node),
+            _ => {}
+        }
+    }
+
+    fn members(&mut self, members: &mut Map<String, Value>, node: &Node, whole_object: bool) {
+        members.retain(|name, value| {
+            if whole_object && METADATA.contains(&name.as_str()) {
+                return true;
+            }
+            let known = node.properties.contains_key(name) || node.additional.is_some();
+            if known {
+                self.known(name, value, node.member(name));
+            } else if !node.preserve_unknown {
+                self.tell(name);
+            }
+            known || node.preserve_unknown
+        });
+    }
+
+    fn known(&mut self, name: &str, value: &mut Value, node: Option<&Node>) {
+        if is_compound(value) {
+            let mark = self.path.member(name);
+            self.value(value, node);
+            self.path.leave(mark);
+        }
+    }
+
+    fn items(&mut self, items: &mut [Value], node: Option<&Node>) {
+        let inner = node.and_then(|node| node.items.as_deref());
+        if inner.is_none() && node.is_some_and(|node| node.preserve_unknown) {
+            return;
+        }
+        for (index, item) in items.iter_mut().enumerate() {
+            if is_compound(item) {
+                let mark = self.path.index(index);
+                self.value(item, inner);
+                self.path.leave(mark);
+            }
+        }
+    }
+
+    fn tell(&mut self, name: &str) {
+        if self.removed_bytes < REMOVED_PATH_BYTES_MAX {
+            let mark = self.path.member(name);
+            let path = self.path.as_str().to_owned();
+            self.path.leave(mark);
+            self.removed_bytes += path.len();
+            self.removed.push(path);
+        }
+    }
+}
+
+fn is_compound(value: &Value) -> bool {
+    matches!(value, Value::Object(_) | Value::Array(_))
+}

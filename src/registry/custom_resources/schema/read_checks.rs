@@ -1,0 +1,144 @@
+//! Reads what a schema says about values: ranges, sizes, patterns, alternatives.
+
+use serde_json::{Map, Value, json};
+
+use super::formats::Format;
+use super::node::{Bound, Checks, Node, Sizes};
+use super::pattern;
+use super::read::{Nested, Place, Reader, present, strings};
+
+/// What has checks to read. Most nodes have none of them.
+const CHECKS: [&str; 17] = [
+    "allOf",
+    "anyOf",
+    "enum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "required",
+];
+
+impl Reader {
+    /// The checks of a schema, if it has any.
+    pub(super) fn checks(&mut self, schema: &Map<String, Value>, place: Place) -> Option<Checks> {
+        if !CHECKS.iter().any(|name| present(schema, name).is_some()) {
+            return None;
+        }
+        let format = schema.get("format").and_then(Value::as_str);
+        let pattern = schema.get("pattern").and_then(Value::as_str);
+        Some(Checks {
+            required: strings(schema, "required"),
+            allowed: list(schema, "enum"),
+            maximum: self.bound(schema, "maximum", "exclusiveMaximum"),
+            minimum: self.bound(schema, "minimum", "exclusiveMinimum"),
+            multiple_of: self.multiple_of(schema),
+            sizes: self.sizes(schema),
+            pattern: pattern
+                .filter(|text| !text.is_empty())
+                .and_then(|text| self.pattern(text)),
+            format: format.and_then(Format::named),
+            any_of: self.any_of(schema, place),
+            all_of: self.all_of(schema, place),
+            one_of: self.nested(schema, "oneOf", |_| Nested::Plain),
+            not: self.not(schema),
+        })
+    }
+
+    fn any_of(&mut self, schema: &Map<String, Value>, place: Place) -> Vec<Node> {
+        let may = !matches!(place, Place::Nested(Nested::Plain | Nested::Typed));
+        let typed = may && is_int_or_string(schema);
+        let privilege = if typed { Nested::Typed } else { Nested::Plain };
+        self.nested(schema, "anyOf", |_| privilege)
+    }
+
+    fn all_of(&mut self, schema: &Map<String, Value>, place: Place) -> Vec<Node> {
+        let first = schema.get("allOf").and_then(|all| all.get(0)?.as_object());
+        let holds = !matches!(place, Place::Nested(_)) && first.is_some_and(is_int_or_string);
+        self.nested(schema, "allOf", |index| match (holds, index) {
+            (true, 0) => Nested::TypedAnyOf,
+            _ => Nested::Plain,
+        })
+    }
+
+    fn bound(&mut self, schema: &Map<String, Value>, name: &str, exclusive: &str) -> Option<Bound> {
+        let at = self.number(schema, name)?;
+        let exclusive = schema.get(exclusive).is_some_and(|value| value == true);
+        Some(Bound { at, exclusive })
+    }
+
+    fn multiple_of(&mut self, schema: &Map<String, Value>) -> Option<f64> {
+        let factor = self.number(schema, "multipleOf")?;
+        if factor <= 0.0 {
+            let value = Value::from(factor);
+            self.under("multipleOf", |reader| {
+                reader.invalid(&value, "must be greater than 0");
+            });
+            return None;
+        }
+        Some(factor)
+    }
+
+    fn sizes(&mut self, schema: &Map<String, Value>) -> Sizes {
+        Sizes {
+            length_max: self.count(schema, "maxLength"),
+            length_min: self.count(schema, "minLength"),
+            items_max: self.count(schema, "maxItems"),
+            items_min: self.count(schema, "minItems"),
+            properties_max: self.count(schema, "maxProperties"),
+            properties_min: self.count(schema, "minProperties"),
+        }
+    }
+
+    fn number(&mut self, schema: &Map<String, Value>, name: &str) -> Option<f64> {
+        let value = present(schema, name)?;
+        if value.as_f64().is_none() {
+            self.under(name, |reader| reader.invalid(value, "must be a number"));
+        }
+        value.as_f64()
+    }
+
+    fn count(&mut self, schema: &Map<String, Value>, name: &str) -> Option<i64> {
+        let value = present(schema, name)?;
+        if value.as_i64().is_none() {
+            self.under(name, |reader| reader.invalid(value, "must be an integer"));
+        }
+        value.as_i64()
+    }
+
+    fn pattern(&mut self, text: &str) -> Option<(String, regex::Regex)> {
+        if let Some(known) = self.patterns.get(text) {
+            return Some((text.to_owned(), known.clone()));
+        }
+        match pattern::compile(text) {
+            Ok(regex) => {
+                self.patterns.insert(text.to_owned(), regex.clone());
+                Some((text.to_owned(), regex))
+            }
+            Err(error) => {
+                let why = format!("must be a valid regular expression, but isn't: {error}");
+                self.under("pattern", |reader| reader.invalid(&Value::from(text), &why));
+                None
+            }
+        }
+    }
+}
+
+/// The customary way to say that a value is an integer or a string.
+fn is_int_or_string(schema: &Map<String, Value>) -> bool {
+    schema.get("anyOf") == Some(&json!([{"type": "integer"}, {"type": "string"}]))
+}
+
+fn list(schema: &Map<String, Value>, name: &str) -> Vec<Value> {
+    let list = schema.get(name).and_then(Value::as_array);
+    list.cloned().unwrap_or_default()
+}

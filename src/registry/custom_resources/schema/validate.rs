@@ -1,0 +1,375 @@
+//! Whether a value is what its schema says: types first, then alternatives, then the value itself, then its parts.
+//!
+//! One walk over the object; every alternative of a node looks at the value once more. So the work is at most the
+//! size of the object times the alternatives above a place, and the depth is that of the schema.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::node::{Additional, Bound, Checks, Kind, Node, Sizes};
+use super::outcome::{Outcome, shown, shown_float};
+use super::path::Path;
+use crate::registry::{FieldError, FieldErrorKind};
+
+/// Checks a value and everything in it.
+pub(super) fn validate(node: &Node, value: &Value, path: &mut Path) -> Outcome {
+    let mut outcome = Outcome::default();
+    check_type(node, value, path, &mut outcome);
+    let checks = node.checks.as_deref();
+    if !value.is_null()
+        && let Some(checks) = checks
+    {
+        check_alternatives(checks, value, path, &mut outcome);
+    }
+    match value {
+        Value::String(text) => check_string(checks, text, path, &mut outcome),
+        Value::Number(_) => check_number(checks, value, path, &mut outcome),
+        Value::Array(items) => check_items(node, items, path, &mut outcome),
+        _ => {}
+    }
+    if let Some(checks) = checks {
+        check_allowed(checks, value, path, &mut outcome);
+    }
+    if let Value::Object(members) = value {
+        check_object(node, members, path, &mut outcome);
+    }
+    outcome
+}
+
+fn check_type(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
+    let kinds: &[Kind] = match (node.int_or_string, &node.kind) {
+        (true, _) => &[Kind::Integer, Kind::String],
+        (false, Some(kind)) => std::slice::from_ref(kind),
+        (false, None) => return,
+    };
+    outcome.applied += 1;
+    if value.is_null() && node.nullable || kinds.iter().any(|kind| is_of(*kind, value)) {
+        return;
+    }
+    let format = node.checks.as_ref().and_then(|checks| checks.format);
+    if let (Some(format), Value::Number(_) | Value::Bool(_) | Value::Object(_)) = (format, value) {
+        return outcome.invalid_type(path, format.name(), go_format(value));
+    }
+    let wanted: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    outcome.invalid_type(path, &wanted.join(","), type_name(value));
+}
+
+fn is_of(kind: Kind, value: &Value) -> bool {
+    match kind {
+        Kind::Object => value.is_object(),
+        Kind::Array => value.is_array(),
+        Kind::String => value.is_string(),
+        Kind::Boolean => value.is_boolean(),
+        Kind::Number => value.is_number(),
+        Kind::Integer => value.is_i64() || value.as_f64().is_some_and(is_whole),
+    }
+}
+
+/// Whether a float stands for an integer that it can tell from its neighbours.
+fn is_whole(float: f64) -> bool {
+    float.fract() == 0.0 && float.abs() < INTEGERS_END
+}
+
+/// From here on floats are further apart than integers.
+const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => Kind::Boolean.name(),
+        Value::Number(number) if number.is_i64() => Kind::Integer.name(),
+        Value::Number(_) => Kind::Number.name(),
+        Value::String(_) => Kind::String.name(),
+        Value::Array(_) => Kind::Array.name(),
+        Value::Object(_) => Kind::Object.name(),
+    }
+}
+
+fn go_format(value: &Value) -> &'static str {
+    match value {
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        _ => "",
+    }
+}
+
+fn check_alternatives(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+    if !checks.any_of.is_empty() {
+        let (valid, closest) = try_all(&checks.any_of, value, path, true);
+        if valid == 0 {
+            outcome.alternatives(path, "must validate at least one schema (anyOf)");
+        }
+        closest.into_iter().for_each(|found| outcome.merge(found));
+    }
+    if !checks.one_of.is_empty() {
+        let (valid, closest) = try_all(&checks.one_of, value, path, false);
+        let found = match valid {
+            0 => "Found none valid".to_owned(),
+            valid => format!("Found {valid} valid alternatives"),
+        };
+        if valid != 1 {
+            let text = format!("must validate one and only one schema (oneOf). {found}");
+            outcome.alternatives(path, &text);
+        }
+        closest.into_iter().for_each(|found| outcome.merge(found));
+    }
+    check_all_of(checks, value, path, outcome);
+    if let Some(not) = &checks.not
+        && validate(not, value, path).is_valid()
+    {
+        outcome.alternatives(path, "must not validate the schema (not)");
+    }
+}
+
+/// How many alternatives hold, all or only the first; and, if none does, what the closest one found.
+fn try_all(
+    alternatives: &[Node],
+    value: &Value,
+    path: &mut Path,
+    first_only: bool,
+) -> (usize, Option<Outcome>) {
+    let mut valid = 0;
+    let mut closest: Option<Outcome> = None;
+    for alternative in alternatives {
+        let found = validate(alternative, value, path);
+        if found.is_valid() {
+            valid += 1;
+            if first_only {
+                break;
+            }
+        } else if closest
+            .as_ref()
+            .is_none_or(|closest| found.applied > closest.applied)
+        {
+            closest = Some(found);
+        }
+    }
+    (valid, closest.filter(|_| valid == 0))
+}
+
+fn check_all_of(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+    let mut valid = 0;
+    for all in &checks.all_of {
+        let found = validate(all, value, path);
+        valid += usize::from(found.is_valid());
+        outcome.merge(found);
+    }
+    if valid < checks.all_of.len() {
+        let none = if valid == 0 { ". None validated" } else { "" };
+        outcome.alternatives(
+            path,
+            &format!("must validate all the schemas (allOf){none}"),
+        );
+    }
+}
+
+fn check_string(checks: Option<&Checks>, text: &str, path: &Path, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    let Some(checks) = checks else { return };
+    let value = || Value::from(text);
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    if let Some(max) = checks.sizes.length_max.filter(|max| length > *max) {
+        outcome.push(FieldError::new(
+            FieldErrorKind::TooLong,
+            path.field(),
+            format!("may not be more than {max} bytes"),
+        ));
+    } else if let Some(min) = checks.sizes.length_min.filter(|min| length < *min) {
+        let text = format!("should be at least {min} chars long");
+        outcome.invalid(path, &value(), &text);
+    } else if let Some((pattern, regex)) = &checks.pattern
+        && !regex.is_match(text)
+    {
+        outcome.invalid(path, &value(), &format!("should match '{pattern}'"));
+    }
+    if let Some(format) = checks.format {
+        outcome.applied += 1;
+        if !format.accepts(text) {
+            outcome.invalid_type(path, format.name(), text);
+        }
+    }
+}
+
+fn check_number(checks: Option<&Checks>, value: &Value, path: &Path, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    let Some(checks) = checks else { return };
+    if let Some(factor) = checks.multiple_of
+        && !is_multiple(value, factor)
+    {
+        let factor = shown_bound(value, factor);
+        outcome.invalid(path, value, &format!("should be a multiple of {factor}"));
+    }
+    if let Some(bound) = checks.minimum
+        && compare(value, bound.at).is_some_and(|order| order.is_lt() || bound.excludes(order))
+    {
+        let words = if bound.exclusive { "" } else { " or equal to" };
+        let at = shown_bound(value, bound.at);
+        outcome.invalid(path, value, &format!("should be greater than{words} {at}"));
+    }
+    if let Some(bound) = checks.maximum
+        && compare(value, bound.at).is_some_and(|order| order.is_gt() || bound.excludes(order))
+    {
+        let words = if bound.exclusive { "" } else { " or equal to" };
+        let at = shown_bound(value, bound.at);
+        outcome.invalid(path, value, &format!("should be less than{words} {at}"));
+    }
+}
+
+impl Bound {
+    fn excludes(self, order: std::cmp::Ordering) -> bool {
+        self.exclusive && order.is_eq()
+    }
+}
+
+/// Integers are compared as integers, with what is before the point of a bound, as kube-apiserver does.
+#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
+fn compare(value: &Value, bound: f64) -> Option<std::cmp::Ordering> {
+    match value.as_i64() {
+        Some(integer) => Some(integer.cmp(&(bound as i64))),
+        None => value.as_f64()?.partial_cmp(&bound),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
+fn shown_bound(value: &Value, bound: f64) -> String {
+    if value.is_i64() {
+        (bound as i64).to_string()
+    } else {
+        shown_float(bound)
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
+fn is_multiple(value: &Value, factor: f64) -> bool {
+    let whole = factor as i64;
+    match (value.as_i64(), value.as_f64()) {
+        (Some(integer), _) if whole != 0 => integer.checked_rem(whole).is_none_or(|rest| rest == 0),
+        (_, Some(float)) => is_whole(float / factor),
+        _ => true,
+    }
+}
+
+fn check_items(node: &Node, items: &[Value], path: &mut Path, outcome: &mut Outcome) {
+    if let Some(inner) = node.items.as_deref() {
+        for (index, item) in items.iter().enumerate() {
+            let mark = path.index(index);
+            outcome.merge(validate(inner, item, path));
+            path.leave(mark);
+        }
+    }
+    let sizes = node.checks.as_ref().map(|checks| &checks.sizes);
+    check_count(items.len(), sizes.map(Sizes::items), path, outcome);
+    outcome.applied += 1;
+}
+
+impl Sizes {
+    fn items(&self) -> (Option<i64>, Option<i64>, &'static str) {
+        (self.items_min, self.items_max, "items")
+    }
+
+    fn properties(&self) -> (Option<i64>, Option<i64>, &'static str) {
+        (self.properties_min, self.properties_max, "properties")
+    }
+}
+
+/// Whether there are as many as there may be. True if so.
+fn check_count(
+    count: usize,
+    sizes: Option<(Option<i64>, Option<i64>, &'static str)>,
+    path: &Path,
+    outcome: &mut Outcome,
+) -> bool {
+    let Some((min, max, what)) = sizes else {
+        return true;
+    };
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    if let Some(min) = min.filter(|min| count < *min) {
+        let text = format!("should have at least {min} {what}");
+        outcome.invalid(path, &Value::from(count), &text);
+        return false;
+    }
+    if let Some(max) = max.filter(|max| count > *max) {
+        outcome.push(FieldError::new(
+            FieldErrorKind::TooMany,
+            path.field(),
+            format!("{count}: must have at most {max} items"),
+        ));
+        return false;
+    }
+    true
+}
+
+fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    if checks.allowed.is_empty() || checks.allowed.iter().any(|allowed| equal(allowed, value)) {
+        return;
+    }
+    let supported: Vec<String> = checks
+        .allowed
+        .iter()
+        .map(|allowed| match allowed {
+            Value::String(_) => allowed.to_string(),
+            other => Value::from(other.to_string()).to_string(),
+        })
+        .collect();
+    let detail = format!(
+        "{}: supported values: {}",
+        shown(value),
+        supported.join(", ")
+    );
+    outcome.push(FieldError::new(
+        FieldErrorKind::NotSupported,
+        path.field(),
+        detail,
+    ));
+}
+
+/// Whether two values are the same, numbers by what they are worth.
+fn equal(a: &Value, b: &Value) -> bool {
+    a == b || (a.is_number() && a.as_f64() == b.as_f64())
+}
+
+fn check_object(node: &Node, members: &Map<String, Value>, path: &mut Path, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    let checks = node.checks.as_deref();
+    let sizes = checks.map(|checks| checks.sizes.properties());
+    if !check_count(members.len(), sizes, path, outcome) {
+        return;
+    }
+    if let Some(Additional::Schema(additional)) = &node.additional {
+        let others = members
+            .iter()
+            .filter(|(name, _)| !node.properties.contains_key(*name));
+        for (name, value) in others {
+            check_member(additional, name, value, path, outcome);
+        }
+    }
+    check_properties(&node.properties, members, path, outcome);
+    for name in checks.iter().flat_map(|checks| &checks.required) {
+        if !members.contains_key(name) {
+            let mark = path.member(name);
+            outcome.push(FieldError::required(path.field()));
+            path.leave(mark);
+        }
+    }
+}
+
+fn check_properties(
+    properties: &BTreeMap<String, Node>,
+    members: &Map<String, Value>,
+    path: &mut Path,
+    outcome: &mut Outcome,
+) {
+    for (name, value) in members {
+        if let Some(property) = properties.get(name) {
+            check_member(property, name, value, path, outcome);
+        }
+    }
+}
+
+fn check_member(node: &Node, name: &str, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+    let mark = path.member(name);
+    outcome.merge(validate(node, value, path));
+    path.leave(mark);
+}
