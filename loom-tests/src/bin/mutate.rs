@@ -1,13 +1,15 @@
 //! Applies each mutation of a member's `mutations.toml` to a copy of what it checks and expects a
 //! model to fail.
 //!
-//! The copy is a workspace of its own under the target folder. First the models must pass there
+//! Each copy is a workspace of its own under the target folder. First the models must pass there
 //! unchanged. A mutation that does not compile, or whose place is not found, is an error: it would
 //! prove nothing. The arguments are the member, what it includes, then `--` and how cargo tests it.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{env, fs, io};
+use std::sync::Mutex;
+use std::{env, fs, io, slice, thread};
 
 /// What the copied workspace needs besides the member and its sources.
 const MANIFEST: &str = "[workspace]\nresolver = \"3\"\nmembers = [\"MEMBER\"]\n[workspace.lints]\n\
@@ -21,6 +23,15 @@ struct Subject {
     sources: Vec<String>,
     /// What cargo is told so that it runs them.
     test: Vec<String>,
+}
+
+/// One copy of what is checked. There is one for each core, since cargo compiles a small crate on one.
+struct Lane<'a> {
+    subject: &'a Subject,
+    /// The checkout.
+    root: &'a Path,
+    /// The copy.
+    copy: PathBuf,
 }
 
 /// An edit that must not go unnoticed.
@@ -55,15 +66,66 @@ fn run() -> io::Result<usize> {
     let root = here.parent().map(Path::to_path_buf).unwrap_or_default();
     let mutations = root.join(&subject.member).join("mutations.toml");
     let mutations = parse(&fs::read_to_string(mutations)?)?;
-    let copy = root.join("target/mutants").join(&subject.member);
-    subject.copy(&root, &copy)?;
-    if !subject.passes(&copy, None)? {
+    let lanes = thread::available_parallelism().map_or(1, NonZero::get);
+    let lanes: io::Result<Vec<Lane<'_>>> = (0..lanes)
+        .map(|number| Lane::new(&subject, &root, number))
+        .collect();
+    let lanes = lanes?;
+    if !lanes[0].passes(None)? {
         return Err(io::Error::other("the models fail without any mutation"));
     }
-    let mut survivors = 0;
-    for mutation in &mutations {
-        let path = copy.join(&mutation.file);
-        let text = fs::read_to_string(root.join(&mutation.file))?;
+    let todo = Mutex::new(mutations.iter());
+    let survivors: io::Result<usize> = thread::scope(|scope| {
+        let running: Vec<_> = lanes
+            .iter()
+            .map(|lane| scope.spawn(|| lane.work_off(&todo)))
+            .collect();
+        running
+            .into_iter()
+            .map(|lane| lane.join().expect("a lane that does not panic"))
+            .sum()
+    });
+    let survivors = survivors?;
+    println!(
+        "{} of {} refused",
+        mutations.len() - survivors,
+        mutations.len()
+    );
+    Ok(survivors)
+}
+
+impl<'a> Lane<'a> {
+    /// Makes the copy anew: what was left of an earlier one may be mutated.
+    fn new(subject: &'a Subject, root: &'a Path, number: usize) -> io::Result<Self> {
+        let copy = root.join("target/mutants").join(&subject.member);
+        let copy = copy.join(number.to_string());
+        subject.copy(root, &copy)?;
+        Ok(Self {
+            subject,
+            root,
+            copy,
+        })
+    }
+
+    /// Tries mutations until none is left, and counts those that go unnoticed.
+    fn work_off(&self, todo: &Mutex<slice::Iter<'_, Mutation>>) -> io::Result<usize> {
+        let next = || todo.lock().expect("no lane panics").next();
+        let mut survivors = 0;
+        while let Some(mutation) = next() {
+            if self.refuses(mutation)? {
+                println!("refused    {}", mutation.name);
+            } else {
+                survivors += 1;
+                println!("UNNOTICED  {}", mutation.name);
+            }
+        }
+        Ok(survivors)
+    }
+
+    /// Whether a model fails with the mutation, which is undone afterwards.
+    fn refuses(&self, mutation: &Mutation) -> io::Result<bool> {
+        let path = self.copy.join(&mutation.file);
+        let text = fs::read_to_string(self.root.join(&mutation.file))?;
         if text.matches(&mutation.from).count() != 1 {
             let name = &mutation.name;
             return Err(io::Error::other(format!(
@@ -73,20 +135,31 @@ fn run() -> io::Result<usize> {
         fs::write(&path, text.replacen(&mutation.from, &mutation.to, 1))?;
         // The likeliest models go first: they notice most faults, and soon.
         let first = mutation.model();
-        if subject.passes(&copy, first.as_deref())? && subject.passes(&copy, None)? {
-            survivors += 1;
-            println!("UNNOTICED  {}", mutation.name);
-        } else {
-            println!("refused    {}", mutation.name);
-        }
+        let unnoticed = self.passes(first.as_deref())? && self.passes(None)?;
         fs::write(&path, text)?;
+        Ok(!unnoticed)
     }
-    println!(
-        "{} of {} refused",
-        mutations.len() - survivors,
-        mutations.len()
-    );
-    Ok(survivors)
+
+    /// Whether the copy's models pass, or some of them. That they compile is a condition.
+    fn passes(&self, some: Option<&str>) -> io::Result<bool> {
+        let test = |arguments: &[&str]| {
+            Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+                .args(&self.subject.test)
+                .arg("--offline")
+                .args(arguments)
+                .current_dir(&self.copy)
+                .env("CARGO_TARGET_DIR", self.copy.join("target"))
+                .env_remove("RUSTFLAGS")
+                .output()
+        };
+        let built = test(&["--no-run"])?;
+        if !built.status.success() {
+            let said = String::from_utf8_lossy(&built.stderr).into_owned();
+            return Err(io::Error::other(format!("it does not compile:\n{said}")));
+        }
+        let models: Vec<&str> = ["--"].into_iter().chain(some).collect();
+        Ok(test(&models)?.status.success())
+    }
 }
 
 impl Mutation {
@@ -109,34 +182,13 @@ impl Subject {
         })
     }
 
-    /// Makes the copy anew: what was left of an earlier one may be mutated.
+    /// Copies what is checked, and makes a workspace of it.
     fn copy(&self, root: &Path, copy: &Path) -> io::Result<()> {
         let (member, manifest) = (&self.member, "Cargo.lock".to_owned());
         for source in self.sources.iter().chain([member, &manifest]) {
             copy_all(&root.join(source), &copy.join(source))?;
         }
         fs::write(copy.join("Cargo.toml"), MANIFEST.replace("MEMBER", member))
-    }
-
-    /// Whether the copy's models pass, or some of them. That they compile is a condition.
-    fn passes(&self, copy: &Path, some: Option<&str>) -> io::Result<bool> {
-        let test = |arguments: &[&str]| {
-            Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-                .args(&self.test)
-                .arg("--offline")
-                .args(arguments)
-                .current_dir(copy)
-                .env("CARGO_TARGET_DIR", copy.join("target"))
-                .env_remove("RUSTFLAGS")
-                .output()
-        };
-        let built = test(&["--no-run"])?;
-        if !built.status.success() {
-            let said = String::from_utf8_lossy(&built.stderr).into_owned();
-            return Err(io::Error::other(format!("it does not compile:\n{said}")));
-        }
-        let models: Vec<&str> = ["--"].into_iter().chain(some).collect();
-        Ok(test(&models)?.status.success())
     }
 }
 
