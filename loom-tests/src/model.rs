@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{env, process, thread};
 
 /// How many preemptions a schedule may have at most.
 const PREEMPTIONS_MAX: usize = 3;
 
 /// How many steps of an execution may go one way or another; more mean that a loop does not end.
 const BRANCHES_MAX: usize = 10_000;
+
+/// Set where one failing model is enough to know, as for a mutation: then it ends the whole run.
+const ENDS_AT_FAILURE: &str = "MODELS_END_AT_FAILURE";
 
 /// The outcomes that a model has seen, over all executions, and how many those were.
 #[derive(Clone, Default)]
@@ -32,6 +36,7 @@ pub(crate) fn explore(
     outcomes: &[&'static str],
     model: impl Fn(&Seen) + Sync + Send + 'static,
 ) {
+    let _failure = Failure;
     let seen = Seen::default();
     let noted = seen.clone();
     let mut builder = loom::model::Builder::new();
@@ -48,4 +53,15 @@ pub(crate) fn explore(
         "{executions} executions, {floor} expected at least"
     );
     assert_eq!(saw, outcomes.iter().copied().collect());
+}
+
+/// Lives as long as a model is explored.
+struct Failure;
+
+impl Drop for Failure {
+    fn drop(&mut self) {
+        if thread::panicking() && env::var_os(ENDS_AT_FAILURE).is_some() {
+            process::exit(1);
+        }
+    }
 }

@@ -149,6 +149,7 @@ impl<'a> Lane<'a> {
                 .args(arguments)
                 .current_dir(&self.copy)
                 .env("CARGO_TARGET_DIR", self.copy.join("target"))
+                .env("MODELS_END_AT_FAILURE", "1")
                 .env_remove("RUSTFLAGS")
                 .output()
         };
