@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::Body;
@@ -27,7 +28,7 @@ use super::version::VersionInfo;
 use super::warnings::warning_headers;
 use crate::budget::Ledger;
 use crate::clock::Clock;
-use crate::registry::{Resource, Served, Store, User, Verb};
+use crate::registry::{self, Resource, Store, User, Verb};
 
 /// The header that names a request in logs.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -38,7 +39,7 @@ const AUDIT_ID_BYTES_MAX: usize = 64;
 /// What an [`Api`] is made of.
 #[derive(Debug)]
 pub struct ApiConfig {
-    /// The resources that are served, in the order of discovery.
+    /// The resources that are served from the start, in the order of discovery.
     pub stores: Vec<Arc<Store>>,
     /// Resources that discovery shows though no store serves them, such as reviews.
     pub storeless: Vec<Arc<Resource>>,
@@ -63,13 +64,33 @@ pub struct ApiConfig {
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
 #[derive(Debug)]
 pub struct Api {
+    config: ApiConfig,
+    /// What is served now.
+    served: ArcSwap<Served>,
+    admission: Admission,
+}
+
+/// What is served at one time. A request is answered by what was served when it came.
+#[derive(Debug)]
+struct Served {
     routes: Routes,
     discovery: Discovery,
-    clock: Clock,
-    admission: Admission,
-    metrics: Metrics,
-    encodings: EncodingCache,
-    min_request_timeout: Duration,
+}
+
+impl Served {
+    fn new(config: &ApiConfig, stores: &[Arc<Store>]) -> Self {
+        Self {
+            routes: Routes::new(stores, &config.storeless),
+            discovery: Discovery::new(config, stores),
+        }
+    }
+}
+
+fn expect_watches(config: &ApiConfig, stores: &[Arc<Store>]) {
+    let resources = stores.iter().map(|store| store.resource());
+    for resource in resources.filter(|it| it.verbs.contains(&Verb::Watch)) {
+        config.metrics.expect_watches(resource);
+    }
 }
 
 /// A request without its body.
@@ -84,19 +105,21 @@ impl Api {
     /// An API of these resources.
     #[must_use]
     pub fn new(config: ApiConfig) -> Self {
-        let resources = config.stores.iter().map(|store| store.resource());
-        for resource in resources.filter(|it| it.verbs.contains(&Verb::Watch)) {
-            config.metrics.expect_watches(resource);
-        }
+        expect_watches(&config, &config.stores);
         Self {
-            routes: Routes::new(&config.stores, &config.storeless),
-            discovery: Discovery::new(&config),
-            clock: config.clock,
-            admission: Admission::new(config.ledger, config.metrics.clone()),
-            metrics: config.metrics,
-            encodings: config.encodings,
-            min_request_timeout: config.min_request_timeout,
+            served: ArcSwap::from_pointee(Served::new(&config, &config.stores)),
+            admission: Admission::new(config.ledger.clone(), config.metrics.clone()),
+            config,
         }
+    }
+
+    /// Serves these custom resources from now on, beside the resources of the start and instead of
+    /// the custom resources that were served before.
+    pub fn serve_custom(&self, custom: &[Arc<Store>]) {
+        expect_watches(&self.config, custom);
+        let stores = [&self.config.stores, custom].concat();
+        self.served
+            .store(Arc::new(Served::new(&self.config, &stores)));
     }
 
     /// Answers a request of an authenticated user. Never fails: what goes wrong is in the response.
@@ -105,7 +128,8 @@ impl Api {
         request: Request<RequestBody>,
         user: User,
     ) -> Response<ResponseBody> {
-        let started = self.clock.now();
+        let started = self.config.clock.now();
+        let served = self.served.load_full();
         let (parts, body) = request.into_parts();
         let query_text = parts.uri.query().unwrap_or_default();
         let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
@@ -117,10 +141,11 @@ impl Api {
             pretty: negotiation::wants_pretty(&query, &parts.headers),
         };
         let (mut response, kind) = if info.is_resource {
-            self.resource(&asked, body, user).await
+            self.resource(&served, &asked, body, user).await
         } else {
             let response =
-                self.discovery
+                served
+                    .discovery
                     .serve(&parts.method, &info.path, &parts.headers, asked.pretty);
             (response, RequestKind::unknown(&info))
         };
@@ -132,27 +157,34 @@ impl Api {
             .insert(AUDIT_ID, audit_id(&parts.headers));
         let outcome = Outcome {
             code: response.status().as_u16(),
-            seconds: (self.clock.now() - started).as_secs_f64(),
+            seconds: (self.config.clock.now() - started).as_secs_f64(),
             response_bytes: response.body().size_hint().exact(),
             dry_run: query.has("dryRun"),
         };
-        self.metrics.observe(&kind, outcome);
+        self.config.metrics.observe(&kind, outcome);
         response
     }
 
     /// Answers a request about a resource.
     async fn resource(
         &self,
+        served: &Served,
         asked: &Asked<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
         let format = status_format(asked.headers, asked.pretty);
-        let refused = match self.routes.find(asked.info) {
+        let refused = match served.routes.find(asked.info) {
             Ok(Route::Stored(store, verb)) => {
-                return self.stored(asked, (store, verb), body, user).await;
+                return self
+                    .stored(&served.routes, asked, (store, verb), body, user)
+                    .await;
             }
-            Ok(Route::Review(resource)) => return self.review(asked, resource, body, user).await,
+            Ok(Route::Review(resource)) => {
+                return self
+                    .review(&served.routes, asked, resource, body, user)
+                    .await;
+            }
             Err(NoRoute::Nothing) => super::discovery::page_not_found(),
             Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
         };
@@ -162,6 +194,7 @@ impl Api {
     /// Answers a question about the user.
     async fn review(
         &self,
+        routes: &Routes,
         asked: &Asked<'_>,
         resource: &Resource,
         body: RequestBody,
@@ -173,9 +206,9 @@ impl Api {
             headers,
             pretty,
         } = *asked;
-        let context = Call::context(info, query, headers, user, self.clock.clone());
+        let context = Call::context(info, query, headers, user, self.config.clock.clone());
         let review = handlers::Review {
-            routes: &self.routes,
+            routes,
             resource,
             query,
             headers,
@@ -192,6 +225,7 @@ impl Api {
     /// Answers a request about a resource that has a store.
     async fn stored(
         &self,
+        routes: &Routes,
         asked: &Asked<'_>,
         (store, verb): (&Arc<Store>, Verb),
         body: RequestBody,
@@ -205,13 +239,13 @@ impl Api {
             pretty,
         } = *asked;
         let call = Call {
-            routes: &self.routes,
+            routes,
             store,
-            encodings: &self.encodings,
+            encodings: &self.config.encodings,
             info,
             query,
             headers,
-            context: Call::context(info, query, headers, user, self.clock.clone()),
+            context: Call::context(info, query, headers, user, self.config.clock.clone()),
             pretty,
         };
         let mut kind = RequestKind::of(info, store.resource().namespaced);
@@ -233,7 +267,7 @@ impl Api {
         kind: &RequestKind,
     ) -> Result<Response<ResponseBody>, Failure> {
         let subresource = call.store.resource().subresource(&call.info.subresource);
-        if subresource.is_some_and(|it| it.served == Served::Handler) {
+        if subresource.is_some_and(|it| it.served == registry::Served::Handler) {
             return special(call, verb, body).await;
         }
         match verb {
@@ -246,9 +280,9 @@ impl Api {
             Verb::Watch => {
                 let terms = WatchTerms {
                     share: self.admission.watch()?,
-                    running: self.metrics.long_running(kind),
-                    counts: self.metrics.watch(kind),
-                    default_timeout: self.min_request_timeout,
+                    running: self.config.metrics.long_running(kind),
+                    counts: self.config.metrics.watch(kind),
+                    default_timeout: self.config.min_request_timeout,
                 };
                 handlers::watch(call, terms).await
             }

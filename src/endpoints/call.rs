@@ -162,9 +162,12 @@ impl Call<'_> {
         kind: &str,
         params: &WriteParams,
     ) -> Result<serde_json::Value, Failure> {
+        let resource = self.store.resource();
+        let is_own = (group_version, kind) == (&resource.group_version, resource.kind.as_str());
         let expected = super::decode::Expected {
             group_version,
             kind,
+            strategy: is_own.then_some(&*resource.strategy),
         };
         super::decode::object(
             self.headers,

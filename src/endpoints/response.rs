@@ -251,8 +251,21 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
     ListHead {
         kind: kind.to_owned(),
         api_version,
-        metadata: list_metadata(list),
+        metadata: if resource.is_custom() && !partial {
+            custom_list_metadata(list)
+        } else {
+            list_metadata(list)
+        },
     }
+}
+
+/// The metadata of a list of custom resources, which always tell where it continues.
+fn custom_list_metadata(list: &List) -> Value {
+    let mut metadata = list_metadata(list);
+    if metadata.get("continue").is_none() {
+        metadata["continue"] = "".into();
+    }
+    metadata
 }
 
 fn list_metadata(list: &List) -> Value {

@@ -1,33 +1,65 @@
 //! What is there from the start.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;
 use crate::codec;
-use crate::storage::ListOptions;
+use crate::storage::{GetOptions, ListOptions};
 
 /// The namespaces of every cluster.
 const SYSTEM_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// The first address of the services' range.
+const KUBERNETES_SERVICE_ADDRESS: &str = "10.0.0.1";
 
 /// Creates those of the system's namespaces that do not exist.
 ///
 /// # Errors
 /// When one can neither be created nor is there; those before it exist.
 pub async fn ensure_system_namespaces(namespaces: &Store, clock: &Clock) -> Result<(), Error> {
-    let context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone());
     for name in SYSTEM_NAMESPACES {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let created = namespaces
-            .create(&context, "", namespace, &CreateOptions::default())
-            .await;
-        match created {
-            Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-            Err(error) => return Err(error),
-        }
+        ensure(namespaces, "", namespace, clock).await?;
     }
     Ok(())
+}
+
+/// Creates the service by which pods reach the API, unless it exists. The server listens on `port`.
+///
+/// # Errors
+/// When it can neither be created nor is there.
+pub async fn ensure_kubernetes_service(
+    services: &Store,
+    port: u16,
+    clock: &Clock,
+) -> Result<(), Error> {
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "type": "ClusterIP", "clusterIP": KUBERNETES_SERVICE_ADDRESS,
+            "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
+            "internalTrafficPolicy": "Cluster",
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]}});
+    ensure(services, "default", service, clock).await
+}
+
+/// Creates an object unless it exists. That is asked first, since an attempt would find the address
+/// of its predecessor taken.
+async fn ensure(store: &Store, namespace: &str, object: Value, clock: &Clock) -> Result<(), Error> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    match store.get(namespace, name, GetOptions::default()).await {
+        Err(Error::NotFound { .. }) => {}
+        found => return found.map(|_| ()),
+    }
+    let context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone());
+    let options = CreateOptions::default();
+    match store.create(&context, namespace, object, &options).await {
+        Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// How many objects are read at a time. Pages come from the store while a cache is being filled.

@@ -23,7 +23,7 @@ pub mod table;
 mod testing;
 pub mod validation;
 
-pub use bootstrap::{ensure_system_namespaces, hold_what_is_stored};
+pub use bootstrap::{ensure_kubernetes_service, ensure_system_namespaces, hold_what_is_stored};
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use lifecycle::Lifecycle;

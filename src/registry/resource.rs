@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use super::table::PrinterColumns;
 use super::{Error, Strategy};
 use crate::meta::FieldSchema;
 
@@ -72,6 +73,8 @@ pub struct Resource {
     pub field_aliases: &'static [(&'static str, &'static str)],
     /// Where the numbers of its `scale` subresource are.
     pub scale: Option<ScalePaths>,
+    /// The columns as which its objects are shown, if they are not those of its kind.
+    pub printer_columns: Option<Arc<PrinterColumns>>,
     /// How it is written.
     pub strategy: Arc<dyn Strategy>,
 }
@@ -166,6 +169,13 @@ impl Verb {
 }
 
 impl Resource {
+    /// Whether it is defined by a client. kube-apiserver knows nothing of such kinds but their schema,
+    /// and writes some things otherwise because of that.
+    #[must_use]
+    pub fn is_custom(&self) -> bool {
+        self.printer_columns.is_some()
+    }
+
     /// The subresource of this name.
     #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {

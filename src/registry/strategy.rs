@@ -17,6 +17,13 @@ pub trait Strategy: Send + Sync + Debug {
         let _ = object;
     }
 
+    /// The members of an object that its schema does not know, as dotted paths. They are dropped when
+    /// it is written; here they are told for clients that want to know.
+    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        let _ = object;
+        Vec::new()
+    }
+
     /// Takes away what may not be set on creation (status), and sets what the server sets.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let _ = (context, object);

@@ -426,6 +426,7 @@ pub(super) fn resource(
         schema: FieldSchema::default(),
         field_aliases: &[],
         scale: None,
+        printer_columns: None,
         strategy,
     })
 }

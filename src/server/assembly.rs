@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Connections};
+use super::custom_resources::CustomResources;
 use super::filters::{Filters, InFlight};
 use super::flags::ServeFlags;
 use super::health::{Check, Done, Health, Scope, check};
@@ -31,6 +32,12 @@ use crate::storage::etcd3;
 
 /// The check of kube-apiserver's hook that creates the first namespaces.
 const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
+
+/// The check of kube-apiserver's hook that waits for the definitions of custom resources.
+const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
+
+/// The resource that defines others.
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 /// How many types that are not ready are named.
 const UNREADY_NAMED_MAX: usize = 5;
@@ -88,25 +95,17 @@ impl Assembly<'_> {
         metrics.register(&mut registry);
         let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger);
         encodings.register(&mut registry);
-        let in_flight = InFlight::new(
-            limits.max_requests_inflight,
-            limits.max_mutating_requests_inflight,
-            limits.request_timeout,
-        );
-        in_flight.register(&mut registry);
+        let in_flight = self.in_flight(&mut registry);
         let handshake_errors = connection::handshake_errors(&mut registry);
-        let storages = self.storages(&mut registry, ledger.clone(), background);
+        let (factory, storages) = self.storages(&mut registry, ledger.clone(), background);
         let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
-        let end = self.end.clone();
-        background.spawn(async move {
-            end.run_until_cancelled(relief).await;
-        });
-        let bootstrapped = Done::default();
-        let namespaces = storages.core("namespaces").cloned();
-        let services = storages.core("services").cloned();
+        self.run(relief, background);
+        let (bootstrapped, synced) = (Done::default(), Done::default());
+        let namespaces = storages.of(("", "namespaces")).cloned();
+        let services = storages.of(("", "services")).cloned();
         let version = VersionInfo::kubernetes_1_36();
         let own = HealthAndMetrics {
-            health: self.health(&storages.cachers, &bootstrapped),
+            health: self.health(&storages.cachers, &bootstrapped, &synced),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, &version, self.clock.wall()),
             size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
@@ -115,8 +114,8 @@ impl Assembly<'_> {
         let mut extra_root_paths = own.health.paths();
         extra_root_paths.push("/metrics".to_owned());
         let api = Api::new(ApiConfig {
-            stores: storages.stores,
-            storeless: storages.storeless,
+            stores: storages.stores.clone(),
+            storeless: storages.storeless.clone(),
             clock: self.clock.clone(),
             version,
             server_address: address.to_string(),
@@ -126,13 +125,15 @@ impl Assembly<'_> {
             encodings,
             min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
         });
+        let api = Arc::new(api);
+        self.serve_custom(factory, &storages, &api, synced, background);
         let filters = Filters {
             authenticator: security.authenticator,
             in_flight,
             request_timeout: limits.request_timeout,
             end_of_watches: self.steps.end_of_watches.clone(),
             own: Arc::new(own),
-            api: Arc::new(api),
+            api,
             clock: self.clock.clone(),
         };
         let connections = Connections {
@@ -154,12 +155,55 @@ impl Assembly<'_> {
         }
     }
 
+    fn in_flight(&self, registry: &mut Registry) -> InFlight {
+        let limits = &self.flags.limits;
+        let in_flight = InFlight::new(
+            limits.max_requests_inflight,
+            limits.max_mutating_requests_inflight,
+            limits.request_timeout,
+        );
+        in_flight.register(registry);
+        in_flight
+    }
+
+    /// Serves what clients define, from the background.
+    fn serve_custom(
+        &self,
+        factory: StorageFactory,
+        storages: &Storages,
+        api: &Arc<Api>,
+        synced: Done,
+        background: &mut JoinSet<()>,
+    ) {
+        let Some(definitions) = storages.of(DEFINITIONS) else {
+            return;
+        };
+        let custom = CustomResources {
+            definitions: Arc::clone(definitions),
+            factory,
+            feed: storages.feed.clone(),
+            lifecycle: storages.lifecycle.clone(),
+            api: Arc::clone(api),
+            synced,
+            clock: self.clock.clone(),
+        };
+        self.run(custom.run(), background);
+    }
+
+    /// Runs something in the background until the end.
+    fn run(&self, task: impl Future<Output = ()> + Send + 'static, background: &mut JoinSet<()>) {
+        let end = self.end.clone();
+        background.spawn(async move {
+            end.run_until_cancelled(task).await;
+        });
+    }
+
     fn storages(
         &self,
         registry: &mut Registry,
         ledger: Ledger,
         background: &mut JoinSet<()>,
-    ) -> Storages {
+    ) -> (StorageFactory, Storages) {
         let interval = self.flags.etcd.etcd_compaction_interval;
         let compactor = etcd3::Compactor::new(
             Arc::clone(&self.backend),
@@ -183,14 +227,11 @@ impl Assembly<'_> {
         background.spawn(reflector.run(self.end.clone().cancelled_owned()));
         let counts = ObjectCounts::register(registry);
         let counts = counts.run(storages.by_resource.clone(), self.clock.clone());
-        let end = self.end.clone();
-        background.spawn(async move {
-            end.run_until_cancelled(counts).await;
-        });
-        storages
+        self.run(counts, background);
+        (factory, storages)
     }
 
-    fn health(&self, cachers: &[Arc<Cacher>], bootstrapped: &Done) -> Health {
+    fn health(&self, cachers: &[Arc<Cacher>], bootstrapped: &Done, synced: &Done) -> Health {
         let mut health = Health::new(self.steps.shutting_down.clone());
         health.add("etcd", Scope::Liveness, self.store_check());
         health.add("etcd-readiness", Scope::Readiness, self.store_check());
@@ -205,6 +246,7 @@ impl Assembly<'_> {
         });
         health.add("watch-caches", Scope::Readiness, filled);
         health.add(NAMESPACES_CHECK, Scope::Everywhere, bootstrapped.check());
+        health.add(DEFINITIONS_CHECK, Scope::Everywhere, synced.check());
         health
     }
 

@@ -5,6 +5,7 @@ pub mod authentication;
 pub mod backend_factory;
 pub mod certificates;
 pub mod connection;
+pub mod custom_resources;
 pub mod doorbell;
 pub mod duration;
 pub mod ending;

@@ -22,7 +22,7 @@ use super::security::Security;
 use super::shutdown::{Signals, Steps};
 use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
-use crate::registry::{ensure_system_namespaces, hold_what_is_stored};
+use crate::registry::{ensure_kubernetes_service, ensure_system_namespaces, hold_what_is_stored};
 use crate::storage::cacher::{Cacher, Feed};
 
 /// The start is announced when all caches are filled, but at the latest after this time.
@@ -127,7 +127,7 @@ impl Server {
             .spawn(listener.run(assembled.connections.clone(), stop));
 
         wait_until_filled(&assembled.cachers).await;
-        bootstrap(&assembled, &clock).await?;
+        bootstrap(&assembled, address.port(), &clock).await?;
         announce(flags, &url, &data_dir, &kubeconfig_path);
         Ok(Self {
             steps,
@@ -170,7 +170,7 @@ fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
 }
 
 /// Creates what every cluster has from the start, and learns which addresses are given.
-async fn bootstrap(assembled: &Assembled, clock: &Clock) -> Result<(), StartError> {
+async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<(), StartError> {
     if let Some(namespaces) = &assembled.namespaces {
         ensure_system_namespaces(namespaces, clock)
             .await
@@ -183,6 +183,11 @@ async fn bootstrap(assembled: &Assembled, clock: &Clock) -> Result<(), StartErro
         hold_what_is_stored(services).await.map_err(|error| {
             let advice = "check that the store can be read, then start again";
             StartError::new("read the services that have addresses", error, advice)
+        })?;
+        let ensured = ensure_kubernetes_service(services, port, clock).await;
+        ensured.map_err(|error| {
+            let advice = "check that the store can be written, then start again";
+            StartError::new("create the service of the API", error, advice)
         })?;
     }
     assembled.bootstrapped.set();

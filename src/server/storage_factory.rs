@@ -62,15 +62,26 @@ pub struct Storages {
     pub by_resource: BTreeMap<String, Arc<dyn Interface>>,
     /// The caches.
     pub cachers: Vec<Arc<Cacher>>,
+    /// Guards creation in namespaces.
+    pub lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
     /// Where the caches end their watches.
     pub feed: Feed,
+}
+
+/// The storage of one type.
+#[derive(Debug)]
+pub struct Joined {
+    /// The storage, with the cache before it.
+    pub storage: Arc<dyn Interface>,
+    /// The cache, unless it is switched off.
+    pub cacher: Option<Arc<Cacher>>,
 }
 
 impl StorageFactory {
     /// Makes the stores of all built-in resources. Nothing is read until the reflector runs, which
     /// fills the caches.
     #[must_use]
-    pub fn build(self) -> (Storages, Reflector) {
+    pub fn build(&self) -> (Storages, Reflector) {
         let resources = built_in();
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
         let changes = changes.counted(self.requests_by_prefix(&resources));
@@ -85,6 +96,7 @@ impl StorageFactory {
             storeless: Vec::new(),
             by_resource: BTreeMap::new(),
             cachers: Vec::new(),
+            lifecycle: None,
             feed,
         };
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
@@ -93,7 +105,18 @@ impl StorageFactory {
             if resource.served == Served::Store {
                 let storage = by_prefix
                     .entry(resource.storage_prefix.clone())
-                    .or_insert_with(|| self.storage(&resource, &mut storages));
+                    .or_insert_with(|| {
+                        let group = &resource.group_version.group;
+                        let prefix = &resource.storage_prefix;
+                        let name = (group.as_str(), resource.plural.as_str());
+                        let versioner = self.versioner(&resource);
+                        let joined = self.join(&storages.feed, prefix, name, versioner);
+                        storages.cachers.extend(joined.cacher);
+                        let name = resource.qualified_name();
+                        let storage = Arc::clone(&joined.storage);
+                        storages.by_resource.insert(name, storage);
+                        joined.storage
+                    });
                 served.push((resource, Arc::clone(storage)));
             } else {
                 storages.storeless.push(resource);
@@ -107,6 +130,7 @@ impl StorageFactory {
         storages.stores = stores
             .map(|(resource, storage)| Arc::new(Store::new(resource, storage, lifecycle.clone())))
             .collect();
+        storages.lifecycle = lifecycle;
         (storages, reflector)
     }
 
@@ -126,54 +150,73 @@ impl StorageFactory {
         types
     }
 
-    /// The storage of a resource, which is the first with its prefix.
-    fn storage(&self, resource: &Resource, storages: &mut Storages) -> Arc<dyn Interface> {
-        let group = &resource.group_version.group;
-        let media_type = if JSON_GROUPS.contains(&&**group) {
+    /// How the objects of a built-in resource are written.
+    fn versioner(&self, resource: &Resource) -> Versioner {
+        let json = JSON_GROUPS.contains(&resource.group_version.group.as_str());
+        let media_type = if json {
             StorageMediaType::Json
         } else {
             self.media_type
         };
-        let versioner = Versioner::new(resource.schema.clone()).writing(media_type);
+        Versioner::new(resource.schema.clone()).writing(media_type)
+    }
+
+    /// The storage of a type under a prefix, named by group and plural. Its cache is fed from now on.
+    #[must_use]
+    pub fn join(
+        &self,
+        feed: &Feed,
+        prefix: &str,
+        (group, plural): (&str, &str),
+        versioner: Versioner,
+    ) -> Joined {
         let store = etcd3::Store::new(
             Arc::clone(&self.backend),
             etcd3::Config {
                 path_prefix: self.prefix.clone(),
-                resource_prefix: format!("/{}", resource.storage_prefix),
+                resource_prefix: format!("/{prefix}"),
                 versioner: versioner.clone(),
                 clock: self.clock.clone(),
                 compact_revision: Some(self.compact_revision.clone()),
             },
         );
-        let lists = self.list_metrics.of_type(group, &resource.plural);
-        let requests = self.request_metrics.of_type(group, &resource.plural);
+        let lists = self.list_metrics.of_type(group, plural);
+        let requests = self.request_metrics.of_type(group, plural);
         let store: Arc<dyn Interface> = Arc::new(store.counted(lists, requests));
-        let storage = if self.caches.cached(group, &resource.plural) {
-            let cacher = storages.feed.add_type(TypeConfig {
-                group: group.clone(),
-                resource: resource.plural.clone(),
-                prefix: format!("/{}/", resource.storage_prefix),
-                versioner,
-                window: WindowLimits::within(self.ledger.limit()),
-            });
-            storages.cachers.push(Arc::clone(&cacher));
-            Arc::new(CacheDelegator::new(cacher, store))
-        } else {
-            store
-        };
-        let name = resource.qualified_name();
-        storages.by_resource.insert(name, Arc::clone(&storage));
-        storage
+        if !self.caches.cached(group, plural) {
+            return Joined {
+                storage: store,
+                cacher: None,
+            };
+        }
+        let cacher = feed.add_type(TypeConfig {
+            group: group.to_owned(),
+            resource: plural.to_owned(),
+            prefix: format!("/{prefix}/"),
+            versioner,
+            window: WindowLimits::within(self.ledger.limit()),
+        });
+        Joined {
+            storage: Arc::new(CacheDelegator::new(Arc::clone(&cacher), store)),
+            cacher: Some(cacher),
+        }
+    }
+
+    /// Ends the feeding of a type's cache, and its watches with it.
+    pub fn leave(&self, feed: &Feed, joined: &Joined) {
+        if let Some(cacher) = &joined.cacher {
+            feed.remove_type(cacher);
+        }
     }
 }
 
 impl Storages {
-    /// The store of a resource of the core.
+    /// The store of a resource, named by group and plural.
     #[must_use]
-    pub fn core(&self, plural: &str) -> Option<&Arc<Store>> {
+    pub fn of(&self, (group, plural): (&str, &str)) -> Option<&Arc<Store>> {
         self.stores.iter().find(|store| {
             let resource = store.resource();
-            resource.group_version.group.is_empty() && resource.plural == plural
+            resource.group_version.group == group && resource.plural == plural
         })
     }
 }

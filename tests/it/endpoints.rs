@@ -158,7 +158,7 @@ async fn ready(storages: &Storages, clock: &Clock) {
     let context = RequestContext::new(User::default(), "test".to_owned(), clock.clone());
     let namespace =
         json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "default"}});
-    let namespaces = storages.core("namespaces").expect("namespaces");
+    let namespaces = storages.of(("", "namespaces")).expect("namespaces");
     namespaces
         .create(&context, "", namespace, &CreateOptions::default())
         .await

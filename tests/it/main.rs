@@ -12,6 +12,7 @@ mod clients;
 mod conformance;
 mod corrupt_value;
 mod crash;
+mod custom_resources;
 mod embedded;
 mod endpoints;
 mod etcd_backend;

@@ -19,7 +19,7 @@ use super::body::RequestBody;
 use super::errors::Failure;
 use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
-use crate::registry::{GroupVersion, RequestContext};
+use crate::registry::{GroupVersion, RequestContext, Strategy};
 
 pub(super) use strict::Decoded;
 
@@ -36,6 +36,8 @@ pub(super) struct Expected<'a> {
     pub(super) group_version: &'a GroupVersion,
     /// The kind.
     pub(super) kind: &'a str,
+    /// How the kind is written, if it is that of a stored resource.
+    pub(super) strategy: Option<&'a dyn Strategy>,
 }
 
 /// Reads a body of limited size.
@@ -145,6 +147,9 @@ pub(super) fn object(
     metadata::check(members).map_err(|error| cannot(&error))?;
     top_level::check_maps(members, expected).map_err(|error| cannot(&error))?;
     top_level::drop_unknown(members, expected, &mut complaints);
+    let unknown = expected.strategy.map(|it| it.unknown_fields(&value));
+    let unknown = unknown.unwrap_or_default().into_iter();
+    complaints.extend(unknown.map(|path| format!("unknown field {path:?}")));
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => Err(cannot(&format!(
             "strict decoding error: {}",
@@ -256,6 +261,7 @@ mod tests {
         let expected = Expected {
             group_version: &core,
             kind: "ConfigMap",
+            strategy: None,
         };
         let known = |version: &GroupVersion, kind: &str| {
             version.to_string() == "v1" && matches!(kind, "ConfigMap" | "Secret")

@@ -57,6 +57,7 @@ mod tests {
         let expected = Expected {
             group_version: &core,
             kind,
+            strategy: None,
         };
         let known = |_: &GroupVersion, kind: &str| matches!(kind, "ConfigMap" | "Secret");
         object(content, expected, &known, &|error| {

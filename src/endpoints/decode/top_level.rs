@@ -139,6 +139,7 @@ mod tests {
             let expected = Expected {
                 group_version: &core,
                 kind,
+                strategy: None,
             };
             let members = object.as_object().expect("an object");
             check_maps(members, expected).expect_err("wrong")

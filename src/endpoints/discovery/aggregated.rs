@@ -74,8 +74,10 @@ fn resource_value(resource: &Resource) -> Value {
     } else {
         "Cluster"
     };
+    // Of custom resources the group and version are told.
+    let told = resource.is_custom().then_some(&resource.group_version);
     let mut value = json!({"resource": resource.plural,
-        "responseKind": kind_value(None, &resource.kind), "scope": scope,
+        "responseKind": kind_value(told, &resource.kind), "scope": scope,
         "singularResource": resource.singular, "verbs": verb_names(&resource.verbs)});
     if !resource.short_names.is_empty() {
         value["shortNames"] = json!(resource.short_names);
@@ -85,15 +87,19 @@ fn resource_value(resource: &Resource) -> Value {
     }
     if !resource.subresources.is_empty() {
         let mut below: Vec<&Subresource> = resource.subresources.iter().collect();
-        below.sort_by(|one, other| one.name.cmp(&other.name));
-        let below: Vec<Value> = below.into_iter().map(subresource_value).collect();
+        if !resource.is_custom() {
+            below.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+        let below = below.into_iter().map(|it| subresource_value(it, told));
+        let below: Vec<Value> = below.collect();
         value["subresources"] = json!(below);
     }
     value
 }
 
-fn subresource_value(subresource: &Subresource) -> Value {
-    let kind = kind_value(subresource.group_version.as_ref(), &subresource.kind);
+fn subresource_value(subresource: &Subresource, told: Option<&GroupVersion>) -> Value {
+    let group_version = subresource.group_version.as_ref().or(told);
+    let kind = kind_value(group_version, &subresource.kind);
     json!({"subresource": subresource.name, "responseKind": kind,
         "verbs": verb_names(&subresource.verbs)})
 }

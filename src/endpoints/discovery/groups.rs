@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::api::ApiConfig;
 use crate::registry::resources::built_in;
-use crate::registry::{GroupVersion, Resource};
+use crate::registry::{GroupVersion, Resource, Store};
 
 /// A group.
 #[derive(Debug)]
@@ -39,15 +38,15 @@ impl Version {
 }
 
 /// The groups in the order of the built-in ones; others follow as their resources do.
-pub(super) fn groups(config: &ApiConfig) -> Vec<Group> {
-    let stored = config.stores.iter().map(|store| store.resource());
+pub(super) fn groups(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Vec<Group> {
+    let stored = stores.iter().map(|store| store.resource());
     let order = built_in();
     let rank = |resource: &&Arc<Resource>| {
         let group = &resource.group_version.group;
         let at = order.iter().position(|it| it.group_version.group == *group);
         at.unwrap_or(usize::MAX)
     };
-    let mut resources: Vec<&Arc<Resource>> = stored.chain(&config.storeless).collect();
+    let mut resources: Vec<&Arc<Resource>> = stored.chain(storeless).collect();
     resources.sort_by_cached_key(rank);
     let mut groups: Vec<Group> = Vec::new();
     for resource in resources {

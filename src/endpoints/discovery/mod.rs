@@ -10,6 +10,7 @@ mod resources;
 mod root;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
@@ -21,6 +22,7 @@ use super::body::{ResponseBody, full};
 use super::errors::Failure;
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
 use super::response;
+use crate::registry::Store;
 
 /// The documents.
 #[derive(Debug)]
@@ -56,8 +58,8 @@ enum Wanted {
 
 impl Discovery {
     /// Puts the documents together.
-    pub(super) fn new(config: &ApiConfig) -> Self {
-        let groups = groups::groups(config);
+    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>]) -> Self {
+        let groups = groups::groups(stores, &config.storeless);
         let mut documents = HashMap::new();
         let mut add = |path: String, json: Vec<u8>| {
             documents.insert(path, Document::new(json, false));
@@ -83,7 +85,7 @@ impl Discovery {
         let mut paths: Vec<String> = documents.keys().cloned().collect();
         paths.extend(config.extra_root_paths.iter().cloned());
         paths.extend([openapi::INDEX.to_owned(), format!("{}/", openapi::INDEX)]);
-        for (path, json) in openapi::documents(&config.stores, &config.version.git_version) {
+        for (path, json) in openapi::documents(stores, &config.version.git_version) {
             documents.insert(path, Document::new(json, false));
         }
         documents.insert("/".to_owned(), Document::new(root::root(paths), true));

@@ -26,11 +26,9 @@ pub(super) fn resource_list(version: &Version) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// The names of verbs, in discovery's order.
+/// The names of verbs, in their order.
 pub(super) fn verb_names(verbs: &[Verb]) -> Vec<&'static str> {
-    let mut names: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
-    names.sort_unstable();
-    names
+    verbs.iter().map(|verb| verb.name()).collect()
 }
 
 fn resource_value(resource: &Resource) -> Value {

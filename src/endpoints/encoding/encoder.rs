@@ -101,15 +101,20 @@ impl Encoder {
             .get_or_make(object, key, || self.make(what, object))
     }
 
-    /// An item that needs not be made; JSON comes without its opening brace.
+    /// An item that needs not be made; JSON comes without its opening brace. Items of custom resources
+    /// tell their kind, others leave it to the list.
     pub(crate) fn stored_item<'a>(&self, object: &'a Object) -> Option<StoredItem<'a>> {
         if self.partial || self.store.converts_objects() {
             return None;
         }
         match (object.item(), self.format == Format::Protobuf) {
-            (Item::Json(body), false) => Some(StoredItem {
+            (Item::Json(item), false) => Some(StoredItem {
                 head: ListItemHead::default(),
-                body,
+                body: if self.store.resource().is_custom() {
+                    &object.bytes()[1..]
+                } else {
+                    item
+                },
             }),
             (Item::Protobuf(body), true) => Some(StoredItem {
                 head: codec::list_item_head(body.len()),
@@ -174,7 +179,7 @@ impl Encoder {
         match what.event() {
             Some(event) => frame::event(self.format, event, &json),
             None if self.format == Format::Protobuf => protobuf_item(&json),
-            None if self.partial => Ok(json.slice(1..)),
+            None if self.partial || self.store.resource().is_custom() => Ok(json.slice(1..)),
             None => Ok(json.slice(codec::item_at(&json)..)),
         }
     }

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::codec;
 use crate::meta::Object;
 use crate::registry::Store;
-use crate::registry::table::TableConvertor;
+use crate::registry::table::Printer;
 
 /// What follows the rows.
 pub(crate) const TABLE_END: &[u8] = b"]}";
@@ -30,24 +30,24 @@ pub(crate) struct Tables {
     form: TableForm,
     /// The time, for ages.
     clock: Clock,
-    convertor: &'static TableConvertor,
+    printer: Printer,
 }
 
 impl Tables {
     /// Tables of the objects of a store.
     pub(crate) fn new(store: Arc<Store>, form: TableForm, clock: Clock) -> Self {
-        let convertor = TableConvertor::of(store.resource());
+        let printer = Printer::of(store.resource());
         Self {
             store,
             form,
             clock,
-            convertor,
+            printer,
         }
     }
 
     /// Tables of what is not the resource's kind.
-    pub(crate) fn with_convertor(self, convertor: &'static TableConvertor) -> Self {
-        Self { convertor, ..self }
+    pub(crate) fn with_printer(self, printer: Printer) -> Self {
+        Self { printer, ..self }
     }
 
     /// Whose objects are written.
@@ -94,8 +94,11 @@ impl Tables {
     /// # Errors
     /// 500 when the columns cannot be written.
     pub(crate) fn head(&self, metadata: &Value, with_columns: bool) -> Result<Vec<u8>, Failure> {
-        let columns = with_columns.then(|| self.convertor.columns());
-        let columns = serde_json::to_string(&columns).map_err(Failure::internal)?;
+        let columns = if with_columns {
+            self.printer.columns().map_err(Failure::internal)?
+        } else {
+            "null".to_owned()
+        };
         let version = self.form.version;
         let head = format!(
             "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{metadata},\
@@ -122,7 +125,7 @@ impl Tables {
 
     /// A row of an object as it is stored, and as it is served.
     fn row_of(&self, stored: &Value, served: &[u8]) -> Result<Vec<u8>, Failure> {
-        let row = self.convertor.row(stored, self.clock.wall());
+        let row = self.printer.row(stored, self.clock.wall());
         let mut json = serde_json::to_vec(&row).map_err(Failure::internal)?;
         json.pop();
         json.extend_from_slice(b",\"object\":");

@@ -76,6 +76,7 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
         decode::Expected {
             group_version: &resource.group_version,
             kind: &resource.kind,
+            strategy: Some(&*resource.strategy),
         },
         &|group_version, kind| call.routes.knows(group_version, kind),
         params.field_validation,
@@ -107,7 +108,7 @@ impl UpdatedObject for Applied {
             api_version: &self.api_version,
             subresource: &context.subresource,
             has_status_subresource: self.has_status_subresource,
-            time: context.clock.wall(),
+            time: Some(context.clock.wall()),
         };
         field_manager::apply(existing, &self.config, &manager, self.force)
     }

@@ -17,6 +17,16 @@ use super::super::response;
 use super::update::update_options;
 use crate::registry::{Error, RequestContext, UpdatedObject};
 
+/// The patches whose lists are merged by keys, which only built-in kinds have.
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// The patches of custom resources.
+const CUSTOM_PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
 /// Patches the object and answers with it.
 ///
 /// # Errors
@@ -59,6 +69,9 @@ pub(super) async fn read_patch(
     let media_type = decode::media_type(call.headers);
     if !media_type.ends_with("-patch+json") {
         return Err(Failure::unsupported_media_type());
+    }
+    if call.store.resource().is_custom() && media_type == STRATEGIC {
+        return Err(Failure::unknown_format(CUSTOM_PATCHES));
     }
     let content = read_body(call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;

@@ -56,6 +56,7 @@ pub(in super::super) async fn review(
     let expected = Expected {
         group_version: &resource.group_version,
         kind: &resource.kind,
+        strategy: None,
     };
     let asked = decode::object(
         review.headers,
@@ -148,7 +149,7 @@ fn note_manager(context: &RequestContext, version: &str, asked: &mut Value) {
         api_version: version,
         subresource: "",
         has_status_subresource: true,
-        time: context.clock.wall(),
+        time: Some(context.clock.wall()),
     };
     field_manager::update(None, asked, &manager);
 }

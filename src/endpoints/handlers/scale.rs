@@ -20,7 +20,7 @@ use super::patch::read_patch;
 use super::update::{check_name, update_options};
 use crate::codec;
 use crate::meta::Object;
-use crate::registry::table::TableConvertor;
+use crate::registry::table::Printer;
 use crate::registry::{
     Error, FieldError, GroupVersion, RequestContext, ScalePaths, SelectorForm, UpdatedObject,
     selector_text,
@@ -123,9 +123,7 @@ fn respond(
     let object = codec::tree(object).map_err(Failure::internal)?;
     let scale = scale_of(&object, paths(call)?);
     if let Form::Table(form) = output.form {
-        let tables = call
-            .tables(form)
-            .with_convertor(TableConvertor::of_scales());
+        let tables = call.tables(form).with_printer(Printer::of_scales());
         let table = tables.of_value(&scale, true)?;
         return response::document(StatusCode::OK, output.format, &table);
     }
@@ -166,12 +164,10 @@ impl UpdatedObject for Scaled {
         let replicas = replicas_of(&scale, &self.name)?;
         let mut object = existing.clone();
         set(&mut object, &self.paths.spec_replicas, json!(replicas));
-        let version = scale.pointer("/metadata/resourceVersion").cloned();
-        set(
-            &mut object,
-            "metadata.resourceVersion",
-            version.unwrap_or_else(|| json!("")),
-        );
+        // Without one the object keeps its own: a Scale may be written over whatever there is.
+        if let Some(version) = scale.pointer("/metadata/resourceVersion") {
+            set(&mut object, "metadata.resourceVersion", version.clone());
+        }
         Ok(object)
     }
 

@@ -10,7 +10,9 @@ use super::part::PartMetadata;
 use super::path::{get, keep, list, remove, set, text};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
-use crate::registry::{FieldError, RequestContext};
+use crate::registry::custom_resources::schema::StructuralSchema;
+use crate::registry::custom_resources::{CLEAN_UP, put_condition};
+use crate::registry::{FieldError, FieldErrorKind, RequestContext};
 
 const V1: Group = Group::new("apiextensions.k8s.io", "v1");
 const V1BETA1: Group = Group::new("apiextensions.k8s.io", "v1beta1");
@@ -107,7 +109,30 @@ impl Peculiar for Definitions {
             let why = "must have exactly one version marked as storage version";
             errors.push(FieldError::invalid("spec.versions", value, why));
         }
+        errors.extend(schema_errors(object));
         errors
+    }
+
+    /// Until its deletion begins. Then a finalizer does.
+    fn holds_deletion(&self, object: &Value) -> bool {
+        get(object, "metadata.deletionTimestamp").is_none_or(Value::is_null)
+    }
+
+    /// The objects go first.
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        let mut finalizers = list(object, "metadata.finalizers").to_vec();
+        if !finalizers.iter().any(|it| it == CLEAN_UP) {
+            finalizers.push(CLEAN_UP.into());
+        }
+        set(object, "metadata.finalizers", Value::Array(finalizers));
+        let condition = json!({
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": get(object, "metadata.deletionTimestamp"),
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        });
+        put_condition(object, condition);
     }
 
     fn to_served(&self, mut object: Value) -> Value {
@@ -170,6 +195,34 @@ impl Peculiar for Definitions {
     fn converts(&self) -> bool {
         true
     }
+}
+
+/// What is wrong with the schemas, of which there is one for all versions or one for each.
+fn schema_errors(object: &Value) -> Vec<FieldError> {
+    let preserve = get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
+    let read = |schema: Option<&Value>, path: &str| -> Vec<FieldError> {
+        let errors = schema.and_then(|it| StructuralSchema::read(it, preserve).err());
+        let mut errors = errors.unwrap_or_default();
+        for error in &mut errors {
+            error.field = format!("{path}.openAPIV3Schema.{}", error.field);
+        }
+        errors
+    };
+    let common = get(object, "spec.validation.openAPIV3Schema");
+    let mut errors = read(common, "spec.validation");
+    for (place, version) in list(object, "spec.versions").iter().enumerate() {
+        let schema = get(version, "schema.openAPIV3Schema");
+        errors.extend(read(schema, &format!("spec.versions[{place}].schema")));
+        if schema.or(common).is_none() {
+            let path = format!("spec.versions[{place}].schema.openAPIV3Schema");
+            errors.push(FieldError::new(
+                FieldErrorKind::Required,
+                path,
+                "schemas are required",
+            ));
+        }
+    }
+    errors
 }
 
 /// Whether objects are stored in this version.
@@ -318,7 +371,8 @@ mod tests {
         use crate::clock::Clock;
         use crate::registry::User;
         let context = RequestContext::new(User::default(), String::new(), Clock::real());
-        let mut object = definition(json!([{"name": "v1", "served": true, "storage": true}]));
+        let mut object = definition(json!([{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]));
         Definitions.default(&mut object);
         Definitions.prepare_for_create(&context, &mut object);
         assert_eq!(

@@ -27,7 +27,7 @@ mod namespaces;
 mod networking;
 mod node;
 mod nodes;
-mod part;
+pub(super) mod part;
 pub(super) mod path;
 mod peculiar;
 mod pods;

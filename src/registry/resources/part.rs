@@ -7,7 +7,7 @@ use crate::registry::{FieldError, RequestContext, Strategy};
 
 /// What a write to a subresource may change in the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartMetadata {
+pub(in crate::registry) enum PartMetadata {
     /// Labels, annotations and the rest.
     Free,
     /// Everything but the labels.
@@ -20,7 +20,7 @@ pub(super) enum PartMetadata {
 
 /// The strategy of a subresource that owns what is at one dotted path.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(in crate::registry) struct Part {
     path: &'static str,
     metadata: PartMetadata,
     /// Keeps or sets more, after all else is kept: the new object and the old one.
@@ -29,7 +29,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(path: &'static str, metadata: PartMetadata) -> Self {
+    pub(in crate::registry) fn new(path: &'static str, metadata: PartMetadata) -> Self {
         Self {
             path,
             metadata,
@@ -38,12 +38,12 @@ impl Part {
         }
     }
 
-    pub(super) fn finish(mut self, finish: fn(&mut Value, &Value)) -> Self {
+    pub(in crate::registry) fn finish(mut self, finish: fn(&mut Value, &Value)) -> Self {
         self.finish = finish;
         self
     }
 
-    pub(super) fn validate_update(
+    pub(in crate::registry) fn validate_update(
         mut self,
         validate: fn(&Value, &Value) -> Vec<FieldError>,
     ) -> Self {

@@ -22,14 +22,14 @@ pub(in crate::registry) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value
 }
 
 /// What is at a path, to be changed.
-pub(super) fn get_mut<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
+pub(in crate::registry) fn get_mut<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     path.split('.')
         .try_fold(object, |at, name| at.get_mut(name))
 }
 
 /// Writes a value at a path, making the objects that lead there. What is in the way and is not an
 /// object stays, and the value is not written: decoding has refused such objects before.
-pub(super) fn set(object: &mut Value, path: &str, value: Value) {
+pub(in crate::registry) fn set(object: &mut Value, path: &str, value: Value) {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let mut at = object;
     for step in parent.split('.').filter(|step| !step.is_empty()) {
@@ -48,7 +48,7 @@ pub(super) fn set(object: &mut Value, path: &str, value: Value) {
 }
 
 /// Takes away what is at a path.
-pub(super) fn remove(object: &mut Value, path: &str) -> Option<Value> {
+pub(in crate::registry) fn remove(object: &mut Value, path: &str) -> Option<Value> {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let parent = if parent.is_empty() {
         object
@@ -59,7 +59,7 @@ pub(super) fn remove(object: &mut Value, path: &str) -> Option<Value> {
 }
 
 /// Makes what is at a path as it was in the old object: copied, or absent.
-pub(super) fn keep(object: &mut Value, old: &Value, path: &str) {
+pub(in crate::registry) fn keep(object: &mut Value, old: &Value, path: &str) {
     match get(old, path) {
         Some(value) => set(object, path, value.clone()),
         None => drop(remove(object, path)),

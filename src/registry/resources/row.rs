@@ -96,6 +96,7 @@ impl Group {
             schema: FieldSchema::default(),
             field_aliases: &[],
             scale: None,
+            printer_columns: None,
             strategy: Arc::new(Generic::new()),
         })
     }

@@ -37,7 +37,7 @@ impl Store {
             api_version: &self.resource.group_version.to_string(),
             subresource: &context.subresource,
             has_status_subresource: self.resource.subresource("status").is_some(),
-            time: context.clock.wall(),
+            time: self.tells_time(context).then(|| context.clock.wall()),
         };
         let strategy = self.strategy();
         if strategy.converts() {
@@ -47,6 +47,12 @@ impl Store {
         } else {
             field_manager::update(live, object, &manager);
         }
+    }
+
+    /// Whether entries of managed fields tell their time. kube-apiserver makes those of custom
+    /// resources' Scales otherwise, without.
+    fn tells_time(&self, context: &RequestContext) -> bool {
+        context.subresource != "scale" || !self.resource.is_custom()
     }
 
     /// Makes an object one of the request's namespace.

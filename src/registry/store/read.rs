@@ -80,6 +80,14 @@ impl Store {
             .map_err(|error| Error::Internal(error.to_string()))
     }
 
+    /// A stored object as a tree, in the served version.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when it cannot be converted or read.
+    pub fn served_value(&self, object: &Object) -> Result<serde_json::Value, Error> {
+        value_of(object).map(|stored| self.strategy().to_served(stored))
+    }
+
     /// The narrowest key that holds all a predicate can select, and whether it is that of a list.
     fn scope(&self, namespace: &str, predicate: &SelectionPredicate) -> (String, bool) {
         let mut namespace = Cow::Borrowed(namespace);

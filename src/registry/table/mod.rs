@@ -13,12 +13,14 @@ mod certificates;
 mod cluster;
 mod column;
 mod configuration;
+mod custom;
 mod devices;
 mod events;
 mod field_docs;
 mod flowcontrol;
 mod human_duration;
 mod ingress;
+mod json_path;
 mod network;
 mod nodes;
 mod pods;
@@ -29,11 +31,14 @@ mod tests;
 mod volumes;
 mod workloads;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
 pub use self::column::Column;
+pub use self::custom::PrinterColumns;
 use self::subject::Subject;
 use super::Resource;
 
@@ -46,6 +51,15 @@ pub struct TableConvertor {
     cells: fn(&Subject<'_>) -> Vec<Value>,
     /// What else there is to say about an object.
     condition: fn(&Subject<'_>) -> Option<RowCondition>,
+}
+
+/// How the objects of a resource are shown as rows.
+#[derive(Clone, Debug)]
+pub enum Printer {
+    /// As Kubernetes shows the kind.
+    BuiltIn(&'static TableConvertor),
+    /// As its definition says.
+    Custom(Arc<PrinterColumns>),
 }
 
 /// An object as a row.
@@ -78,19 +92,50 @@ macro_rules! cells {
 }
 use cells;
 
+impl Printer {
+    /// That of a resource.
+    #[must_use]
+    pub fn of(resource: &Resource) -> Self {
+        match &resource.printer_columns {
+            Some(columns) => Self::Custom(Arc::clone(columns)),
+            None => Self::BuiltIn(TableConvertor::of_kind(
+                &resource.group_version.group,
+                &resource.kind,
+            )),
+        }
+    }
+
+    /// That of Scales.
+    #[must_use]
+    pub fn of_scales() -> Self {
+        Self::BuiltIn(&workloads::SCALES)
+    }
+
+    /// The definitions of the columns, in JSON.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn columns(&self) -> Result<String, serde_json::Error> {
+        match self {
+            Self::BuiltIn(convertor) => serde_json::to_string(convertor.columns()),
+            Self::Custom(columns) => serde_json::to_string(columns.columns()),
+        }
+    }
+
+    /// An object, in the version in which it is stored, as a row at this time.
+    #[must_use]
+    pub fn row(&self, object: &Value, now: Timestamp) -> Row {
+        match self {
+            Self::BuiltIn(convertor) => convertor.row(object, now),
+            Self::Custom(columns) => Row {
+                cells: columns.cells(object, now),
+                conditions: Vec::new(),
+            },
+        }
+    }
+}
+
 impl TableConvertor {
-    /// The convertor of a resource.
-    #[must_use]
-    pub fn of(resource: &Resource) -> &'static Self {
-        Self::of_kind(&resource.group_version.group, &resource.kind)
-    }
-
-    /// The convertor of Scales.
-    #[must_use]
-    pub fn of_scales() -> &'static Self {
-        &workloads::SCALES
-    }
-
     /// The convertor of a kind, which is the same for all its versions.
     fn of_kind(group: &str, kind: &str) -> &'static Self {
         let found = match group {

@@ -122,8 +122,7 @@ impl<'a> Subject<'a> {
 
     /// The time at a dotted path.
     pub(super) fn time(&self, path: &str) -> Option<Timestamp> {
-        const RFC3339: DateTimeParser = DateTimeParser::new();
-        RFC3339.parse_timestamp(self.text(path)).ok()
+        time(self.text(path))
     }
 
     /// How long ago the time at a dotted path was, for people.
@@ -136,4 +135,17 @@ impl<'a> Subject<'a> {
     pub(super) fn ago(&self, then: Timestamp) -> String {
         human(self.now.duration_since(then))
     }
+}
+
+fn time(text: &str) -> Option<Timestamp> {
+    const RFC3339: DateTimeParser = DateTimeParser::new();
+    RFC3339.parse_timestamp(text).ok()
+}
+
+/// How long ago a time was that a client has written, for people.
+pub(super) fn since(text: &str, now: Timestamp) -> String {
+    time(text).map_or_else(
+        || "<invalid>".to_owned(),
+        |then| human(now.duration_since(then)),
+    )
 }

@@ -38,7 +38,8 @@ async fn kubectl_works_on_etcd_and_etcdctl_sees_the_same() {
             stored.contains("/registry/configmaps/default/seen"),
             "{stored}"
         );
-        assert!(stored.contains("\"by\":\"etcdctl\""), "{stored}");
+        assert!(stored.contains("\nk8s\0"), "as protobuf: {stored}");
+        assert!(stored.contains("etcdctl"), "{stored}");
         kubectl.ok(&["delete", "configmap", "seen"]);
         let stored = etcd.etcdctl(&["get", "--prefix", "/registry/configmaps/default/seen"]);
         assert_eq!(stored.trim(), "", "deleted, and gone from etcd");

@@ -1,0 +1,258 @@
+//! What a CustomResourceDefinition says, and the resources that it defines.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::schema::StructuralSchema;
+use super::strategy::CustomResource;
+use crate::meta::{FieldPath, FieldSchema};
+use crate::registry::resources::path::{get, list, text};
+use crate::registry::table::PrinterColumns;
+use crate::registry::{
+    FieldError, GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb,
+};
+
+/// What can be done to custom resources, in the order in which discovery tells it.
+const VERBS: [Verb; 8] = [
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Create,
+    Verb::Update,
+    Verb::Watch,
+];
+
+/// What can be done to their subresources.
+const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
+
+/// The finalizer of a definition whose objects must go before it may.
+pub const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// A definition, read from its object as served in v1.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    object: Arc<Value>,
+}
+
+/// A definition from which no resource can be made.
+#[derive(Debug, thiserror::Error)]
+#[error("version {version} has no usable schema: {}", first(.errors))]
+pub struct Unusable {
+    /// Whose schema it is.
+    version: String,
+    /// What is wrong with it.
+    errors: Vec<FieldError>,
+}
+
+fn first(errors: &[FieldError]) -> String {
+    errors.first().map(FieldError::message).unwrap_or_default()
+}
+
+impl Definition {
+    /// A definition of this object.
+    #[must_use]
+    pub fn new(object: Value) -> Self {
+        Self {
+            object: Arc::new(object),
+        }
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> &Value {
+        &self.object
+    }
+
+    /// Its name: plural and group.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        text(&self.object, "metadata.name")
+    }
+
+    /// Tells this definition from a later one of the same name.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        text(&self.object, "metadata.uid")
+    }
+
+    /// Whether the other one, of the same uid, defines the same resources.
+    #[must_use]
+    pub fn defines_the_same(&self, other: &Self) -> bool {
+        let of = |definition: &Self, path| get(&definition.object, path).cloned();
+        let same = |path| of(self, path) == of(other, path);
+        same("spec")
+            && same("status.acceptedNames")
+            && self.is_terminating() == other.is_terminating()
+    }
+
+    /// The group of its resources.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        text(&self.object, "spec.group")
+    }
+
+    /// Whether a condition is true.
+    #[must_use]
+    pub fn has(&self, condition: &str) -> bool {
+        let conditions = list(&self.object, "status.conditions").iter();
+        conditions
+            .filter(|it| text(it, "type") == condition)
+            .any(|it| text(it, "status") == "True")
+    }
+
+    /// Whether it is being deleted.
+    #[must_use]
+    pub fn is_terminating(&self) -> bool {
+        get(&self.object, "metadata.deletionTimestamp").is_some_and(|it| !it.is_null())
+    }
+
+    /// Whether its objects must go before it may.
+    #[must_use]
+    pub fn is_to_be_cleaned_up(&self) -> bool {
+        let finalizers = list(&self.object, "metadata.finalizers");
+        finalizers.iter().any(|it| it == CLEAN_UP)
+    }
+
+    /// The plural of its kind.
+    #[must_use]
+    pub fn plural(&self) -> &str {
+        text(&self.object, "spec.names.plural")
+    }
+
+    /// Where its objects are stored.
+    #[must_use]
+    pub fn storage_prefix(&self) -> String {
+        format!("{}/{}", self.group(), self.plural())
+    }
+
+    /// The selectable fields of all its versions, which are read out of every object.
+    #[must_use]
+    pub fn selectable_fields(&self) -> FieldSchema {
+        fields(self.selectable_names())
+    }
+
+    /// Their names.
+    #[must_use]
+    pub fn selectable_names(&self) -> BTreeSet<&str> {
+        let versions = list(&self.object, "spec.versions");
+        versions.iter().flat_map(selectable).collect()
+    }
+
+    /// The resources that it defines, one for each served version.
+    ///
+    /// # Errors
+    /// [`Unusable`] when the schema of a version cannot be followed.
+    pub fn resources(&self) -> Result<Vec<Resource>, Unusable> {
+        let versions = list(&self.object, "spec.versions");
+        let storage = versions
+            .iter()
+            .find(|it| it.get("storage") == Some(&Value::Bool(true)));
+        let storage = storage.map_or("", |it| text(it, "name"));
+        let served = versions
+            .iter()
+            .filter(|it| it.get("served") == Some(&Value::Bool(true)));
+        served.map(|it| self.resource(it, storage)).collect()
+    }
+
+    fn resource(&self, version: &Value, storage: &str) -> Result<Resource, Unusable> {
+        let names = get(&self.object, "status.acceptedNames").unwrap_or(&Value::Null);
+        let group_version = GroupVersion::new(self.group(), text(version, "name"));
+        let storage_version = GroupVersion::new(self.group(), storage);
+        let texts = |name| {
+            let texts = list(names, name).iter().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        };
+        let kind = text(names, "kind").to_owned();
+        let strategy = CustomResource::new(
+            self.schema(version)?,
+            (&group_version, &storage_version),
+            get(version, "subresources.status").is_some(),
+        );
+        Ok(Resource {
+            plural: text(names, "plural").to_owned(),
+            singular: text(names, "singular").to_owned(),
+            list_kind: text(names, "listKind").to_owned(),
+            short_names: texts("shortNames"),
+            categories: texts("categories"),
+            namespaced: text(&self.object, "spec.scope") == "Namespaced",
+            verbs: self.verbs(),
+            subresources: subresources(version, &kind),
+            storage_prefix: self.storage_prefix(),
+            storage_version,
+            storage_kind: kind.clone(),
+            kind,
+            served: Served::Store,
+            schema: fields(selectable(version)),
+            field_aliases: &[],
+            scale: get(version, "subresources.scale").map(scale_paths),
+            printer_columns: Some(Arc::new(PrinterColumns::read(version))),
+            strategy: Arc::new(strategy),
+            group_version,
+        })
+    }
+
+    /// What can be done to its objects: nothing is created any more while they are being deleted.
+    fn verbs(&self) -> Vec<Verb> {
+        let verbs = VERBS.iter().copied();
+        let terminating = self.is_terminating();
+        verbs
+            .filter(|verb| !terminating || *verb != Verb::Create)
+            .collect()
+    }
+
+    fn schema(&self, version: &Value) -> Result<StructuralSchema, Unusable> {
+        let everything = Value::Object(serde_json::Map::new());
+        let schema = get(version, "schema.openAPIV3Schema").unwrap_or(&everything);
+        let preserve = get(&self.object, "spec.preserveUnknownFields");
+        let preserve = preserve == Some(&Value::Bool(true));
+        StructuralSchema::read(schema, preserve).map_err(|errors| Unusable {
+            version: text(version, "name").to_owned(),
+            errors,
+        })
+    }
+}
+
+/// The paths of a version's selectable fields, without their leading dots.
+fn selectable(version: &Value) -> impl Iterator<Item = &str> {
+    let fields = list(version, "selectableFields").iter();
+    fields.map(|field| text(field, "jsonPath").trim_start_matches('.'))
+}
+
+fn fields<'a>(names: impl IntoIterator<Item = &'a str>) -> FieldSchema {
+    FieldSchema::new(names.into_iter().map(|name| FieldPath {
+        name: name.to_owned().into(),
+        default: "",
+        from: &[],
+    }))
+}
+
+fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
+    let part = |name: &str, group_version, kind: &str, served| Subresource {
+        name: name.to_owned(),
+        group_version,
+        kind: kind.to_owned(),
+        verbs: PART_VERBS.to_vec(),
+        served,
+    };
+    let status = get(version, "subresources.status");
+    let status = status.map(|_| part("status", None, kind, Served::Store));
+    let autoscaling = GroupVersion::new("autoscaling", "v1");
+    let scale = get(version, "subresources.scale");
+    let scale = scale.map(|_| part("scale", Some(autoscaling), "Scale", Served::Handler));
+    status.into_iter().chain(scale).collect()
+}
+
+fn scale_paths(scale: &Value) -> ScalePaths {
+    let path = |name| text(scale, name).trim_start_matches('.').to_owned();
+    let selector = path("labelSelectorPath");
+    ScalePaths {
+        spec_replicas: path("specReplicasPath"),
+        status_replicas: path("statusReplicasPath"),
+        selector: (!selector.is_empty()).then_some(selector),
+        selector_form: SelectorForm::Text,
+    }
+}

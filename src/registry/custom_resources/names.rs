@@ -1,0 +1,167 @@
+//! Which definition has which names: no two of a group may share one.
+//!
+//! Whoever had a name first keeps it. A definition is established, and so served, once all its
+//! names are its own; it stays so when a later change asks for a name that is taken.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::Definition;
+use crate::registry::accessor::format_time;
+use crate::registry::resources::path::{get, list, remove, set, text};
+
+/// A name that only one definition of a group may have.
+struct Name {
+    /// Where it stands below `spec.names`.
+    member: &'static str,
+    /// What the condition says when it is taken.
+    reason: &'static str,
+    /// The members of others' accepted names that it may clash with.
+    clashes: &'static [&'static str],
+}
+
+/// Names of resources, which stand in paths and on command lines.
+const RESOURCES: &[&str] = &["plural", "singular", "shortNames"];
+
+/// Names of kinds.
+const KINDS: &[&str] = &["kind", "listKind"];
+
+const NAMES: [Name; 5] = [
+    name("plural", "PluralConflict", RESOURCES),
+    name("singular", "SingularConflict", RESOURCES),
+    name("shortNames", "ShortNamesConflict", RESOURCES),
+    name("kind", "KindConflict", KINDS),
+    name("listKind", "ListKindConflict", KINDS),
+];
+
+const fn name(
+    member: &'static str,
+    reason: &'static str,
+    clashes: &'static [&'static str],
+) -> Name {
+    Name {
+        member,
+        reason,
+        clashes,
+    }
+}
+
+/// The definition with the status that it should have beside the others; `None` if it has it.
+#[must_use]
+pub fn accept<'a>(
+    definition: &Definition,
+    others: impl Iterator<Item = &'a Definition>,
+    now: Timestamp,
+) -> Option<Value> {
+    let object = definition.object();
+    let mut next = object.clone();
+    let (names, refused) = accepted(definition, others);
+    set(&mut next, "status.acceptedNames", names);
+    let established = (
+        true,
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    );
+    let conditions = match refused {
+        None => [
+            (
+                "NamesAccepted",
+                (true, "NoConflicts", "no conflicts found".to_owned()),
+            ),
+            ("Established", owned(established)),
+        ],
+        Some((reason, message)) => {
+            let not = (false, "NotAccepted", "not all names are accepted");
+            let before = definition.has("Established");
+            [
+                ("NamesAccepted", (false, reason, message)),
+                ("Established", owned(if before { established } else { not })),
+            ]
+        }
+    };
+    for (kind, (holds, reason, message)) in conditions {
+        let condition = json!({
+            "type": kind,
+            "status": if holds { "True" } else { "False" },
+            "lastTransitionTime": format_time(now),
+            "reason": reason,
+            "message": message,
+        });
+        put_condition(&mut next, condition);
+    }
+    (next != *object).then_some(next)
+}
+
+fn owned((holds, reason, message): (bool, &'static str, &str)) -> (bool, &'static str, String) {
+    (holds, reason, message.to_owned())
+}
+
+/// The names that a definition may have, of those that it wants, beside those that it has; and why
+/// it may not have the last of the others.
+fn accepted<'a>(
+    definition: &Definition,
+    others: impl Iterator<Item = &'a Definition>,
+) -> (Value, Option<(&'static str, String)>) {
+    let others = others
+        .filter(|other| other.group() == definition.group() && other.uid() != definition.uid());
+    let taken: Vec<&Value> = others
+        .filter_map(|other| get(other.object(), "status.acceptedNames"))
+        .collect();
+    let object = definition.object();
+    let mut accepted = get(object, "status.acceptedNames")
+        .cloned()
+        .unwrap_or_default();
+    let mut refused = None;
+    for name in &NAMES {
+        let wanted = get(object, "spec.names").and_then(|it| it.get(name.member));
+        let clash = wanted.into_iter().flat_map(texts).find(|wish| {
+            let members = |others: &&'a Value| name.clashes.iter().filter_map(|it| others.get(it));
+            let mut known = taken.iter().flat_map(members).flat_map(texts);
+            known.any(|it| it == *wish)
+        });
+        match clash {
+            Some(wish) => refused = Some((name.reason, format!("{wish:?} is already in use"))),
+            None => copy(&mut accepted, name.member, wanted),
+        }
+    }
+    let categories = get(object, "spec.names.categories");
+    copy(&mut accepted, "categories", categories);
+    (accepted, refused)
+}
+
+/// Gives a member another value, or takes it away.
+fn copy(names: &mut Value, member: &str, value: Option<&Value>) {
+    match value {
+        Some(value) => set(names, member, value.clone()),
+        None => drop(remove(names, member)),
+    }
+}
+
+/// A name, or several.
+fn texts(names: &Value) -> Vec<&str> {
+    match names {
+        Value::String(text) if !text.is_empty() => vec![text],
+        Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Writes a condition. Its time stays while its status does.
+pub(in crate::registry) fn put_condition(object: &mut Value, mut condition: Value) {
+    let mut conditions = list(object, "status.conditions").to_vec();
+    let kind = text(&condition, "type").to_owned();
+    match conditions.iter_mut().find(|it| text(it, "type") == kind) {
+        Some(known) => {
+            if text(known, "status") == text(&condition, "status") {
+                set(
+                    &mut condition,
+                    "lastTransitionTime",
+                    known["lastTransitionTime"].clone(),
+                );
+            }
+            *known = condition;
+        }
+        None => conditions.push(condition),
+    }
+    set(object, "status.conditions", Value::Array(conditions));
+}

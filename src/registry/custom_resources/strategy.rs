@@ -1,0 +1,122 @@
+//! How custom resources are written: by their schema.
+
+use serde_json::{Value, json};
+
+use super::schema::StructuralSchema;
+use crate::registry::resources::part::{Part, PartMetadata};
+use crate::registry::resources::path::{get, keep, remove, set};
+use crate::registry::{FieldError, GroupVersion, RequestContext, Strategy};
+
+/// The strategy of one served version. All versions have the same content and differ in their names
+/// alone (conversion `None`).
+#[derive(Debug)]
+pub(super) struct CustomResource {
+    schema: StructuralSchema,
+    /// As which objects are served and stored.
+    served: String,
+    stored: String,
+    /// That of the status, if it is written by itself.
+    status: Option<Part>,
+}
+
+impl CustomResource {
+    pub(super) fn new(
+        schema: StructuralSchema,
+        (served, stored): (&GroupVersion, &GroupVersion),
+        has_status: bool,
+    ) -> Self {
+        Self {
+            schema,
+            served: served.to_string(),
+            stored: stored.to_string(),
+            status: has_status.then(|| Part::new("status", PartMetadata::KeepsAll)),
+        }
+    }
+
+    fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let errors = self.schema.validate(object);
+        if errors.is_empty() {
+            return self.schema.validate_rules(object, old);
+        }
+        errors
+    }
+}
+
+impl Strategy for CustomResource {
+    fn default(&self, object: &mut Value) {
+        drop(self.schema.prune(object));
+        self.schema.default(object);
+    }
+
+    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        self.schema.prune(&mut object.clone())
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        if self.status.is_some() {
+            drop(remove(object, "status"));
+        }
+        set(object, "metadata.generation", json!(1));
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        self.check(object, None)
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        if self.status.is_some() {
+            keep(object, old, "status");
+        }
+        keep(object, old, "metadata.generation");
+        if self.is_changed(object, old) {
+            let generation = get(old, "metadata.generation").and_then(Value::as_i64);
+            let next = generation.unwrap_or_default().saturating_add(1);
+            set(object, "metadata.generation", json!(next));
+        }
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.check(object, Some(old))
+    }
+
+    fn to_served(&self, object: Value) -> Value {
+        renamed(object, &self.served)
+    }
+
+    fn to_stored(&self, object: Value) -> Value {
+        renamed(object, &self.stored)
+    }
+
+    fn converts(&self) -> bool {
+        self.served != self.stored
+    }
+
+    fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
+        let status = self.status.as_ref().filter(|_| name == "status")?;
+        Some(status)
+    }
+}
+
+impl CustomResource {
+    /// Whether a generation ends: anything but metadata, and a status of its own, is another.
+    fn is_changed(&self, object: &Value, old: &Value) -> bool {
+        let content = |object: &Value| {
+            let mut members = object.as_object().cloned().unwrap_or_default();
+            members.remove("metadata");
+            if self.status.is_some() {
+                members.remove("status");
+            }
+            members
+        };
+        content(object) != content(old)
+    }
+}
+
+fn renamed(mut object: Value, api_version: &str) -> Value {
+    set(&mut object, "apiVersion", api_version.into());
+    object
+}

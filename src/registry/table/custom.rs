@@ -1,0 +1,146 @@
+//! The rows of custom resources: the columns that their definition asks for.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::field_docs;
+use super::json_path::JsonPath;
+use super::subject::since;
+use crate::registry::resources::path::{get, list, text};
+
+/// The columns of one version of a custom resource, the name before them.
+#[derive(Clone, Debug)]
+pub struct PrinterColumns(Vec<PrinterColumn>);
+
+/// A column in the words of a TableColumnDefinition, and where its cells are.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PrinterColumn {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    format: String,
+    description: String,
+    priority: i64,
+    /// `None` for a path that is not understood, whose cells are empty.
+    #[serde(skip)]
+    path: Option<JsonPath>,
+}
+
+impl PrinterColumns {
+    /// The columns of a version in a definition.
+    #[must_use]
+    pub fn read(version: &Value) -> Self {
+        let column = |name: &str, kind: &str, description: &str, path: &str| PrinterColumn {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            format: String::new(),
+            description: description.to_owned(),
+            priority: 0,
+            path: JsonPath::parse(path),
+        };
+        let mut columns = vec![PrinterColumn {
+            format: "name".to_owned(),
+            ..column("Name", "string", field_docs::NAME, ".metadata.name")
+        }];
+        let wanted = list(version, "additionalPrinterColumns");
+        if wanted.is_empty() {
+            let path = ".metadata.creationTimestamp";
+            columns.push(column("Age", "date", field_docs::CREATION_TIMESTAMP, path));
+        }
+        columns.extend(wanted.iter().map(|wanted| {
+            let path = text(wanted, "jsonPath");
+            let mut description = text(wanted, "description").to_owned();
+            if description.is_empty() {
+                let _ = write!(
+                    description,
+                    "Custom resource definition column (in JSONPath format): {path}"
+                );
+            }
+            let (name, kind) = (text(wanted, "name"), text(wanted, "type"));
+            PrinterColumn {
+                format: text(wanted, "format").to_owned(),
+                priority: get(wanted, "priority").and_then(Value::as_i64).unwrap_or(0),
+                ..column(name, kind, &description, path)
+            }
+        }));
+        Self(columns)
+    }
+
+    pub(super) fn columns(&self) -> &[PrinterColumn] {
+        &self.0
+    }
+
+    pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        let cells = self.0.iter().map(|column| column.cell(object, now));
+        cells.collect()
+    }
+}
+
+impl PrinterColumn {
+    /// The cell of an object: null if it has nothing there, or something of another type.
+    fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        let found = self.path.as_ref().and_then(|path| path.find(object));
+        let Some(found) = found.filter(|it| !it.is_null()) else {
+            return Value::Null;
+        };
+        let cell = match self.kind.as_str() {
+            "integer" => whole(found).map(Value::from),
+            "number" => found.as_f64().map(Value::from),
+            "boolean" => found.as_bool().map(Value::from),
+            "date" => found.as_str().map(|it| since(it, now).into()),
+            _ => Some(shown(found).into()),
+        };
+        cell.unwrap_or_default()
+    }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        #[allow(clippy::cast_possible_truncation, reason = "as Go converts")]
+        value.as_f64().map(|number| number as i64)
+    })
+}
+
+/// A value as text, without quotes.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cells_are_what_the_definition_asks_for() {
+        let columns = PrinterColumns::read(&json!({"additionalPrinterColumns": [
+            {"name": "Color", "type": "string", "jsonPath": ".spec.color", "description": "c"},
+            {"name": "N", "type": "integer", "jsonPath": ".spec.n", "priority": 1},
+            {"name": "On", "type": "boolean", "jsonPath": ".spec.n"},
+            {"name": "Since", "type": "date", "jsonPath": ".status.since"},
+            {"name": "Wrong", "type": "string", "jsonPath": "wrong"},
+            {"name": "All", "type": "string", "jsonPath": ".spec"}]}));
+        let object = json!({"metadata": {"name": "a"}, "spec": {"color": "red", "n": 2},
+            "status": {"since": "2026-01-01T00:00:00Z"}});
+        let now = "2026-01-01T00:00:09Z".parse().expect("a time");
+        let spec = r#"{"color":"red","n":2}"#;
+        let cells = json!(["a", "red", 2, null, "9s", null, spec]);
+        assert_eq!(Value::from(columns.cells(&object, now)), cells);
+        let head = serde_json::to_value(columns.columns()).expect("columns");
+        assert_eq!(
+            head[2],
+            json!({"name": "N", "type": "integer", "format": "", "priority": 1,
+                "description": "Custom resource definition column (in JSONPath format): .spec.n"})
+        );
+        let plain = PrinterColumns::read(&json!({}));
+        let names: Vec<_> = plain.columns().iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["Name", "Age"]);
+    }
+}

@@ -1,0 +1,230 @@
+//! Custom resources on a real server: defined, served, kept over a restart, and gone with their
+//! definition.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::api::WatchParams;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind, WatchEvent};
+use kube::{Client, Error};
+use serde_json::{Value, json};
+
+use crate::support::server::Server;
+
+/// Whatever is waited for comes within this time.
+const WAIT_SECONDS_MAX: u64 = 30;
+/// How often it is looked.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+fn resource(group: &str, kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind))
+}
+
+fn definitions(client: &Client) -> Api<DynamicObject> {
+    let kind = resource("apiextensions.k8s.io", "CustomResourceDefinition");
+    Api::all_with(client.clone(), &kind)
+}
+
+fn gears(client: &Client) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), "default", &resource("example.com", "Gear"))
+}
+
+fn object(value: Value) -> DynamicObject {
+    serde_json::from_value(value).expect("an object")
+}
+
+fn definition(plural: &str, kind: &str) -> DynamicObject {
+    object(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.teeth", "statusReplicasPath": ".status.teeth"}},
+                "selectableFields": [{"jsonPath": ".spec.color"}],
+                "additionalPrinterColumns": [
+                    {"name": "Teeth", "type": "integer", "jsonPath": ".spec.teeth"}],
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {
+                        "color": {"type": "string"},
+                        "teeth": {"type": "integer", "default": 8, "minimum": 1}}},
+                    "status": {"type": "object", "properties": {
+                        "teeth": {"type": "integer"}}}}}},
+            }],
+        },
+    }))
+}
+
+fn gear(name: &str, spec: Value) -> DynamicObject {
+    object(json!({"apiVersion": "example.com/v1", "kind": "Gear",
+        "metadata": {"name": name}, "spec": spec}))
+}
+
+/// Looks until there is something to see.
+async fn wait<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
+    let looking = async {
+        loop {
+            if let Some(seen) = look().await {
+                return seen;
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let seen = tokio::time::timeout(at_most, looking).await;
+    seen.unwrap_or_else(|_| panic!("{what} within {WAIT_SECONDS_MAX} s"))
+}
+
+/// The status of a condition, once there is one.
+async fn condition(client: &Client, name: &str, kind: &str) -> (String, String) {
+    wait(kind, async || {
+        let definition = definitions(client).get(name).await.ok()?;
+        let conditions = definition.data["status"]["conditions"].as_array()?.clone();
+        let found = conditions.into_iter().find(|it| it["type"] == kind)?;
+        let text = |member: &str| found[member].as_str().unwrap_or_default().to_owned();
+        Some((text("status"), text("reason")))
+    })
+    .await
+}
+
+async fn create(api: &Api<DynamicObject>, object: DynamicObject) -> Result<DynamicObject, Error> {
+    api.create(&PostParams::default(), &object).await
+}
+
+async fn delete(api: &Api<DynamicObject>, name: &str) {
+    let deleted = api.delete(name, &DeleteParams::default()).await;
+    deleted.expect("a deletion");
+}
+
+async fn select(api: &Api<DynamicObject>, fields: &str) -> Result<Vec<String>, Error> {
+    let list = api.list(&ListParams::default().fields(fields)).await?;
+    let names = list.items.into_iter().filter_map(|it| it.metadata.name);
+    Ok(names.collect())
+}
+
+async fn define(client: &Client) {
+    let created = create(&definitions(client), definition("gears", "Gear")).await;
+    created.expect("a definition");
+    let established = condition(client, "gears.example.com", "Established").await;
+    assert_eq!(established.0, "True");
+    wait("the resource", async || {
+        select(&gears(client), "").await.ok()
+    })
+    .await;
+}
+
+fn code<T>(result: Result<T, Error>) -> u16 {
+    match result {
+        Err(Error::Api(status)) => status.code,
+        Err(other) => panic!("{other}"),
+        Ok(_) => 200,
+    }
+}
+
+#[tokio::test]
+async fn what_is_defined_is_served_and_outlives_a_restart() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    define(&client).await;
+    let gears_of = gears(&client);
+    let small = gear("small", json!({"color": "red", "bogus": 1}));
+    let small = create(&gears_of, small).await.expect("a gear");
+    assert_eq!(small.data["spec"], json!({"color": "red", "teeth": 8}));
+    let wrong = create(&gears_of, gear("wrong", json!({"teeth": 0}))).await;
+    assert_eq!(code(wrong), 422);
+    let large = gear("large", json!({"color": "blue", "teeth": 64}));
+    create(&gears_of, large).await.expect("a gear");
+    let blue = select(&gears_of, "spec.color=blue").await;
+    assert_eq!(blue.expect("a list"), ["large"]);
+    assert_eq!(code(select(&gears_of, "spec.teeth=8").await), 400);
+
+    // The status is written by itself, and is no new generation.
+    let status = Patch::Merge(json!({"status": {"teeth": 7}, "spec": {"color": "green"}}));
+    let params = PatchParams::default();
+    let patched = gears_of.patch_status("small", &params, &status).await;
+    let patched = patched.expect("a status");
+    assert_eq!(patched.data["status"], json!({"teeth": 7}));
+    assert_eq!(patched.data["spec"]["color"], "red");
+    assert_eq!(patched.metadata.generation, Some(1));
+    let scaled = Patch::Merge(json!({"spec": {"replicas": 9}}));
+    let scaled = gears_of.patch_scale("small", &params, &scaled).await;
+    assert_eq!(
+        scaled.expect("a scale").spec.and_then(|it| it.replicas),
+        Some(9)
+    );
+
+    server.stop().await;
+    server.start_again();
+    let client = server.client().await;
+    let served = async || gears(&client).get("small").await.ok();
+    let small = wait("the resource after a restart", served).await;
+    assert_eq!(small.data["spec"]["teeth"], 9);
+    assert_eq!(small.metadata.generation, Some(2));
+}
+
+#[tokio::test]
+async fn a_definition_goes_with_its_objects_and_ends_their_watches() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    define(&client).await;
+    let created = create(&gears(&client), gear("one", json!({}))).await;
+    let created = created.expect("a gear");
+    let version = created.metadata.resource_version.expect("a version");
+    let gears_of = gears(&client);
+    let watch = gears_of.watch(&WatchParams::default(), &version).await;
+    let mut watch = watch.expect("a watch").boxed();
+
+    delete(&definitions(&client), "gears.example.com").await;
+    let seen = async {
+        let mut deleted = 0;
+        while let Some(event) = watch.next().await {
+            deleted += u32::from(matches!(event, Ok(WatchEvent::Deleted(_))));
+        }
+        deleted
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let seen = tokio::time::timeout(at_most, seen).await;
+    assert_eq!(seen.expect("the end of the watch"), 1);
+    wait("the end of the resource", async || {
+        let gone = code(select(&gears(&client), "").await) == 404;
+        gone.then_some(())
+    })
+    .await;
+    assert_eq!(
+        code(definitions(&client).get("gears.example.com").await),
+        404
+    );
+
+    // What is defined anew begins empty.
+    define(&client).await;
+    let list = select(&gears(&client), "").await.expect("a list");
+    assert_eq!(list.len(), 0);
+}
+
+#[tokio::test]
+async fn names_belong_to_whoever_had_them_first() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    define(&client).await;
+    let other = create(&definitions(&client), definition("cogs", "Gear")).await;
+    other.expect("a definition");
+    let accepted = condition(&client, "cogs.example.com", "NamesAccepted").await;
+    assert_eq!(
+        accepted,
+        ("False".to_owned(), "ListKindConflict".to_owned())
+    );
+    let established = condition(&client, "cogs.example.com", "Established").await;
+    assert_eq!(established, ("False".to_owned(), "NotAccepted".to_owned()));
+
+    // Once the name is free, whoever waits for it has it.
+    delete(&definitions(&client), "gears.example.com").await;
+    wait("the other to be established", async || {
+        let established = condition(&client, "cogs.example.com", "Established").await;
+        (established.0 == "True").then_some(())
+    })
+    .await;
+}
