@@ -145,7 +145,7 @@ pub(super) async fn list(
         )));
     }
     if let Form::Table(form) = output.form {
-        return table(output.format, call.tables(form), list);
+        return table(output.format, call.tables(form), list).await;
     }
     // Items are the cache's, counted among the encodings, or counted already.
     let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
@@ -172,14 +172,19 @@ pub(super) async fn list(
 }
 
 /// A list as a table.
-fn table(format: Format, tables: Tables, list: List) -> Result<Response<ResponseBody>, Failure> {
-    let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+async fn table(
+    format: Format,
+    tables: Tables,
+    list: List,
+) -> Result<Response<ResponseBody>, Failure> {
+    let items_bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
     let objects = list.memory.clone();
     let metadata = list_metadata(&list);
     let body = TableBody::new(tables, list.items, &metadata)?;
     if format != Format::Json {
-        return for_people(format, &body.into_bytes()?);
+        return for_people(format, &body.into_bytes().await?);
     }
+    let bytes = items_bytes + body.size_hint().lower();
     let mut response = respond(StatusCode::OK, format.media_type(), body.boxed_unsync());
     response.extensions_mut().insert(Held { bytes, objects });
     Ok(response)

@@ -1,8 +1,9 @@
 //! A list as a table, as a body that is written while it is sent.
 //!
-//! Rows are not kept, so the length of a long table is not known beforehand. What fits into what
-//! is worth compressing is written at once, so that a short table has a length and nobody else
-//! has to know the difference.
+//! Rows are not kept, so the length of a long table is not known beforehand. What is not worth
+//! compressing is written at once, so that a short table has a length and nobody else has to know
+//! the difference. Rows cost time, so other tasks get their turn between two chunks: a client that
+//! reads fast would else keep a thread to itself.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(crate) struct TableBody {
     begun: bool,
     /// Whether the end has been written.
     ended: bool,
+    /// Whether a chunk has been handed on since others had their turn.
+    gives_way: bool,
 }
 
 impl TableBody {
@@ -51,17 +54,21 @@ impl TableBody {
             pending,
             begun: false,
             ended: false,
+            gives_way: false,
         };
         body.write_up_to(usize::try_from(GZIP_MIN_BYTES).unwrap_or(usize::MAX))?;
         Ok(body)
     }
 
-    /// All of the table, without the line feed at its end.
+    /// All of the table, without the line feed at its end. Other tasks get their turn in between.
     ///
     /// # Errors
     /// 500 when an object cannot be converted or read.
-    pub(crate) fn into_bytes(mut self) -> Result<Vec<u8>, Failure> {
-        self.write_up_to(usize::MAX)?;
+    pub(crate) async fn into_bytes(mut self) -> Result<Vec<u8>, Failure> {
+        while !self.ended {
+            self.write_up_to(self.pending.len() + TABLE_CHUNK_BYTES)?;
+            tokio::task::yield_now().await;
+        }
         self.pending.pop();
         Ok(self.pending)
     }
@@ -91,8 +98,12 @@ impl Body for TableBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if std::mem::take(&mut self.gives_way) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if let Err(failure) = self.write_up_to(TABLE_CHUNK_BYTES) {
             // The client sees a body that breaks off: half a list must not look like a whole one.
             self.ended = true;
@@ -102,6 +113,7 @@ impl Body for TableBody {
         if self.pending.is_empty() {
             return Poll::Ready(None);
         }
+        self.gives_way = !self.ended;
         let chunk = std::mem::take(&mut self.pending);
         Poll::Ready(Some(Ok(Frame::data(chunk.into()))))
     }
