@@ -59,6 +59,8 @@ pub struct ApiConfig {
     pub encodings: EncodingCache,
     /// For how long a watch without `timeoutSeconds` runs: this long up to twice as long.
     pub min_request_timeout: Duration,
+    /// Whether objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
+    pub unsafe_deletion: bool,
 }
 
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
@@ -247,6 +249,7 @@ impl Api {
             headers,
             context: Call::context(info, query, headers, user, self.config.clock.clone()),
             pretty,
+            unsafe_deletion: self.config.unsafe_deletion,
         };
         let mut kind = RequestKind::of(info, store.resource().namespaced);
         if verb == Verb::Patch && handlers::is_apply(headers) {

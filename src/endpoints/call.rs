@@ -35,6 +35,8 @@ pub(super) struct Call<'a> {
     pub(super) context: RequestContext,
     /// Whether people will read the answer.
     pub(super) pretty: bool,
+    /// Whether deletions may ignore that an object cannot be read.
+    pub(super) unsafe_deletion: bool,
 }
 
 /// What a watch is counted with, and for how long it runs by default.

@@ -6,7 +6,7 @@
 
 use crate::meta::{Cause, Status, StatusDetails};
 use crate::registry::{Error, FieldError, Resource};
-use crate::storage::StorageError;
+use crate::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
 
 /// How long a client waits after the store could not be reached, in seconds.
 const UNREACHABLE_RETRY_AFTER_SECONDS: u32 = 2;
@@ -17,9 +17,6 @@ const GENERATED_NAME_RETRY_AFTER_SECONDS: u32 = 1;
 /// How long a client waits after the server had no memory for its list or watch, in seconds. Long
 /// enough that thousands of clients that come back cost little.
 const MEMORY_RETRY_AFTER_SECONDS: u32 = 5;
-
-/// How many unreadable objects a Status names.
-const CORRUPT_CAUSES_MAX: usize = 100;
 
 /// A request that failed, as the client will be told.
 #[derive(Debug)]
@@ -246,7 +243,12 @@ impl Failure {
             StorageError::Timeout { .. } if about.verb == "list" => {
                 store_unreachable(&resource, about.verb)
             }
-            StorageError::Corrupt { keys } => corrupt(message, keys),
+            StorageError::Corrupt { keys }
+                if matches!(about.verb, "list" | "watch" | "deletecollection") =>
+            {
+                corrupt_list(&resource, keys)
+            }
+            StorageError::Corrupt { .. } => internal(&message),
             StorageError::Internal { message } => internal(message),
             StorageError::Rejected(rejection) => match rejection.downcast_ref::<Error>() {
                 Some(error) => Self::of(error, about),
@@ -389,21 +391,23 @@ fn unreachable(message: String, resource: &str, operation: &str) -> Failure {
         .retry_after(Some(UNREACHABLE_RETRY_AFTER_SECONDS))
 }
 
-fn corrupt(message: String, keys: &[(String, String)]) -> Failure {
-    let causes = keys
-        .iter()
-        .take(CORRUPT_CAUSES_MAX)
-        .map(|(key, why)| Cause {
-            reason: "UnexpectedServerResponse",
-            message: why.clone(),
-            field: key.clone(),
-        })
-        .collect();
-    let details = StatusDetails {
-        causes,
-        ..StatusDetails::default()
+/// A list that leaves nothing out cannot be answered; what to do about each value is up to people.
+fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
+    let told = keys.iter().take(CORRUPT_KEYS_MAX);
+    let cause = |(key, why): &(String, String)| Cause {
+        reason: "UnexpectedServerResponse",
+        message: corrupt_object(key, why),
+        field: key.clone(),
     };
-    Failure(Box::new(
-        Status::failure(500, "StorageReadError", message).with_details(details),
-    ))
+    let more = (keys.len() > CORRUPT_KEYS_MAX).then(|| Cause {
+        reason: "FieldValueTooMany",
+        message: "too many errors, the list is truncated".to_owned(),
+        field: String::new(),
+    });
+    let message = format!("failed to read one or more {resource} from the storage");
+    let mut failure = named(500, "StorageReadError", message, resource, "list");
+    if let Some(details) = &mut failure.0.details {
+        details.causes = told.map(cause).chain(more).collect();
+    }
+    failure
 }

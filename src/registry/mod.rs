@@ -27,7 +27,9 @@ pub use bootstrap::{ensure_kubernetes_service, ensure_system_namespaces, hold_wh
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use lifecycle::Lifecycle;
-pub use options::{CreateOptions, DeleteOptions, PropagationPolicy, UpdateOptions};
+pub use options::{
+    CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
+};
 pub use resource::{GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
 pub use store::{After, Deleted, NamespaceLifecycle, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};

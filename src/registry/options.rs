@@ -33,7 +33,13 @@ pub struct DeleteOptions {
     pub orphan_dependents: Option<bool>,
     /// What happens to dependents.
     pub propagation_policy: Option<PropagationPolicy>,
+    /// Delete the object only if what is stored of it cannot be read, without a look at anything else
+    /// (KEP-3926).
+    pub ignore_store_read_error: bool,
 }
+
+/// What [`DeleteOptions::ignore_store_read_error`] is called in the API.
+pub const IGNORE_STORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +87,35 @@ impl DeleteOptions {
     /// What is wrong with the options.
     #[must_use]
     pub fn validate(&self) -> Vec<FieldError> {
-        match (self.orphan_dependents, self.propagation_policy) {
+        let mut errors = match (self.orphan_dependents, self.propagation_policy) {
             (Some(_), Some(policy)) => vec![FieldError::invalid(
                 "propagationPolicy",
                 &policy.name().into(),
                 "orphanDependents and deletionPropagation cannot be both set",
             )],
             _ => Vec::new(),
+        };
+        if self.ignore_store_read_error {
+            errors.extend(self.excluded_by_ignored_errors());
         }
+        errors
+    }
+
+    /// What makes no sense of an object that cannot be read.
+    fn excluded_by_ignored_errors(&self) -> impl Iterator<Item = FieldError> {
+        let preconditions =
+            self.precondition_uid.is_some() || self.precondition_resource_version.is_some();
+        let set = [
+            ("dryRun", self.dry_run),
+            ("propagationPolicy", self.propagation_policy.is_some()),
+            ("orphanDependents", self.orphan_dependents.is_some()),
+            ("gracePeriodSeconds", self.grace_period_seconds.is_some()),
+            ("preconditions", preconditions),
+        ];
+        set.into_iter().filter(|(_, set)| *set).map(|(name, _)| {
+            let why = format!("cannot be set together with .{name}");
+            FieldError::invalid(IGNORE_STORE_READ_ERROR, &true.into(), why)
+        })
     }
 }
 
@@ -110,6 +137,27 @@ mod tests {
             error.message(),
             r#"Unsupported value: "Nope": supported values: "Foreground", "Background", "Orphan", "nil""#
         );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_deleted_without_conditions() {
+        let mut options = DeleteOptions {
+            ignore_store_read_error: true,
+            ..DeleteOptions::default()
+        };
+        assert_eq!(options.validate(), []);
+        options.dry_run = true;
+        options.grace_period_seconds = Some(0);
+        options.precondition_uid = Some("u".to_owned());
+        let messages: Vec<String> = options.validate().iter().map(FieldError::message).collect();
+        let expected = ["dryRun", "gracePeriodSeconds", "preconditions"];
+        assert_eq!(
+            messages,
+            expected
+                .map(|name| format!("Invalid value: true: cannot be set together with .{name}"))
+        );
+        options.ignore_store_read_error = false;
+        assert_eq!(options.validate(), []);
     }
 
     #[test]

@@ -124,6 +124,7 @@ impl Assembly<'_> {
             ledger: ledger.clone(),
             encodings,
             min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
+            unsafe_deletion: self.flags.unsafe_deletion(),
         });
         let api = Arc::new(api);
         self.serve_custom(factory, &storages, &api, synced, background);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
+use super::feature_gates::FeatureGate;
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use super::{duration, memory};
 use crate::storage::StorageMediaType;
@@ -79,6 +80,11 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub limits: LimitFlags,
+
+    /// Features that are off by default, as NAME=true, comma-separated. There is one:
+    /// AllowUnsafeMalformedObjectDeletion, by which objects that cannot be read may be deleted.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
+    pub feature_gates: Vec<FeatureGate>,
 
     /// How much to log to standard error: 0 warnings, 1 and 2 what happens, 4 every request, 6 all.
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
@@ -254,6 +260,13 @@ impl ServeFlags {
             } else {
                 StorageBackend::Etcd3
             })
+    }
+
+    /// Whether objects that cannot be read may be deleted.
+    #[must_use]
+    pub fn unsafe_deletion(&self) -> bool {
+        let gate = self.feature_gates.last();
+        gate.is_some_and(|gate| gate.enabled)
     }
 
     /// How much memory may be used, in bytes.

@@ -11,6 +11,7 @@ pub mod duration;
 pub mod ending;
 pub mod error;
 pub mod event_stream;
+pub mod feature_gates;
 pub mod filters;
 pub mod flags;
 pub mod health;

@@ -6,6 +6,9 @@ use super::{ContinueTokenError, InvalidKey};
 use crate::budget::Exceeded;
 use crate::meta::InvalidResourceVersion;
 
+/// How many corrupt keys an answer names. An error has one more if there are more.
+pub const CORRUPT_KEYS_MAX: usize = 100;
+
 /// What an updating function or a deletion check said: an error of a higher layer, which storage
 /// hands through untouched.
 pub type Rejection = Box<dyn std::error::Error + Send + Sync>;
@@ -155,10 +158,26 @@ impl StorageError {
     }
 }
 
+/// What a stored value is told with that is not an object.
+#[must_use]
+pub fn corrupt_object(key: &str, why: &str) -> String {
+    format!(
+        "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, \
+         AdditionalErrorMsg: {why}"
+    )
+}
+
 fn corrupt_message(keys: &[(String, String)]) -> String {
-    let mut message = String::from("unable to transform or decode stored objects:");
-    for (key, reason) in keys {
-        message.push_str(&format!(" {key}: {reason};"));
+    let texts: Vec<String> = keys
+        .iter()
+        .map(|(key, why)| corrupt_object(key, why))
+        .collect();
+    if let [text] = texts.as_slice() {
+        return text.clone();
     }
-    message.trim_end_matches(';').to_owned()
+    let count = texts.len();
+    format!(
+        "unable to transform or decode {count} objects: {{\n\t{}\n}}",
+        texts.join("\n\t")
+    )
 }

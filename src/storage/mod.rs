@@ -21,7 +21,7 @@ pub use changes::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
 };
 pub use continue_token::{ContinueToken, ContinueTokenError};
-pub use error::{Rejection, StorageError};
+pub use error::{CORRUPT_KEYS_MAX, Rejection, StorageError, corrupt_object};
 pub use interface::{
     DeletionCheck, Interface, List, NoCheck, Stats, TryUpdate, Updated, WatchStream,
 };

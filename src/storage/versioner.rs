@@ -35,18 +35,24 @@ impl Versioner {
         Self { media_type, ..self }
     }
 
-    /// An object as it will be stored, without a version: its bytes are those to write.
+    /// An object as it will be stored, without a version: its bytes are those to write. What it
+    /// replaces, as that is stored (empty: nothing), may have fields that only newer servers know, which
+    /// are kept.
     ///
     /// # Errors
     /// [`ObjectError`] when the value is not an object, so that it could not be read again.
-    pub fn prepare_for_storage(&self, object: &Value) -> Result<Object, ObjectError> {
+    pub fn prepare_for_storage(
+        &self,
+        object: &Value,
+        replaced: &[u8],
+    ) -> Result<Object, ObjectError> {
         let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = match self.media_type {
             StorageMediaType::Json => None,
             StorageMediaType::Protobuf => codec::kind(text("apiVersion"), text("kind")),
         };
         let bytes = match kind {
-            Some(kind) => codec::encode(kind, &without_self_link(object)),
+            Some(kind) => codec::encode_over(kind, &without_self_link(object), replaced),
             None => encode(object),
         };
         codec::object(&bytes, 0, &self.schema)

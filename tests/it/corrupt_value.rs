@@ -4,7 +4,9 @@
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::core::Status;
 use kube::{Api, Client};
+use serde_json::{Value, json};
 
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
@@ -29,16 +31,53 @@ async fn create(client: &Client, name: &str) -> u64 {
     version.expect("a version").parse().expect("a number")
 }
 
-/// The request must fail, and say which value is the cause.
+fn refusal<T>(outcome: Result<T, kube::Error>) -> Box<Status> {
+    match outcome {
+        Err(kube::Error::Api(status)) => status,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("no refusal"),
+    }
+}
+
+/// The request about one object must fail, and say which value is the cause.
 fn names_the_key<T>(outcome: Result<T, kube::Error>) {
-    let Err(kube::Error::Api(status)) = outcome else {
-        panic!("no refusal");
-    };
+    let status = refusal(outcome);
     assert_eq!(
         (status.code, status.reason.as_str()),
-        (500, "StorageReadError")
+        (500, "InternalError")
     );
-    assert!(status.message.contains(KEY), "{}", status.message);
+    let begin =
+        format!("Internal error occurred: StorageError: corrupt object, Code: 7, Key: {KEY}, ");
+    assert!(status.message.starts_with(&begin), "{}", status.message);
+}
+
+/// The list must fail, and say of each value that is a cause why.
+fn names_all_keys<T>(outcome: Result<T, kube::Error>) {
+    let status = refusal(outcome);
+    let message = "failed to read one or more configmaps from the storage";
+    assert_eq!(
+        (status.code, status.reason.as_str(), status.message.as_str()),
+        (500, "StorageReadError", message)
+    );
+    let details = status.details.expect("details");
+    assert_eq!(details.kind, "configmaps");
+    let [cause] = details.causes.as_slice() else {
+        panic!("{:?}", details.causes);
+    };
+    assert_eq!(
+        (cause.reason.as_str(), cause.field.as_str()),
+        ("UnexpectedServerResponse", KEY)
+    );
+    assert!(cause.message.contains("object not decodable revision="));
+}
+
+/// Deletes below the namespace with the option for what cannot be read.
+async fn delete_unsafely(client: &Client, path: &str) -> Result<Value, kube::Error> {
+    let path = format!(
+        "/api/v1/namespaces/default/{path}?ignoreStoreReadErrorWithClusterBreakingPotential=true"
+    );
+    let request = http::Request::delete(path).body(Vec::new());
+    client.request(request.expect("a request")).await
 }
 
 #[tokio::test]
@@ -60,10 +99,12 @@ async fn is_named_and_harms_nothing_else() {
     let event = watch.try_next().await.expect("no error").expect("an event");
     assert!(matches!(event, WatchEvent::Added(it) if it.metadata.name.as_deref() == Some("later")));
 
-    names_the_key(api.list(&ListParams::default()).await);
-    names_the_key(api.list(&ListParams::default().limit(1)).await);
+    names_all_keys(api.list(&ListParams::default()).await);
+    names_all_keys(api.list(&ListParams::default().limit(1)).await);
     names_the_key(api.get("bad").await);
     names_the_key(api.delete("bad", &DeleteParams::default()).await);
+    // The option is that of a feature which is off.
+    names_the_key(delete_unsafely(&client, "configmaps/bad").await);
     api.get("good").await.expect("another object");
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let others = namespaces.list(&ListParams::default()).await;
@@ -85,4 +126,49 @@ async fn is_named_and_harms_nothing_else() {
     for object in [gone, back] {
         assert_eq!(object.metadata.name.as_deref(), Some("bad"));
     }
+}
+
+#[tokio::test]
+async fn is_deleted_unsafely_where_that_is_allowed() {
+    let Some(etcd) = Etcd::start("corrupt_value::is_deleted_unsafely_where_that_is_allowed") else {
+        return;
+    };
+    let endpoint = etcd.endpoint();
+    let gate = "AllowUnsafeMalformedObjectDeletion=true";
+    let mut server = Server::start(&["--etcd-servers", &endpoint, "--feature-gates", gate]);
+    let client = server.client().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    create(&client, "good").await;
+    etcd.etcdctl(&["put", KEY, "k8s"]);
+    create(&client, "later").await;
+    names_the_key(api.delete("bad", &DeleteParams::default()).await);
+
+    let status = refusal(delete_unsafely(&client, "configmaps/good").await);
+    assert_eq!(status.code, 422);
+    assert_eq!(
+        status.message,
+        "configmaps \"good\" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: \
+         Invalid value: true: is exclusively used to delete corrupt object(s), try again by \
+         removing this option"
+    );
+    let status = refusal(delete_unsafely(&client, "configmaps").await);
+    assert_eq!(status.code, 422);
+    assert!(
+        status
+            .message
+            .contains("is not allowed with DELETECOLLECTION"),
+        "{}",
+        status.message
+    );
+
+    let deleted = delete_unsafely(&client, "configmaps/bad").await;
+    let deleted = deleted.expect("deleted");
+    assert_eq!(deleted["status"], "Success");
+    assert_eq!(
+        deleted["details"],
+        json!({"name": "bad", "kind": "ConfigMap"})
+    );
+    create(&client, "bad").await;
+    let list = api.list(&ListParams::default()).await.expect("a list");
+    assert_eq!(list.items.len(), 3);
 }

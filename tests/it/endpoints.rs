@@ -92,6 +92,7 @@ impl Fixture {
             metrics,
             encodings: encodings.clone(),
             min_request_timeout: Duration::from_secs(1800),
+            unsafe_deletion: false,
         });
         Self {
             api,

@@ -112,7 +112,7 @@ fn the_version_comes_and_goes_without_a_trace() {
 fn what_is_written_is_what_kubernetes_would_have_written() {
     for (name, protobuf, json, schema) in objects() {
         let versioner = Versioner::new(schema.clone()).writing(StorageMediaType::Protobuf);
-        let written = versioner.prepare_for_storage(&json).expect(&name);
+        let written = versioner.prepare_for_storage(&json, &[]).expect(&name);
         // The self link is never stored; the version is empty.
         let without = with_version(json.clone(), None);
         let kind = codec::kind(
@@ -123,7 +123,7 @@ fn what_is_written_is_what_kubernetes_would_have_written() {
         assert_eq!(written.stored(), expected, "{name}");
         assert_eq!(*written.bytes(), expected, "{name}");
         assert!(protobuf.len() > expected.len(), "{name}");
-        let as_json = Versioner::new(schema).prepare_for_storage(&json);
+        let as_json = Versioner::new(schema).prepare_for_storage(&json, &[]);
         let as_json = as_json.expect(&name);
         assert_eq!(tree(&as_json), without, "{name}");
         assert_eq!(as_json.attributes(), written.attributes(), "{name}");

@@ -24,6 +24,7 @@ pub(in super::super) async fn delete(
     let output = call.output()?;
     let options = delete_options(call, body).await?;
     let cascades_by_hand = options.orphan_dependents == Some(false);
+    let unsafely = options.ignore_store_read_error;
     let deleted = call
         .store
         .delete(&call.context, call.namespace(), call.name(), options)
@@ -38,6 +39,14 @@ pub(in super::super) async fn delete(
         return response::object(code, output, call, deleted.object);
     }
     let resource = call.store.resource();
+    if unsafely {
+        let status = Status::success(StatusDetails {
+            name: call.name().to_owned(),
+            kind: resource.kind.clone(),
+            ..StatusDetails::default()
+        });
+        return response::serialized(code, output.format, &status);
+    }
     let status = Status::success(StatusDetails {
         name: call.name().to_owned(),
         group: resource.group_version.group.clone(),
@@ -54,7 +63,7 @@ pub(super) async fn delete_options(
     body: RequestBody,
 ) -> Result<DeleteOptions, Failure> {
     let content = read_body(call.headers, body).await?;
-    read_delete_options(call.query, document(call, &content)?)
+    read_delete_options(call.query, document(call, &content)?, call.unsafe_deletion)
 }
 
 fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> {

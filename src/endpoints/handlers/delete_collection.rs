@@ -8,6 +8,7 @@ use super::super::errors::Failure;
 use super::super::params::ListParams;
 use super::super::response;
 use super::delete::delete_options;
+use crate::registry::{FieldError, IGNORE_STORE_READ_ERROR};
 
 /// Deletes the objects and answers with the list of them.
 ///
@@ -20,6 +21,11 @@ pub(in super::super) async fn delete_collection(
     let output = call.output()?;
     let selection = ListParams::read(call.query)?.into_options(call.about())?;
     let options = delete_options(call, body).await?;
+    if options.ignore_store_read_error {
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        let error = FieldError::invalid(IGNORE_STORE_READ_ERROR, &true.into(), why);
+        return Err(Failure::invalid_options("DeleteOptions", vec![error]));
+    }
     let list = call
         .store
         .delete_collection(&call.context, call.namespace(), options, selection)

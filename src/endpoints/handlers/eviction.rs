@@ -36,7 +36,7 @@ pub(in super::super) async fn evict(
     }
     let options = eviction.get("deleteOptions").filter(|it| !it.is_null());
     let options = options.cloned().unwrap_or_else(|| json!({}));
-    let mut options = read_delete_options(call.query, Some(options))?;
+    let mut options = read_delete_options(call.query, Some(options), false)?;
     options.dry_run |= params.dry_run;
     if !options.dry_run {
         mark(call, &params, &mut options).await?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::errors::Failure;
 use super::query::Query;
 use super::write_options::read_dry_run;
-use crate::registry::{DeleteOptions, PropagationPolicy};
+use crate::registry::{DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy};
 
 /// The options as they are sent.
 #[derive(Debug, Default, Deserialize)]
@@ -18,6 +18,8 @@ struct Sent {
     orphan_dependents: Option<bool>,
     propagation_policy: Option<String>,
     dry_run: Option<Vec<String>>,
+    #[serde(rename = "ignoreStoreReadErrorWithClusterBreakingPotential")]
+    ignore_store_read_error: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -27,13 +29,15 @@ struct SentPreconditions {
     resource_version: Option<String>,
 }
 
-/// Reads the options from the body, or from the query if there is no body.
+/// Reads the options from the body, or from the query if there is no body. Errors of the store cannot
+/// be ignored unless `may_ignore_errors`.
 ///
 /// # Errors
 /// 400 for what cannot be read, 422 for values that are not allowed.
 pub(crate) fn read_delete_options(
     query: &Query,
     body: Option<Value>,
+    may_ignore_errors: bool,
 ) -> Result<DeleteOptions, Failure> {
     let sent = match body {
         Some(body) => read_body(body)?,
@@ -55,6 +59,7 @@ pub(crate) fn read_delete_options(
         precondition_resource_version: preconditions.resource_version,
         orphan_dependents: sent.orphan_dependents,
         propagation_policy,
+        ignore_store_read_error: may_ignore_errors && sent.ignore_store_read_error == Some(true),
     };
     errors.extend(options.validate());
     if errors.is_empty() {
@@ -85,6 +90,7 @@ fn read_query(query: &Query) -> Result<Sent, Failure> {
         orphan_dependents: query.switch("orphanDependents"),
         propagation_policy: Some(policy.to_owned()).filter(|policy| !policy.is_empty()),
         dry_run: Some(query.all("dryRun")),
+        ignore_store_read_error: query.switch(IGNORE_STORE_READ_ERROR),
     })
 }
 
@@ -97,21 +103,41 @@ mod tests {
     #[test]
     fn the_body_wins_over_the_query() {
         let query = Query::parse("gracePeriodSeconds=5&dryRun=All");
-        let options = read_delete_options(&query, None).expect("options");
+        let options = read_delete_options(&query, None, false).expect("options");
         assert_eq!(options.grace_period_seconds, Some(5));
         assert!(options.dry_run);
         let body = json!({"kind": "DeleteOptions", "preconditions": {"uid": "u"},
             "propagationPolicy": "Orphan"});
-        let options = read_delete_options(&query, Some(body)).expect("options");
+        let options = read_delete_options(&query, Some(body), false).expect("options");
         assert_eq!(options.grace_period_seconds, None);
         assert_eq!(options.precondition_uid.as_deref(), Some("u"));
         assert_eq!(options.propagation_policy, Some(PropagationPolicy::Orphan));
     }
 
     #[test]
+    fn errors_are_ignored_where_that_is_allowed() {
+        let query =
+            Query::parse("ignoreStoreReadErrorWithClusterBreakingPotential=true&dryRun=All");
+        let dropped = read_delete_options(&query, None, false).expect("options");
+        assert!(!dropped.ignore_store_read_error);
+        let body = json!({"ignoreStoreReadErrorWithClusterBreakingPotential": true});
+        let options = read_delete_options(&query, Some(body), true).expect("options");
+        assert!(options.ignore_store_read_error);
+        let failure = read_delete_options(&query, None, true).expect_err("not with a dry run");
+        assert!(
+            failure
+                .status()
+                .message
+                .ends_with("cannot be set together with .dryRun"),
+            "{}",
+            failure.status().message
+        );
+    }
+
+    #[test]
     fn an_unknown_policy_is_told_with_the_known_ones() {
         let query = Query::parse("propagationPolicy=Nope");
-        let failure = read_delete_options(&query, None).expect_err("invalid");
+        let failure = read_delete_options(&query, None, false).expect_err("invalid");
         assert_eq!(
             failure.status().message,
             "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Nope\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""

@@ -40,6 +40,9 @@ impl Store {
             });
         }
         let key = self.key(namespace, name)?;
+        if options.ignore_store_read_error {
+            return self.delete_unreadable(&key, name).await;
+        }
         let existing = self.storage.get(&key, GetOptions::default()).await;
         let existing = existing.map_err(|error| self.undeletable(error, name))?;
         if let Some(lifecycle) = &self.lifecycle {

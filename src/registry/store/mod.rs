@@ -15,6 +15,7 @@ mod begin_deletion;
 mod create;
 mod delete;
 mod delete_collection;
+mod delete_unreadable;
 mod dry_run;
 mod garbage_collection;
 mod incoming;

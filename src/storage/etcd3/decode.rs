@@ -2,7 +2,7 @@
 
 use crate::meta::Object;
 use crate::storage::backend::KeyValue;
-use crate::storage::{StorageError, Versioner};
+use crate::storage::{CORRUPT_KEYS_MAX, StorageError, Versioner};
 
 /// The object that a key-value holds, at the revision that wrote it.
 ///
@@ -11,8 +11,11 @@ use crate::storage::{StorageError, Versioner};
 pub(super) fn decode(versioner: &Versioner, kv: &KeyValue) -> Result<Object, StorageError> {
     versioner
         .update_object(&kv.value, kv.mod_revision)
-        .map_err(|error| StorageError::Corrupt {
-            keys: vec![(kv.key.clone(), error.to_string())],
+        .map_err(|error| {
+            let revision = kv.mod_revision;
+            let why = format!("object not decodable revision={revision}: {error}");
+            let keys = vec![(kv.key.clone(), why)];
+            StorageError::Corrupt { keys }
         })
 }
 
@@ -23,7 +26,8 @@ pub(super) struct CorruptKeys {
 }
 
 impl CorruptKeys {
-    /// Notes an error; the flag says whether there is room for more.
+    /// Notes an error; the flag says whether there is room for more. The last one tells that there are
+    /// more than an answer names.
     ///
     /// # Errors
     /// The error itself when it does not speak of corrupt values.
@@ -32,7 +36,7 @@ impl CorruptKeys {
             return Err(error);
         };
         self.keys.extend(keys);
-        Ok(self.keys.len() < CORRUPT_KEYS_MAX)
+        Ok(self.keys.len() <= CORRUPT_KEYS_MAX)
     }
 
     /// Nothing, if nothing was noted.
@@ -46,6 +50,3 @@ impl CorruptKeys {
         Err(StorageError::Corrupt { keys: self.keys })
     }
 }
-
-/// How many corrupt keys one error names.
-const CORRUPT_KEYS_MAX: usize = 100;

@@ -78,7 +78,7 @@ pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Objec
         if response.succeeded {
             let name = key.rsplit('/').next().unwrap_or_default();
             let remains = json!({"kind": "", "apiVersion": "", "metadata": {"name": name}});
-            let (_, object) = store.encode(&remains)?;
+            let (_, object) = store.encode(&remains, &[])?;
             return Ok(Arc::new(object.at_revision(response.revision)));
         }
         (found, seen_at) = (response.found, response.revision);

@@ -100,7 +100,7 @@ async fn propose(
         .try_update(state.object.as_deref())
         .await
         .map_err(StorageError::Rejected)?;
-    let (mut stored, object) = store.encode(&updated.object)?;
+    let (mut stored, object) = store.encode(&updated.object, &state.stored)?;
     if let Some(existing) = &state.object
         && differs_in_order_alone(&state.stored, &stored)
         && same_content(existing, &object)?

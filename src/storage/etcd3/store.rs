@@ -168,8 +168,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StorageError::Internal`] when the value would be corrupt once stored.
-    pub(super) fn encode(&self, value: &Value) -> Result<(Bytes, Object), StorageError> {
-        let object = self.config.versioner.prepare_for_storage(value);
+    pub(super) fn encode(
+        &self,
+        value: &Value,
+        replaced: &[u8],
+    ) -> Result<(Bytes, Object), StorageError> {
+        let object = self.config.versioner.prepare_for_storage(value, replaced);
         let object = object.map_err(|error| StorageError::Internal {
             message: format!("the object cannot be stored: {error}"),
         })?;
@@ -210,7 +214,7 @@ impl Interface for Store {
         if let Ok(Some(_)) = self.config.versioner.object_resource_version(object) {
             return Err(StorageError::VersionOnCreate);
         }
-        let (stored, object) = self.encode(object)?;
+        let (stored, object) = self.encode(object, &[])?;
         let response = self.put(&key, 0, stored, ttl, None).await?;
         if !response.succeeded {
             return Err(StorageError::KeyExists { key });
