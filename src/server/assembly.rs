@@ -28,6 +28,7 @@ use crate::endpoints::{
 use crate::registry::Store;
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
+use crate::storage::encryption::EncryptionConfig;
 use crate::storage::etcd3;
 
 /// The check of kube-apiserver's hook that creates the first namespaces.
@@ -97,7 +98,12 @@ impl Assembly<'_> {
         encodings.register(&mut registry);
         let in_flight = self.in_flight(&mut registry);
         let handshake_errors = connection::handshake_errors(&mut registry);
-        let (factory, storages) = self.storages(&mut registry, ledger.clone(), background);
+        let (factory, storages) = self.storages(
+            &mut registry,
+            ledger.clone(),
+            security.encryption,
+            background,
+        );
         let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
         self.run(relief, background);
         let (bootstrapped, synced) = (Done::default(), Done::default());
@@ -203,6 +209,7 @@ impl Assembly<'_> {
         &self,
         registry: &mut Registry,
         ledger: Ledger,
+        encryption: EncryptionConfig,
         background: &mut JoinSet<()>,
     ) -> (StorageFactory, Storages) {
         let interval = self.flags.etcd.etcd_compaction_interval;
@@ -215,6 +222,7 @@ impl Assembly<'_> {
             backend: Arc::clone(&self.backend),
             prefix: self.flags.etcd.etcd_prefix.clone(),
             media_type: self.flags.storage_media_type,
+            encryption,
             caches: self.flags.watch_cache_sizes(),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),

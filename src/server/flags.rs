@@ -39,6 +39,11 @@ pub struct ServeFlags {
           value_parser = parse_media_type)]
     pub storage_media_type: StorageMediaType,
 
+    /// Which resources are encrypted in the store, and with which keys: an EncryptionConfiguration
+    /// with the providers aesgcm, secretbox and identity.
+    #[arg(long, value_name = "FILE")]
+    pub encryption_provider_config: Option<PathBuf>,
+
     #[command(flatten)]
     #[allow(
         missing_docs,

@@ -9,6 +9,7 @@ use super::error::StartError;
 use super::flags::ServeFlags;
 use super::tls;
 use crate::clock::Clock;
+use crate::storage::encryption::EncryptionConfig;
 
 /// Who may come in and how the server proves itself.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Security {
     pub authority: String,
     /// The admin's identity.
     pub admin: Identity,
+    /// What is encrypted in the store.
+    pub encryption: EncryptionConfig,
 }
 
 impl Security {
@@ -67,8 +70,23 @@ impl Security {
             authenticator: Authenticator::new(tokens(flags)?),
             authority,
             admin: own.admin,
+            encryption: encryption(flags)?,
         })
     }
+}
+
+fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
+    let Some(path) = &flags.encryption_provider_config else {
+        return Ok(EncryptionConfig::default());
+    };
+    let text = tls::read(path, "--encryption-provider-config")?;
+    EncryptionConfig::parse(&text).map_err(|why| {
+        StartError::new(
+            format!("use the encryption configuration {}", path.display()),
+            why,
+            "see EncryptionConfiguration in Kubernetes' documentation",
+        )
+    })
 }
 
 fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {

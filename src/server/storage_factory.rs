@@ -18,6 +18,7 @@ use crate::storage::backend::Backend;
 use crate::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
 };
+use crate::storage::encryption::{EncryptionConfig, Transformer};
 use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
 
 /// Where namespaces are stored.
@@ -35,6 +36,8 @@ pub struct StorageFactory {
     pub prefix: String,
     /// The form in which objects are written.
     pub media_type: StorageMediaType,
+    /// Which resources are encrypted.
+    pub encryption: EncryptionConfig,
     /// Which resources are served from memory.
     pub caches: WatchCacheSizes,
     /// What lists from the store count.
@@ -84,7 +87,12 @@ impl StorageFactory {
     pub fn build(&self) -> (Storages, Reflector) {
         let resources = built_in();
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
-        let changes = changes.counted(self.requests_by_prefix(&resources));
+        let changes = changes
+            .counted(self.requests_by_prefix(&resources))
+            .decrypting(
+                self.encrypted_by_prefix(&resources),
+                self.encryption.clone(),
+            );
         let (feed, reflector) = Feed::new(
             Arc::new(changes),
             self.clock.clone(),
@@ -150,6 +158,19 @@ impl StorageFactory {
         types
     }
 
+    /// How the values of each encrypted built-in type are read, by what its keys begin with.
+    fn encrypted_by_prefix(&self, resources: &[Arc<Resource>]) -> BTreeMap<String, Transformer> {
+        let mut types = BTreeMap::new();
+        for resource in resources {
+            let prefix = format!("/{}/", resource.storage_prefix);
+            let group = &resource.group_version.group;
+            let transformer = || self.encryption.transformer(&resource.plural, group);
+            types.entry(prefix).or_insert_with(transformer);
+        }
+        types.retain(|_, transformer| !transformer.is_identity());
+        types
+    }
+
     /// How the objects of a built-in resource are written.
     fn versioner(&self, resource: &Resource) -> Versioner {
         let json = JSON_GROUPS.contains(&resource.group_version.group.as_str());
@@ -182,7 +203,11 @@ impl StorageFactory {
         );
         let lists = self.list_metrics.of_type(group, plural);
         let requests = self.request_metrics.of_type(group, plural);
-        let store: Arc<dyn Interface> = Arc::new(store.counted(lists, requests));
+        let store: Arc<dyn Interface> = Arc::new(
+            store
+                .counted(lists, requests)
+                .encrypted(self.encryption.transformer(plural, group)),
+        );
         if !self.caches.cached(group, plural) {
             return Joined {
                 storage: store,

@@ -7,6 +7,7 @@ pub mod backend;
 pub mod cacher;
 mod changes;
 mod continue_token;
+pub mod encryption;
 mod error;
 pub mod etcd3;
 mod interface;

@@ -27,6 +27,7 @@ use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
 use ringwatch::storage::StorageMediaType;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::CacheMetrics;
+use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3::{ListMetrics, RequestMetrics};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -65,6 +66,7 @@ impl Fixture {
             backend: Arc::new(Embedded::in_memory(clock.clone())),
             prefix: "/registry".to_owned(),
             media_type: StorageMediaType::Protobuf,
+            encryption: EncryptionConfig::default(),
             caches: WatchCacheSizes::new(cached, Vec::new()),
             list_metrics: ListMetrics::register(&mut registry),
             request_metrics: RequestMetrics::register(&mut registry, clock.clone()),

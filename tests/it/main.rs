@@ -14,6 +14,7 @@ mod corrupt_value;
 mod crash;
 mod custom_resources;
 mod embedded;
+mod encryption;
 mod endpoints;
 mod etcd_backend;
 mod full_disk;

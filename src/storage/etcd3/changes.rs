@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::StreamExt;
 
 use super::request_metrics::{Operation, TypeRequestMetrics};
 use crate::storage::backend::{
-    Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
-    WatchRequest, WatchResponse, prefix_end,
+    Backend, BackendError, Event, EventKind, KeyRange, RangeContent, RangeRequest, WatchRequest,
+    WatchResponse, prefix_end,
 };
+use crate::storage::encryption::{ENCRYPTED, EncryptionConfig, Transformer};
 use crate::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
     StorageError,
@@ -25,6 +27,10 @@ pub struct Changes {
     path_prefix: Arc<str>,
     /// Counts the pages of types, by what their keys begin with after the path prefix.
     types: Arc<BTreeMap<String, TypeRequestMetrics>>,
+    /// How the values of types are decrypted that are or were encrypted, by the same beginnings.
+    encrypted: Arc<BTreeMap<String, Transformer>>,
+    /// How those of other types are, whose keys begin with group and resource.
+    encryption: EncryptionConfig,
 }
 
 impl Changes {
@@ -35,6 +41,8 @@ impl Changes {
             backend,
             path_prefix: path_prefix.into(),
             types: Arc::default(),
+            encrypted: Arc::default(),
+            encryption: EncryptionConfig::default(),
         }
     }
 
@@ -48,29 +56,70 @@ impl Changes {
         }
     }
 
+    /// The same, whose values are decrypted: those of types by what their keys begin with after the
+    /// path prefix, up to a slash, all others as the configuration says of the group and the resource
+    /// that their keys begin with, as those of custom resources do.
+    #[must_use]
+    pub fn decrypting(
+        self,
+        types: BTreeMap<String, Transformer>,
+        others: EncryptionConfig,
+    ) -> Self {
+        Self {
+            encrypted: Arc::new(types),
+            encryption: others,
+            ..self
+        }
+    }
+
+    /// How the values of a key are read.
+    fn transformer(&self, key: &str) -> Transformer {
+        let mut types = self.encrypted.iter();
+        if let Some((_, transformer)) = types.find(|(prefix, _)| key.starts_with(prefix.as_str())) {
+            return transformer.clone();
+        }
+        let mut segments = key.split('/').skip(1);
+        let group = segments.next().unwrap_or_default();
+        let resource = segments.next().unwrap_or_default();
+        self.encryption.transformer(resource, group)
+    }
+
+    /// The plain value. One that cannot be decrypted stays as it is: it begins as no object does, and
+    /// so is told as one that cannot be read.
+    fn plain(&self, full_key: &str, value: Bytes) -> Bytes {
+        let key = full_key
+            .strip_prefix(&*self.path_prefix)
+            .unwrap_or(full_key);
+        if !value.starts_with(ENCRYPTED) {
+            return value;
+        }
+        match self.transformer(key).open(&value, full_key) {
+            Ok((plain, _)) => plain,
+            Err(error) => {
+                tracing::error!(key = full_key, %error, "a stored value cannot be decrypted");
+                value
+            }
+        }
+    }
+
     /// The part of a full key after the path prefix.
     fn key(&self, full: &str) -> String {
         let key = full.strip_prefix(&*self.path_prefix).unwrap_or(full);
         key.to_owned()
     }
 
-    fn change(&self, event: Event) -> Change {
-        let KeyValue {
-            create_revision,
-            mod_revision,
-            value,
-            ..
-        } = event.kv;
+    fn change(&self, event: &Event) -> Change {
+        let kind = match event.kind {
+            EventKind::Put => ChangeKind::Put {
+                value: self.plain(&event.kv.key, event.kv.value.clone()),
+                created: event.kv.create_revision == event.kv.mod_revision,
+            },
+            EventKind::Delete => ChangeKind::Delete,
+        };
         Change {
             key: self.key(&event.kv.key),
-            revision: mod_revision,
-            kind: match event.kind {
-                EventKind::Put => ChangeKind::Put {
-                    value,
-                    created: create_revision == mod_revision,
-                },
-                EventKind::Delete => ChangeKind::Delete,
-            },
+            revision: event.kv.mod_revision,
+            kind,
         }
     }
 
@@ -81,7 +130,7 @@ impl Changes {
             revision: last.unwrap_or(response.revision),
             changes: response
                 .events
-                .into_iter()
+                .iter()
                 .map(|event| self.change(event))
                 .collect(),
         }
@@ -113,8 +162,8 @@ impl ChangeSource for Changes {
         };
         let items = response.kvs.into_iter().map(|kv| RawObject {
             key: self.key(&kv.key),
-            value: kv.value,
             revision: kv.mod_revision,
+            value: self.plain(&kv.key, kv.value),
         });
         Ok(ChangePage {
             revision: if revision == 0 {

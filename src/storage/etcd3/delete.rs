@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::decode::decode;
 use super::request_metrics::Operation;
 use super::state::State;
 use super::store::Store;
@@ -68,7 +67,7 @@ pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Objec
             let (key, revision) = (key.to_owned(), seen_at);
             return Err(StorageError::KeyNotFound { key, revision });
         };
-        if decode(store.versioner_ref(), &kv).is_ok() {
+        if store.values().decode(&kv).is_ok() {
             return Err(StorageError::InvalidObject {
                 key: key.to_owned(),
                 message: "the object can be read, so it is not deleted as a corrupt one".to_owned(),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::decode::decode;
+use super::decode::Values;
 use crate::meta::{Object, WatchEvent};
 use crate::storage::backend::{Event, EventKind};
-use crate::storage::{SelectionPredicate, StorageError, Versioner};
+use crate::storage::{SelectionPredicate, StorageError};
 
 /// What an event means for a watch: what matters is whether the object was selected before and is
 /// selected now.
@@ -16,7 +16,7 @@ use crate::storage::{SelectionPredicate, StorageError, Versioner};
 /// [`StorageError::Corrupt`] when an object that matters cannot be decoded;
 /// [`StorageError::Internal`] when the backend has lost what the event replaced.
 pub(super) fn convert(
-    versioner: &Versioner,
+    values: &Values,
     predicate: &SelectionPredicate,
     event: &Event,
 ) -> Result<Option<WatchEvent>, StorageError> {
@@ -26,7 +26,7 @@ pub(super) fn convert(
     let created = event.kv.create_revision == revision;
     match event.kind {
         EventKind::Put => {
-            let object = Arc::new(decode(versioner, &event.kv)?);
+            let object = Arc::new(values.decode(&event.kv)?);
             let now = selected(&object);
             if created {
                 return Ok(now.then_some(WatchEvent::Added(object)));
@@ -35,7 +35,7 @@ pub(super) fn convert(
                 return Ok(Some(WatchEvent::Modified(object)));
             }
             // A value that cannot be decoded was never shown to anybody.
-            let before = previous(versioner, event)?
+            let before = previous(values, event)?
                 .ok()
                 .filter(|before| selected(before));
             Ok(match (now, before) {
@@ -46,7 +46,7 @@ pub(super) fn convert(
             })
         }
         EventKind::Delete => {
-            let before = previous(versioner, event)??;
+            let before = previous(values, event)??;
             Ok(selected(&before).then(|| deleted(&before, revision)))
         }
     }
@@ -57,10 +57,7 @@ fn deleted(before: &Object, revision: u64) -> WatchEvent {
 }
 
 /// What the event replaced; the inner error is that it cannot be decoded.
-fn previous(
-    versioner: &Versioner,
-    event: &Event,
-) -> Result<Result<Object, StorageError>, StorageError> {
+fn previous(values: &Values, event: &Event) -> Result<Result<Object, StorageError>, StorageError> {
     let Some(kv) = &event.previous else {
         return Err(StorageError::Internal {
             message: format!(
@@ -74,7 +71,7 @@ fn previous(
             ),
         });
     };
-    Ok(decode(versioner, kv))
+    Ok(values.decode(kv))
 }
 
 #[cfg(test)]
@@ -104,13 +101,12 @@ mod tests {
             label: LabelSelector::parse("app=x").expect("a selector"),
             ..SelectionPredicate::default()
         };
-        let (name, object) =
-            match convert(&Versioner::default(), &predicate, event).expect("told")? {
-                WatchEvent::Added(object) => ("ADDED", object),
-                WatchEvent::Modified(object) => ("MODIFIED", object),
-                WatchEvent::Deleted(object) => ("DELETED", object),
-                WatchEvent::Bookmark { .. } => return None,
-            };
+        let (name, object) = match convert(&Values::default(), &predicate, event).expect("told")? {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Bookmark { .. } => return None,
+        };
         let label = object.attributes().labels.get("app").unwrap_or_default();
         Some((name, object.revision(), label.to_owned()))
     }
@@ -148,7 +144,7 @@ mod tests {
         event.kind = EventKind::Delete;
         event.previous = None;
         let predicate = SelectionPredicate::default();
-        let error = convert(&Versioner::default(), &predicate, &event).expect_err("no content");
+        let error = convert(&Values::default(), &predicate, &event).expect_err("no content");
         assert!(error.to_string().contains("PrevKv=nil"), "{error}");
     }
 }

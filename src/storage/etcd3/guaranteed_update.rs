@@ -51,12 +51,14 @@ pub(super) async fn guaranteed_update(
                 continue;
             }
         };
-        if proposal.stored == state.stored {
+        if proposal.stored == state.stored && !state.stale {
             if !state.current {
                 state = State::read(store, key, ignore_not_found).await?;
             }
             match state.object.clone() {
-                Some(object) if proposal.stored == state.stored => return Ok(object),
+                Some(object) if proposal.stored == state.stored && !state.stale => {
+                    return Ok(object);
+                }
                 _ => continue,
             }
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::decode::{CorruptKeys, decode};
+use super::decode::CorruptKeys;
 use super::list_memory::ListMemory;
 use super::list_metrics::ListCost;
 use super::request_metrics::Operation;
@@ -171,7 +171,7 @@ fn take(
         if bucket > 0 && list.items.len() >= bucket {
             return Ok(Taken { objects: index });
         }
-        match decode(store.versioner_ref(), kv) {
+        match store.values().decode(kv) {
             Ok(object) if predicate.matches(object.attributes()) => {
                 list.items.push(Arc::new(object));
             }

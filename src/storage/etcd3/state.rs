@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::decode::decode;
 use super::request_metrics::Operation;
 use super::store::Store;
 use crate::meta::Object;
@@ -18,8 +17,11 @@ pub(super) struct State {
     pub(super) object: Option<Arc<Object>>,
     /// The revision that wrote it; 0 if there is none.
     pub(super) revision: u64,
-    /// Its stored form, byte for byte; empty if there is none.
+    /// Its stored form, byte for byte and decrypted; empty if there is none.
     pub(super) stored: Bytes,
+    /// Whether the value would be written in another way today, so that it is written anew even if
+    /// nothing changes.
+    pub(super) stale: bool,
     /// Whether the backend said so just now, rather than a cache some time ago.
     pub(super) current: bool,
 }
@@ -32,6 +34,7 @@ impl State {
             revision: object.revision(),
             stored: object.stored().into(),
             object: Some(object),
+            stale: false,
             current: false,
         })
     }
@@ -65,14 +68,17 @@ impl State {
                 object: None,
                 revision: 0,
                 stored: Bytes::new(),
+                stale: false,
                 current: true,
             });
         };
-        let object = decode(store.versioner_ref(), &kv)?;
+        let plain = store.values().open(&kv)?;
+        let object = store.values().read(&kv, &plain)?;
         Ok(Self {
             object: Some(Arc::new(object)),
             revision: kv.mod_revision,
-            stored: kv.value,
+            stored: plain.bytes,
+            stale: plain.stale,
             current: true,
         })
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::decode::decode;
+use super::decode::Values;
 use super::lease_manager::LeaseManager;
 use super::list_memory::ObjectSize;
 use super::list_metrics::TypeListMetrics;
@@ -19,6 +19,7 @@ use crate::storage::backend::{
     Backend, BackendError, Compare, KeyRange, Op, RangeContent, RangeRequest, Txn, TxnResponse,
     prefix_end,
 };
+use crate::storage::encryption::Transformer;
 use crate::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
     TryUpdate, UpdateOptions, Versioner, WatchStream, prepare_key,
@@ -29,6 +30,8 @@ use crate::storage::{
 pub struct Store {
     backend: Arc<dyn Backend>,
     config: Arc<Config>,
+    /// How values are read and written.
+    values: Values,
     leases: Arc<LeaseManager>,
     /// Counts what lists cost.
     lists: TypeListMetrics,
@@ -61,9 +64,14 @@ impl Store {
         let requests = RequestMetrics::new(config.clock.clone()).of_type("", "");
         let clock = config.clock.clone();
         let leases = LeaseManager::new(Arc::clone(&backend), requests.clone(), clock);
+        let values = Values {
+            versioner: config.versioner.clone(),
+            transformer: Transformer::default(),
+        };
         Self {
             backend,
             config: Arc::new(config),
+            values,
             leases: Arc::new(leases),
             lists: TypeListMetrics::default(),
             object_size: ObjectSize::default(),
@@ -84,6 +92,13 @@ impl Store {
         }
     }
 
+    /// The same, whose values are encrypted.
+    #[must_use]
+    pub fn encrypted(mut self, transformer: Transformer) -> Self {
+        self.values.transformer = transformer;
+        self
+    }
+
     /// What counts the requests to the backend.
     pub(super) fn requests(&self) -> &TypeRequestMetrics {
         &self.requests
@@ -101,8 +116,8 @@ impl Store {
         &self.backend
     }
 
-    pub(super) fn versioner_ref(&self) -> &Versioner {
-        &self.config.versioner
+    pub(super) fn values(&self) -> &Values {
+        &self.values
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -138,6 +153,7 @@ impl Store {
             Some(_) => Operation::Update,
             None => Operation::Create,
         };
+        let value = self.values.seal(value, key)?;
         let mut retried = false;
         loop {
             let lease = match ttl.filter(|ttl| *ttl > 0) {
@@ -248,7 +264,7 @@ impl Interface for Store {
             let revision = response.revision;
             return Err(StorageError::KeyNotFound { key, revision });
         };
-        Ok(Arc::new(decode(&self.config.versioner, kv)?))
+        Ok(Arc::new(self.values.decode(kv)?))
     }
 
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 
-use super::decode::decode;
 use super::event::convert;
 use super::list;
 use super::store::Store;
@@ -123,7 +122,7 @@ impl Watcher {
             self.revision = page.revision;
         }
         for kv in &page.kvs {
-            let object = decode(self.store.versioner_ref(), kv)?;
+            let object = self.store.values().decode(kv)?;
             if self.options.predicate.matches(object.attributes()) {
                 self.ready.push_back(Ok(WatchEvent::Added(object.into())));
             }
@@ -193,7 +192,7 @@ impl Watcher {
         }
         for event in &response.events {
             let predicate = &self.options.predicate;
-            let converted = convert(self.store.versioner_ref(), predicate, event)?;
+            let converted = convert(self.store.values(), predicate, event)?;
             self.revision = event.kv.mod_revision;
             self.ready.extend(converted.map(Ok));
         }

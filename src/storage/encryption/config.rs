@@ -1,0 +1,406 @@
+//! `--encryption-provider-config`: which types are encrypted, and how.
+//!
+//! A type goes by the rule that names it, else by that for its group (`*.apps`, `*.` for the core),
+//! else by that for everything (`*.*`); without any its values are plain. A rule that an earlier, wider
+//! one would hide is a mistake, and refused.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::cipher::Cipher;
+use super::transformer::{NamedKey, Provider, Transformer};
+
+/// How the values of each type are encrypted. By default none are.
+#[derive(Clone, Debug, Default)]
+pub struct EncryptionConfig {
+    /// By resource and group, either of which may be a star.
+    rules: BTreeMap<(String, String), Transformer>,
+}
+
+/// What is wrong with the file, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File {
+    api_version: String,
+    kind: String,
+    #[serde(default)]
+    resources: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    #[serde(default)]
+    resources: Vec<String>,
+    #[serde(default)]
+    providers: Vec<ProviderRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProviderRule {
+    identity: Option<BTreeMap<String, IgnoredAny>>,
+    aesgcm: Option<Keys>,
+    secretbox: Option<Keys>,
+    aescbc: Option<IgnoredAny>,
+    kms: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    #[serde(default)]
+    keys: Vec<Key>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    secret: String,
+}
+
+/// The star that stands for every group or every resource.
+const ANY: &str = "*";
+
+impl EncryptionConfig {
+    /// Reads an `EncryptionConfiguration` in YAML or JSON.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which never shows a secret.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        // What the reader says may quote the file, secrets included.
+        let place = |error: serde_saphyr::Error| {
+            let at = error.location().map(|at| format!(" at line {}", at.line()));
+            ConfigError(format!(
+                "it is not an EncryptionConfiguration{}",
+                at.unwrap_or_default()
+            ))
+        };
+        let file: File = serde_saphyr::from_str(text).map_err(place)?;
+        if file.api_version != "apiserver.config.k8s.io/v1"
+            || file.kind != "EncryptionConfiguration"
+        {
+            return Err(ConfigError(format!(
+                "expected apiVersion apiserver.config.k8s.io/v1 and kind EncryptionConfiguration, \
+                 found {:?} and {:?}",
+                file.api_version, file.kind
+            )));
+        }
+        if file.resources.is_empty() {
+            return Err(ConfigError("resources: at least one is required".into()));
+        }
+        let mut config = Self::default();
+        for (index, rule) in file.resources.iter().enumerate() {
+            config
+                .add(rule)
+                .map_err(|error| ConfigError(format!("resources[{index}].{error}")))?;
+        }
+        Ok(config)
+    }
+
+    /// How the values of a type are encrypted.
+    #[must_use]
+    pub fn transformer(&self, resource: &str, group: &str) -> Transformer {
+        let rule =
+            |resource: &str, group: &str| self.rules.get(&(resource.to_owned(), group.to_owned()));
+        let found = rule(resource, group)
+            .or_else(|| rule(ANY, group))
+            .or_else(|| rule(ANY, ANY));
+        found.cloned().unwrap_or_default()
+    }
+
+    fn add(&mut self, rule: &Rule) -> Result<(), String> {
+        if rule.resources.is_empty() {
+            return Err("resources: at least one is required".to_owned());
+        }
+        if rule.providers.is_empty() {
+            return Err("providers: at least one is required".to_owned());
+        }
+        let mut named = Vec::new();
+        for (index, text) in rule.resources.iter().enumerate() {
+            let at = |why: String| format!("resources[{index}]: {text:?}: {why}");
+            let name = name(text).map_err(|why| at(why.to_owned()))?;
+            self.check_hidden(&name, &named).map_err(at)?;
+            named.push(name);
+        }
+        let mut providers = Vec::new();
+        for (index, provider) in rule.providers.iter().enumerate() {
+            let provider = provider
+                .read()
+                .map_err(|why| format!("providers[{index}]{why}"))?;
+            providers.push(provider);
+        }
+        let transformer = Transformer::new(providers);
+        for name in named {
+            self.rules.insert(name, transformer.clone());
+        }
+        Ok(())
+    }
+
+    /// Whether a name would not count, for what stands before it in the same list or the file.
+    fn check_hidden(
+        &self,
+        name: &(String, String),
+        beside: &[(String, String)],
+    ) -> Result<(), String> {
+        if self.rules.contains_key(name) || beside.contains(name) {
+            return Err("it is named twice".to_owned());
+        }
+        let (resource, group) = name;
+        let wider = [
+            (ANY.to_owned(), group.clone()),
+            (ANY.to_owned(), ANY.to_owned()),
+        ];
+        if let Some((any, group)) = wider.iter().find(|it| self.rules.contains_key(it)) {
+            return Err(format!("it is masked by the earlier rule {any}.{group}"));
+        }
+        let overlaps = |other: &(String, String)| {
+            let all = |it: &(String, String)| it.0 == ANY && it.1 == ANY;
+            let same_group = other.1 == *group && (other.0 == ANY || resource == ANY);
+            all(other) || all(name) || same_group
+        };
+        if beside.iter().any(overlaps) {
+            return Err("it overlaps with another of the same list".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A resource and its group, from `deployments.apps`.
+fn name(text: &str) -> Result<(String, String), &'static str> {
+    if text.chars().any(char::is_uppercase) {
+        return Err("resource name should not contain capital letters");
+    }
+    if text == ANY {
+        return Err("use '*.' for the core group or '*.*' for everything");
+    }
+    let (resource, group) = text.split_once('.').unwrap_or((text, ""));
+    match (resource, group) {
+        ("", _) => Err("the resource is missing"),
+        (_, "events.k8s.io") => Err("these are stored as 'events'; name them so"),
+        (_, "extensions") => Err("the group 'extensions' has been removed"),
+        (ANY, ANY) => Ok((ANY.to_owned(), ANY.to_owned())),
+        (_, ANY) => Err("the same resource across groups is not supported"),
+        _ => Ok((resource.to_owned(), group.to_owned())),
+    }
+}
+
+impl ProviderRule {
+    fn read(&self) -> Result<Provider, String> {
+        let unsupported = |name| format!(": {name} is not supported; use aesgcm or secretbox");
+        let named = [
+            self.identity.is_some(),
+            self.aesgcm.is_some(),
+            self.secretbox.is_some(),
+            self.aescbc.is_some(),
+            self.kms.is_some(),
+        ];
+        match named.into_iter().filter(|it| *it).count() {
+            0 => return Err(": it names no provider: identity, aesgcm or secretbox".to_owned()),
+            1 => {}
+            _ => return Err(": it names more than one provider; give each its own entry".into()),
+        }
+        if let Some(keys) = &self.aesgcm {
+            return Ok(Provider::Encrypted {
+                prefix: "k8s:enc:aesgcm:v1:",
+                name: "AES",
+                keys: keys.read("aesgcm", "16, 24 or 32", Cipher::aes_gcm)?,
+            });
+        }
+        if let Some(keys) = &self.secretbox {
+            return Ok(Provider::Encrypted {
+                prefix: "k8s:enc:secretbox:v1:",
+                name: "Secretbox",
+                keys: keys.read("secretbox", "32", Cipher::secretbox)?,
+            });
+        }
+        match (&self.aescbc, &self.kms) {
+            (Some(_), _) => Err(unsupported("aescbc")),
+            (_, Some(_)) => Err(unsupported("kms")),
+            (None, None) => Ok(Provider::Identity),
+        }
+    }
+}
+
+impl Keys {
+    fn read(
+        &self,
+        provider: &str,
+        lengths: &str,
+        cipher: impl Fn(&[u8]) -> Option<Cipher>,
+    ) -> Result<Vec<NamedKey>, String> {
+        if self.keys.is_empty() {
+            return Err(format!(".{provider}.keys: at least one is required"));
+        }
+        let mut keys = Vec::new();
+        for (index, key) in self.keys.iter().enumerate() {
+            let wrong = |why: &str| Err(format!(".{provider}.keys[{index}].{why}"));
+            if key.name.is_empty() {
+                return wrong("name: it is missing");
+            }
+            if key.secret.is_empty() {
+                return wrong("secret: it is missing");
+            }
+            let Ok(secret) = STANDARD.decode(&key.secret) else {
+                return wrong("secret: it is not base64");
+            };
+            let Some(cipher) = cipher(&secret) else {
+                let found = secret.len();
+                return wrong(&format!(
+                    "secret: it has {found} bytes instead of {lengths}"
+                ));
+            };
+            keys.push(NamedKey {
+                prefix: format!("{}:", key.name),
+                cipher,
+            });
+        }
+        Ok(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    /// A key of 32 bytes.
+    const SECRET: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+
+    fn file(rules: &str) -> Result<EncryptionConfig, ConfigError> {
+        EncryptionConfig::parse(&format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n{rules}"
+        ))
+    }
+
+    fn aesgcm(name: &str, resources: &str) -> String {
+        format!(
+            "- resources: [{resources}]\n  providers:\n  - aesgcm:\n      keys:\n      - name: {name}\n        \
+             secret: {SECRET}\n  - identity: {{}}\n"
+        )
+    }
+
+    fn written(config: &EncryptionConfig, resource: &str, group: &str) -> String {
+        let transformer = config.transformer(resource, group);
+        let stored = transformer.seal(Bytes::from_static(b"plain"), "/k");
+        let stored = String::from_utf8_lossy(&stored.expect("stored")).into_owned();
+        let name = stored.strip_prefix("k8s:enc:aesgcm:v1:").map(str::to_owned);
+        let key = name.and_then(|it| it.split_once(':').map(|(key, _)| key.to_owned()));
+        key.unwrap_or(stored)
+    }
+
+    #[test]
+    fn the_nearest_rule_counts() {
+        let rules = [
+            aesgcm("one", "secrets, deployments.apps"),
+            aesgcm("two", "\"*.apps\""),
+            aesgcm("three", "\"*.\""),
+            aesgcm("four", "\"*.*\""),
+        ];
+        let config = file(&rules.concat()).expect("a configuration");
+        for (resource, group, key) in [
+            ("secrets", "", "one"),
+            ("deployments", "apps", "one"),
+            ("daemonsets", "apps", "two"),
+            ("configmaps", "", "three"),
+            ("jobs", "batch", "four"),
+        ] {
+            assert_eq!(written(&config, resource, group), key, "{resource}");
+        }
+        let config = file(&aesgcm("one", "secrets")).expect("a configuration");
+        assert_eq!(written(&config, "configmaps", ""), "plain");
+        assert_eq!(
+            written(&EncryptionConfig::default(), "secrets", ""),
+            "plain"
+        );
+    }
+
+    #[test]
+    fn json_is_read_as_well() {
+        let json = format!(
+            r#"{{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1",
+            "resources":[{{"resources":["secrets"],"providers":[{{"secretbox":{{"keys":[
+            {{"name":"a","secret":"{SECRET}"}}]}}}}]}}]}}"#
+        );
+        let config = EncryptionConfig::parse(&json).expect("a configuration");
+        assert!(!config.transformer("secrets", "").is_identity());
+        assert!(config.transformer("secrets", "apps").is_identity());
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place_and_no_secret() {
+        let provider = |text: &str| format!("- resources: [secrets]\n  providers:\n  - {text}\n");
+        let key = |secret: &str| {
+            provider(&format!(
+                "aesgcm: {{keys: [{{name: a, secret: \"{secret}\"}}]}}"
+            ))
+        };
+        for (rules, words) in [
+            (" []".to_owned(), "resources: at least one"),
+            (
+                "- providers: [identity: {}]".to_owned(),
+                "resources[0].resources: at least one",
+            ),
+            (
+                "- resources: [secrets]".to_owned(),
+                "resources[0].providers: at least one",
+            ),
+            (provider("{}"), "providers[0]: it names no provider"),
+            (
+                provider("{identity: {}, kms: {}}"),
+                "more than one provider",
+            ),
+            (
+                provider("kms: {name: x}"),
+                "providers[0]: kms is not supported",
+            ),
+            (provider("aescbc: {keys: []}"), "aescbc is not supported"),
+            (
+                provider("aesgcm: {keys: []}"),
+                "providers[0].aesgcm.keys: at least one",
+            ),
+            (
+                provider("secretbox: {keys: [{secret: x}]}"),
+                "secretbox.keys[0].name: it is missing",
+            ),
+            (key(""), "aesgcm.keys[0].secret: it is missing"),
+            (key("c2VjcmV0!"), "it is not base64"),
+            (key("c2VjcmV0"), "it has 6 bytes instead of 16, 24 or 32"),
+            (aesgcm("a", "Secrets"), "capital letters"),
+            (aesgcm("a", "\"*\""), "use '*.'"),
+            (aesgcm("a", "\"secrets.*\""), "across groups"),
+            (aesgcm("a", "events.events.k8s.io"), "stored as 'events'"),
+            (aesgcm("a", "secrets, secrets"), "named twice"),
+            (aesgcm("a", "secrets, \"*.\""), "overlaps"),
+            (aesgcm("a", "\"*.*\", secrets"), "overlaps"),
+            (
+                [aesgcm("a", "\"*.\""), aesgcm("b", "secrets")].concat(),
+                "resources[1].resources[0]: \"secrets\": it is masked by the earlier rule *.",
+            ),
+            (
+                provider("aesgcm: {keyz: []}"),
+                "it is not an EncryptionConfiguration at line",
+            ),
+        ] {
+            let error = file(&rules).expect_err(words).to_string();
+            assert!(error.contains(words), "{words}: {error}");
+            assert!(!error.contains("c2VjcmV0"), "{error}");
+        }
+        let other = EncryptionConfig::parse("apiVersion: v1\nkind: Pod\nresources: []\n");
+        let error = other.expect_err("another kind").to_string();
+        assert!(error.contains("found \"v1\" and \"Pod\""), "{error}");
+        EncryptionConfig::parse("").expect_err("an empty file");
+    }
+}

@@ -1,0 +1,18 @@
+//! Encryption at rest: values are encrypted on their way into the store and decrypted on the way out.
+//!
+//! ```text
+//! k8s:enc:aesgcm:v1:key1:    12 bytes of nonce, ciphertext, 16 bytes of tag
+//! k8s:enc:secretbox:v1:key1: 24 bytes of nonce, 16 bytes of tag, ciphertext
+//! ```
+//!
+//! What is stored names its provider and its key, so that keys and providers change while old values
+//! are still read ([`Transformer`]). Which type is encrypted how stands in a file
+//! ([`EncryptionConfig`]). The hard part is that nothing may pass for plain that is not: a value that
+//! no key opens is an error, and what begins as encrypted values do is never taken for an object.
+
+mod cipher;
+mod config;
+mod transformer;
+
+pub use config::{ConfigError, EncryptionConfig};
+pub use transformer::{ENCRYPTED, TransformError, Transformer};

@@ -1,0 +1,227 @@
+//! A type's values on their way into the store and out of it.
+//!
+//! The first provider writes, and of its keys the first. All read: a value names its provider and its
+//! key. One that another than the first would have written is stale, and is written anew with the
+//! next update of its object, whether that changes anything or not.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cipher::Cipher;
+
+/// What every encrypted value begins with.
+pub const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+/// How values of a type are encrypted. Clones share the keys.
+#[derive(Clone, Debug)]
+pub struct Transformer {
+    /// The one that writes comes first.
+    providers: Arc<[Provider]>,
+}
+
+/// A way to encrypt, or not to.
+#[derive(Debug)]
+pub(super) enum Provider {
+    /// Values stay as they are.
+    Identity,
+    /// Values are encrypted.
+    Encrypted {
+        /// What its values begin with.
+        prefix: &'static str,
+        /// What it is called when no key fits.
+        name: &'static str,
+        /// The one that writes comes first.
+        keys: Vec<NamedKey>,
+    },
+}
+
+/// A key.
+#[derive(Debug)]
+pub(super) struct NamedKey {
+    /// The name and a colon.
+    pub(super) prefix: String,
+    pub(super) cipher: Cipher,
+}
+
+/// A value that cannot be decrypted, or not encrypted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TransformError(String);
+
+impl Default for Transformer {
+    /// Nothing is encrypted.
+    fn default() -> Self {
+        Self::new(vec![Provider::Identity])
+    }
+}
+
+impl Transformer {
+    pub(super) fn new(providers: Vec<Provider>) -> Self {
+        Self {
+            providers: providers.into(),
+        }
+    }
+
+    /// Whether no value is or has been encrypted.
+    #[must_use]
+    pub fn is_identity(&self) -> bool {
+        let mut providers = self.providers.iter();
+        providers.all(|it| matches!(it, Provider::Identity))
+    }
+
+    /// The plain value of what is stored under a full key, and whether it is stale.
+    ///
+    /// # Errors
+    /// [`TransformError`] when no provider can read it.
+    pub fn open(&self, stored: &Bytes, key: &str) -> Result<(Bytes, bool), TransformError> {
+        let mut failure = None;
+        for (index, provider) in self.providers.iter().enumerate() {
+            match provider.open(stored, key) {
+                None => {}
+                Some(Ok((plain, stale))) => return Ok((plain, stale || index > 0)),
+                Some(Err(error)) => {
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        let unknown = if self.is_identity() {
+            "identity transformer tried to read encrypted data"
+        } else {
+            "no matching prefix found"
+        };
+        Err(failure.unwrap_or_else(|| TransformError(unknown.to_owned())))
+    }
+
+    /// What to store under a full key.
+    ///
+    /// # Errors
+    /// [`TransformError`] when there is no randomness.
+    pub fn seal(&self, plain: Bytes, key: &str) -> Result<Bytes, TransformError> {
+        let Some(Provider::Encrypted { prefix, keys, .. }) = self.providers.first() else {
+            return Ok(plain);
+        };
+        let failed = || TransformError("the value cannot be encrypted".to_owned());
+        let first = keys.first().ok_or_else(failed)?;
+        let sealed = first.cipher.seal(&plain, key).map_err(|_| failed())?;
+        Ok([prefix.as_bytes(), first.prefix.as_bytes(), &sealed]
+            .concat()
+            .into())
+    }
+}
+
+impl Provider {
+    /// The plain value and whether it is stale; `None` for what another provider wrote.
+    fn open(&self, stored: &Bytes, key: &str) -> Option<Result<(Bytes, bool), TransformError>> {
+        let (prefix, name, keys) = match self {
+            Self::Identity if stored.starts_with(ENCRYPTED) => return None,
+            Self::Identity => return Some(Ok((stored.clone(), false))),
+            Self::Encrypted { prefix, name, keys } => (prefix, name, keys),
+        };
+        let rest = stored.strip_prefix(prefix.as_bytes())?;
+        let mut authentic = true;
+        for (index, named) in keys.iter().enumerate() {
+            let Some(sealed) = rest.strip_prefix(named.prefix.as_bytes()) else {
+                continue;
+            };
+            match named.cipher.open(sealed, key) {
+                Ok(plain) => return Some(Ok((plain.into(), index > 0))),
+                // There may be another of the same name.
+                Err(_) => authentic = false,
+            }
+        }
+        let error = if authentic {
+            format!("no matching key was found for the provided {name} transformer")
+        } else {
+            format!("the value cannot be decrypted with the keys of the {name} transformer")
+        };
+        Some(Err(TransformError(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str, byte: u8) -> NamedKey {
+        NamedKey {
+            prefix: format!("{name}:"),
+            cipher: Cipher::aes_gcm(&[byte; 32]).expect("a key"),
+        }
+    }
+
+    fn aes(keys: Vec<NamedKey>) -> Provider {
+        Provider::Encrypted {
+            prefix: "k8s:enc:aesgcm:v1:",
+            name: "AES",
+            keys,
+        }
+    }
+
+    fn read(transformer: &Transformer, stored: &Bytes) -> Result<(String, bool), String> {
+        let (plain, stale) = transformer
+            .open(stored, "/k")
+            .map_err(|error| error.to_string())?;
+        Ok((String::from_utf8_lossy(&plain).into_owned(), stale))
+    }
+
+    #[test]
+    fn the_first_key_writes_and_all_read() {
+        let old = Transformer::new(vec![aes(vec![key("one", 1)])]);
+        let both = Transformer::new(vec![aes(vec![key("two", 2), key("one", 1)])]);
+        let new = Transformer::new(vec![aes(vec![key("two", 2)])]);
+        let plain = Bytes::from_static(b"plain");
+        let stored = old.seal(plain.clone(), "/k").expect("encrypted");
+        assert!(stored.starts_with(b"k8s:enc:aesgcm:v1:one:"));
+        assert_eq!(read(&old, &stored), Ok(("plain".to_owned(), false)));
+        assert_eq!(read(&both, &stored), Ok(("plain".to_owned(), true)));
+        let stored = both.seal(plain, "/k").expect("encrypted");
+        assert!(stored.starts_with(b"k8s:enc:aesgcm:v1:two:"));
+        assert_eq!(read(&both, &stored), Ok(("plain".to_owned(), false)));
+        assert_eq!(read(&new, &stored), Ok(("plain".to_owned(), false)));
+        assert!(
+            read(&old, &stored)
+                .expect_err("unknown")
+                .contains("no matching key")
+        );
+    }
+
+    #[test]
+    fn encryption_begins_and_ends_by_the_order_of_providers() {
+        let begun = Transformer::new(vec![aes(vec![key("one", 1)]), Provider::Identity]);
+        let ended = Transformer::new(vec![Provider::Identity, aes(vec![key("one", 1)])]);
+        let plain = Bytes::from_static(b"plain");
+        assert_eq!(read(&begun, &plain), Ok(("plain".to_owned(), true)));
+        let stored = begun.seal(plain.clone(), "/k").expect("encrypted");
+        assert_eq!(read(&ended, &stored), Ok(("plain".to_owned(), true)));
+        assert_eq!(ended.seal(plain.clone(), "/k"), Ok(plain));
+    }
+
+    #[test]
+    fn what_is_encrypted_never_passes_for_plain() {
+        let right = Transformer::new(vec![aes(vec![key("one", 1)])]);
+        let wrong = Transformer::new(vec![aes(vec![key("one", 2)]), Provider::Identity]);
+        let stored = right.seal(Bytes::from_static(b"plain"), "/k");
+        let stored = stored.expect("encrypted");
+        assert!(
+            read(&wrong, &stored)
+                .expect_err("a wrong key")
+                .contains("cannot be decrypted")
+        );
+        let plain = Transformer::default();
+        assert_eq!(
+            read(&plain, &stored).expect_err("no key"),
+            "identity transformer tried to read encrypted data"
+        );
+        let unknown = Bytes::from_static(b"k8s:enc:kms:v2:x:abc");
+        assert_eq!(
+            read(&wrong, &unknown).expect_err("no provider"),
+            "no matching prefix found"
+        );
+        // Under another key than that for which it was encrypted.
+        right.open(&stored, "/other").expect_err("moved");
+        // A key of the same name that comes later is tried.
+        let same_name = Transformer::new(vec![aes(vec![key("one", 2), key("one", 1)])]);
+        assert_eq!(read(&same_name, &stored), Ok(("plain".to_owned(), true)));
+    }
+}
