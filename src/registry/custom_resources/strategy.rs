@@ -32,14 +32,6 @@ impl CustomResource {
             status: has_status.then(|| Part::new("status", PartMetadata::KeepsAll)),
         }
     }
-
-    fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let errors = self.schema.validate(object);
-        if errors.is_empty() {
-            return self.schema.validate_rules(object, old);
-        }
-        errors
-    }
 }
 
 impl Strategy for CustomResource {
@@ -60,7 +52,7 @@ impl Strategy for CustomResource {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        self.check(object, None)
+        self.schema.check(object, None)
     }
 
     fn allow_unconditional_update(&self) -> bool {
@@ -80,7 +72,7 @@ impl Strategy for CustomResource {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.check(object, Some(old))
+        self.schema.check(object, Some(old))
     }
 
     fn to_served(&self, object: Value) -> Value {

@@ -6,15 +6,19 @@
 //!                     |              +-- validate   types, values, alternatives
 //!               refused unless       +-- lists      items that have to differ
 //!               structural           +-- embedded   whole objects inside
+//!                                    +-- evaluate   rules in CEL, within a budget
 //! ```
 //!
-//! A schema is read once, when its definition comes, with its patterns compiled; then it is followed for
+//! A schema is read once, when its definition comes, with its patterns and rules compiled; then it is followed for
 //! every write. The hard part is saying the same as kube-apiserver to the letter, odd words included, since clients
 //! show and test what it says. Everything that a definition can make expensive is bounded: levels,
-//! the size of patterns, the bytes of what is told.
+//! the size of patterns, the steps of rules, the bytes of what is told.
 
+mod cel_value;
+mod cost;
 mod defaults;
 mod embedded;
+mod evaluate;
 mod formats;
 mod lists;
 mod node;
@@ -24,6 +28,9 @@ mod pattern;
 mod prune;
 mod read;
 mod read_checks;
+#[cfg(test)]
+mod rule_tests;
+mod rules;
 mod structure;
 #[cfg(test)]
 mod tests;
@@ -34,7 +41,7 @@ use serde_json::Value;
 use self::node::Node;
 use self::outcome::Outcome;
 use self::path::Path;
-use crate::registry::FieldError;
+use crate::registry::{FieldError, FieldErrorKind};
 
 /// The structural schema of one version of a custom resource.
 #[derive(Debug)]
@@ -77,10 +84,28 @@ impl StructuralSchema {
         outcome.into_errors()
     }
 
-    /// What is wrong by the schema's rules. The language of rules comes next: so far none is run.
+    /// What is wrong by the schema's rules in CEL. Rules that compare run where there is an older value; all others
+    /// where something has changed. They are not to be run on objects that [`Self::validate`] refuses:
+    /// see [`Self::check`].
     #[must_use]
-    pub fn validate_rules(&self, _object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-        Vec::new()
+    pub fn validate_rules(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        evaluate::evaluate(&self.root, object, old)
+    }
+
+    /// All that is wrong: with the values, and then, unless these make them pointless, by the rules.
+    #[must_use]
+    pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = self.validate(object);
+        if !self.root.ruled {
+            return errors;
+        }
+        if errors.iter().any(blocks_rules) {
+            let why = "null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+            errors.push(FieldError::new(FieldErrorKind::Invalid, path::ROOT, why));
+        } else {
+            errors.extend(self.validate_rules(object, old));
+        }
+        errors
     }
 
     /// The whole object is an embedded one too, but its metadata is checked with that of all other resources.
@@ -97,4 +122,16 @@ impl StructuralSchema {
         }
         lists::validate(&self.root, object, path, outcome);
     }
+}
+
+/// Whether rules could stumble over what is wrong: they rely on types and sizes.
+fn blocks_rules(error: &FieldError) -> bool {
+    matches!(
+        error.kind,
+        FieldErrorKind::NotSupported
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong
+            | FieldErrorKind::TooMany
+            | FieldErrorKind::TypeInvalid
+    )
 }

@@ -10,6 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::formats::Format;
+use super::rules::Rule;
 
 /// One schema, of the object or of a part of it.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ pub(super) struct Node {
     pub(super) preserve_unknown: bool,
     /// Whether the value is a whole Kubernetes object, with kind, apiVersion and metadata.
     pub(super) embedded: bool,
-    /// Whether the value changes only as a whole, so that its parts have no older self.
+    /// Whether the value changes only as a whole.
     pub(super) atomic: bool,
     /// What is written where nothing is.
     pub(super) default: Option<Value>,
@@ -38,6 +39,10 @@ pub(super) struct Node {
     pub(super) list: ListType,
     /// What else a value has to fulfil.
     pub(super) checks: Option<Box<Checks>>,
+    /// What has to hold in CEL.
+    pub(super) rules: Vec<Rule>,
+    /// Whether this schema or one below it has rules.
+    pub(super) ruled: bool,
 }
 
 /// The JSON types, as schemas name them.

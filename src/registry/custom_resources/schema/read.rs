@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::node::{Additional, Kind, ListType, Node};
 use super::outcome::{Outcome, shown};
 use super::path::Path;
-use super::{prune, structure, validate};
+use super::{prune, rules, structure, validate};
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
@@ -68,6 +68,8 @@ pub(super) struct Reader {
     level: usize,
     /// The patterns so far: generated schemas repeat them by the hundred.
     pub(super) patterns: HashMap<String, Regex>,
+    /// How many rules there were so far.
+    pub(super) rules_read: usize,
 }
 
 impl Reader {
@@ -82,8 +84,12 @@ impl Reader {
             return Node::default();
         }
         self.level += 1;
-        let node = self.members(schema, place);
+        let mut node = self.members(schema, place);
         structure::check(self, schema, &node, place);
+        if !matches!(place, Place::Nested(_)) {
+            node.rules = self.rules(schema, &node);
+            node.ruled = rules::any(&node.rules, &node);
+        }
         self.check_default(&node);
         self.level -= 1;
         node
@@ -114,6 +120,8 @@ impl Reader {
             }),
             list: list_type(schema),
             checks: self.checks(schema, place).map(Box::new),
+            rules: Vec::new(),
+            ruled: false,
         }
     }
 

@@ -523,7 +523,12 @@ fn keys_of_a_list_are_scalars_that_are_always_there() {
 fn deep_schemas_and_objects_need_no_deep_stack() {
     let mut deep = json!({"type": "object"});
     for _ in 0..1000 {
-        deep = json!({"type": "object", "properties": {"a": deep}});
+        let properties = Value::from(Map::from_iter([("a".to_owned(), deep)]));
+        let members = [
+            ("type".to_owned(), json!("object")),
+            ("properties".to_owned(), properties),
+        ];
+        deep = Value::from(Map::from_iter(members));
     }
     let said = refused(deep);
     assert_eq!(said.len(), 1);
@@ -536,7 +541,10 @@ fn deep_schemas_and_objects_need_no_deep_stack() {
     let schema = about_x(x);
     let mut object = json!(1);
     for _ in 0..1000 {
-        object = json!([{ "a": object }]);
+        object = Value::from(vec![Value::from(Map::from_iter([(
+            "a".to_owned(),
+            object,
+        )]))]);
     }
     let mut object = json!({"spec": {"x": {"a": object.clone()}, "y": object}});
     assert_eq!(schema.prune(&mut object), ["spec.y"]);

@@ -1,0 +1,187 @@
+//! Values as rules see them.
+//!
+//! What the schema says decides: a number without type integer is a double, dates are timestamps. Names of members that are
+//! no identifiers are escaped; names in maps are data and stay.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::objects::{Key, Map};
+use kube_cel::cel::{Context, Program, ResolveResult, Value as CelValue};
+use serde_json::{Number, Value};
+
+use super::node::{Kind, Node};
+
+/// The functions that rules may call. The interpreter has no types as values; their names stand for them.
+pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
+    let mut functions = Context::default().with_all();
+    functions.add_function("dyn", |value: CelValue| -> ResolveResult { Ok(value) });
+    functions.add_function("type", |value: CelValue| type_name(&value).to_owned());
+    for name in TYPES {
+        functions.add_variable_from_value(name, name);
+    }
+    functions
+});
+
+/// The types that rules may name.
+pub(super) const TYPES: [&str; 9] = [
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "uint",
+];
+
+fn type_name(value: &CelValue) -> &'static str {
+    match value {
+        CelValue::Bool(_) => "bool",
+        CelValue::Bytes(_) => "bytes",
+        CelValue::Float(_) => "double",
+        CelValue::Int(_) => "int",
+        CelValue::List(_) => "list",
+        CelValue::Map(_) => "map",
+        CelValue::Null => "null_type",
+        CelValue::String(_) => "string",
+        CelValue::UInt(_) => "uint",
+        CelValue::Duration(_) => "google.protobuf.Duration",
+        CelValue::Timestamp(_) => "google.protobuf.Timestamp",
+        CelValue::Function(..) | CelValue::Opaque(_) => "",
+    }
+}
+
+/// Words of the language, which cannot be names.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// What makes a value of another type of a string of some format.
+const CONVERSIONS: [(&str, &str); 4] = [
+    ("byte", "base64.decode(text)"),
+    ("date", "timestamp(text + 'T00:00:00Z')"),
+    ("date-time", "timestamp(text)"),
+    ("duration", "duration(text)"),
+];
+
+static CONVERTERS: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
+    let compiled = CONVERSIONS
+        .iter()
+        .filter_map(|(format, source)| Some((*format, Program::compile(source).ok()?)));
+    compiled.collect()
+});
+
+/// A value as rules of its schema see it.
+pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(flag) => CelValue::Bool(*flag),
+        Value::Number(number) => number_to_cel(number, node),
+        Value::String(text) => text_to_cel(text, node),
+        Value::Array(items) => {
+            let inner = node.and_then(|node| node.items.as_deref());
+            let items: Vec<CelValue> = items.iter().map(|item| to_cel(item, inner)).collect();
+            CelValue::List(Arc::new(items))
+        }
+        Value::Object(members) => {
+            let is_map = node.is_some_and(|node| node.additional.is_some());
+            let members = members.iter().map(|(name, value)| {
+                let own = node.is_some_and(|node| node.properties.contains_key(name));
+                let key = if is_map && !own {
+                    name.clone()
+                } else {
+                    escaped(name)
+                };
+                let inner = node.and_then(|node| node.member(name));
+                (Key::String(Arc::new(key)), to_cel(value, inner))
+            });
+            CelValue::Map(Map {
+                map: Arc::new(members.collect()),
+            })
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // checked to be whole; beyond that saturating is as good as any
+fn number_to_cel(number: &Number, node: Option<&Node>) -> CelValue {
+    let kind = node.and_then(|node| node.kind);
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    match (number.as_i64(), kind) {
+        (_, Some(Kind::Number)) => CelValue::Float(float),
+        (Some(integer), _) => CelValue::Int(integer),
+        (None, Some(Kind::Integer)) => CelValue::Int(float as i64),
+        (None, _) => CelValue::Float(float),
+    }
+}
+
+fn text_to_cel(text: &str, node: Option<&Node>) -> CelValue {
+    let plain = CelValue::String(Arc::new(text.to_owned()));
+    let format = node.and_then(|node| node.checks.as_ref()?.format);
+    let Some(converter) = format.and_then(|format| CONVERTERS.get(format.name())) else {
+        return plain;
+    };
+    let mut scope = FUNCTIONS.new_inner_scope();
+    scope.add_variable_from_value("text", plain.clone());
+    // What is not of its format has been refused before, or is not the rule's business.
+    converter.execute(&scope).unwrap_or(plain)
+}
+
+/// The name of a member as an identifier.
+fn escaped(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    if !name.contains(['.', '-', '/']) && !name.contains("__") {
+        return name.to_owned();
+    }
+    let escaped = name.replace("__", "__underscores__");
+    let escaped = escaped.replace('.', "__dot__").replace('-', "__dash__");
+    escaped.replace('/', "__slash__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_the_documentation_says() {
+        for (name, identifier) in [
+            ("plain", "plain"),
+            ("my_field", "my_field"),
+            ("namespace", "__namespace__"),
+            ("x-prop", "x__dash__prop"),
+            ("a.b/c", "a__dot__b__slash__c"),
+            ("redact__d", "redact__underscores__d"),
+        ] {
+            assert_eq!(escaped(name), identifier);
+        }
+    }
+
+    #[test]
+    fn all_conversions_compile() {
+        assert_eq!(CONVERTERS.len(), CONVERSIONS.len());
+    }
+}

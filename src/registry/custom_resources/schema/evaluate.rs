@@ -1,0 +1,294 @@
+//! Runs the rules of a schema on an object.
+//!
+//! ```text
+//!   walk (value, older value) --measure--> budget --convert--> self, oldSelf --run--> errors
+//! ```
+//!
+//! Older values are found by name, and in lists by the keys of a map list; in other lists nothing tells which
+//! item was which. What has not changed is not run again, except by rules that compare: so a definition may
+//! become stricter without breaking the objects that there are.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use kube_cel::cel::objects::OptionalValue;
+use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
+use serde_json::Value;
+
+use super::cel_value::{FUNCTIONS, to_cel};
+use super::cost::Measure;
+use super::node::{Kind, ListType, Node};
+use super::outcome::{Outcome, shown};
+use super::path::Path;
+use super::rules::Rule;
+use crate::registry::{FieldError, FieldErrorKind};
+
+/// Steps that the rules of one object take at most, some seconds in the worst case.
+const STEPS_MAX: u64 = 5_000_000;
+
+/// Bytes of stack for the interpreter: unoptimised, it takes 35 KB for a level of a rule's tree.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Bytes of a message that a rule makes.
+const MESSAGE_BYTES_MAX: usize = 5 << 10;
+
+/// Runs all rules.
+pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut run = Run {
+        path: Path::default(),
+        outcome: Outcome::default(),
+        left: STEPS_MAX,
+    };
+    if root.ruled {
+        // When the budget is used up, that is the last error, and there is nothing more to break off.
+        let _ = stacker::grow(STACK_BYTES, || run.node(root, object, old, false));
+    }
+    run.outcome.into_errors()
+}
+
+struct Run {
+    /// Where the walk is.
+    path: Path,
+    /// What is wrong so far.
+    outcome: Outcome,
+    /// Steps that are left.
+    left: u64,
+}
+
+impl Run {
+    fn node(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged_above: bool,
+    ) -> ControlFlow<()> {
+        if !node.ruled || value.is_null() {
+            return ControlFlow::Continue(());
+        }
+        let old = old.filter(|old| !old.is_null());
+        let unchanged = unchanged_above || old == Some(value);
+        if !node.rules.is_empty() {
+            self.rules(node, value, old, unchanged)?;
+        }
+        match value {
+            Value::Array(items) => self.items(node, items, old, unchanged),
+            Value::Object(_) => self.members(node, value, old, unchanged),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn items(
+        &mut self,
+        node: &Node,
+        items: &[Value],
+        old: Option<&Value>,
+        unchanged: bool,
+    ) -> ControlFlow<()> {
+        let Some(inner) = node.items.as_deref().filter(|inner| inner.ruled) else {
+            return ControlFlow::Continue(());
+        };
+        let old_items = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for (index, item) in items.iter().enumerate() {
+            let mark = self.path.index(index);
+            let old = self.older(node, item, old_items)?;
+            let flow = self.node(inner, item, old, unchanged);
+            self.path.leave(mark);
+            flow?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The item that an item of a map list was. Looking for it takes steps too.
+    fn older<'o>(
+        &mut self,
+        node: &Node,
+        item: &Value,
+        old: &'o [Value],
+    ) -> ControlFlow<(), Option<&'o Value>> {
+        let ListType::Map(keys) = &node.list else {
+            return ControlFlow::Continue(None);
+        };
+        self.spend(old.len() as u64, node)?;
+        let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
+        ControlFlow::Continue(old.iter().find(same))
+    }
+
+    fn members(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged: bool,
+    ) -> ControlFlow<()> {
+        for (name, value) in value.as_object().into_iter().flatten() {
+            let Some(inner) = node.member(name).filter(|inner| inner.ruled) else {
+                continue;
+            };
+            let mark = if node.properties.contains_key(name) {
+                self.path.member(name)
+            } else {
+                self.path.key(name)
+            };
+            let old = old.and_then(|old| old.get(name));
+            let flow = self.node(inner, value, old, unchanged);
+            self.path.leave(mark);
+            flow?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn rules(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged: bool,
+    ) -> ControlFlow<()> {
+        let runs = |rule: &&Rule| match (rule.uses_old, old) {
+            (true, None) => rule.optional_old,
+            (true, Some(_)) => true,
+            (false, _) => !unchanged,
+        };
+        let mut rules = node.rules.iter().filter(runs).peekable();
+        if rules.peek().is_none() {
+            return ControlFlow::Continue(());
+        }
+        let mut measure = Measure::of(value);
+        if let Some(old) = old {
+            let old = Measure::of(old);
+            measure.size += old.size;
+            measure.longest = measure.longest.max(old.longest);
+        }
+        self.spend(measure.size, node)?;
+        let mut scope = FUNCTIONS.new_inner_scope();
+        scope.add_variable_from_value("self", to_cel(value, Some(node)));
+        let old = old.map(|old| to_cel(old, Some(node)));
+        for rule in rules {
+            self.spend(rule.cost.steps(measure), node)?;
+            let mut scope = scope.new_inner_scope();
+            if rule.optional_old {
+                let old = old
+                    .clone()
+                    .map_or_else(OptionalValue::none, OptionalValue::of);
+                scope.add_variable_from_value("oldSelf", CelValue::Opaque(Arc::new(old)));
+            } else if let (true, Some(old)) = (rule.uses_old, &old) {
+                scope.add_variable_from_value("oldSelf", old.clone());
+            }
+            self.rule(rule, &scope, node, value);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn spend(&mut self, steps: u64, node: &Node) -> ControlFlow<()> {
+        if let Some(left) = self.left.checked_sub(steps) {
+            self.left = left;
+            return ControlFlow::Continue(());
+        }
+        let why = "validation failed due to running out of cost budget, no further validation rules will be run";
+        self.type_error(node, why);
+        ControlFlow::Break(())
+    }
+
+    fn rule(&mut self, rule: &Rule, scope: &Context<'_>, node: &Node, value: &Value) {
+        let words = rule.message.as_deref().unwrap_or(&rule.text);
+        match execute(&rule.program, scope) {
+            Ok(CelValue::Bool(true)) => {}
+            Ok(_) => {
+                let made = rule.message_program.as_ref();
+                let made = made.and_then(|program| message(program, scope));
+                let text = made.unwrap_or_else(|| match &rule.message {
+                    Some(message) => message.clone(),
+                    None => format!("failed rule: {words}"),
+                });
+                let field = self.field(&rule.field);
+                let detail = detail(rule.reason, node, value, text);
+                self.outcome.push(FieldError::new(rule.reason, field, detail));
+            }
+            Err(Failure::NoOverload) => self.type_error(
+                node,
+                &format!("'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {words}"),
+            ),
+            Err(Failure::Other(why)) => {
+                self.type_error(node, &format!("{why} evaluating rule: {words}"));
+            }
+        }
+    }
+
+    /// An error that is not the value's: kube-apiserver shows the type instead.
+    fn type_error(&mut self, node: &Node, why: &str) {
+        let kind = node.kind.map_or("", Kind::name);
+        let detail = format!("{kind:?}: {why}");
+        let error = FieldError::new(FieldErrorKind::Invalid, self.path.field(), detail);
+        self.outcome.push(error);
+    }
+
+    fn field(&self, member: &str) -> String {
+        if member.is_empty() {
+            return self.path.field();
+        }
+        let field = format!("{}{member}", self.path.as_str());
+        field
+            .strip_prefix('.')
+            .map_or_else(|| field.clone(), str::to_owned)
+    }
+}
+
+/// What follows the kind's words: of objects and lists no value is shown.
+fn detail(reason: FieldErrorKind, node: &Node, value: &Value, text: String) -> String {
+    let compound = matches!(node.kind, Some(Kind::Object | Kind::Array));
+    match (reason, compound) {
+        (FieldErrorKind::Invalid, false) => format!("{}: {text}", shown(value)),
+        (FieldErrorKind::Duplicate, false) => shown(value),
+        (FieldErrorKind::Duplicate, true) => String::new(),
+        _ => text,
+    }
+}
+
+/// A message that a rule makes, if it is a good one.
+fn message(program: &Program, scope: &Context<'_>) -> Option<String> {
+    let Ok(CelValue::String(text)) = execute(program, scope) else {
+        return None;
+    };
+    let text = text.trim();
+    let good = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
+    good.then(|| text.to_owned())
+}
+
+/// Why a rule could not be run.
+enum Failure {
+    /// Its values are of types that do not go together.
+    NoOverload,
+    /// Something else, as it is told.
+    Other(Cow<'static, str>),
+}
+
+/// Runs a program. Rules and values come from clients, and the functions are not ours: if one of them panics, that
+/// is an error of the rule. Nothing is shared with it that could be left half-done.
+fn execute(program: &Program, scope: &Context<'_>) -> Result<CelValue, Failure> {
+    let run = AssertUnwindSafe(|| program.execute(scope));
+    match catch_unwind(run) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(failure(error)),
+        Err(_) => Err(Failure::Other(Cow::Borrowed("internal error"))),
+    }
+}
+
+fn failure(error: ExecutionError) -> Failure {
+    let why: Cow<'static, str> = match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}").into(),
+        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}").into(),
+        ExecutionError::DivisionByZero(_) => "division by zero".into(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
+        ExecutionError::Overflow(..) => "integer overflow".into(),
+        ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
+            format!("index out of bounds: {index}").into()
+        }
+        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".into(),
+        ExecutionError::FunctionError { message, .. } => message.into(),
+        _ => return Failure::NoOverload,
+    };
+    Failure::Other(why)
+}
