@@ -148,11 +148,11 @@ impl<'a> Root<'a> {
                 put_bytes(out, 1, key);
                 match (kind, value) {
                     (_, None) => {}
-                    (Type::Message(id), Some(Content::Bytes(value))) => {
-                        put_bytes(out, 2, &ordered(id.message(), value, depth)?);
+                    (Type::Message(id), Some((2, mut value))) => {
+                        put_bytes(out, 2, &ordered(id.message(), value.run()?, depth)?);
                     }
-                    (_, Some(Content::Bytes(value))) => put_bytes(out, 2, value),
-                    (_, Some(value)) => return Err(field.wrong_type(value)),
+                    (_, Some((2, mut value))) => put_bytes(out, 2, value.run()?),
+                    (_, Some((wire_type, _))) => return Err(field.wrong_type(wire_type)),
                 }
                 Ok(())
             })?;
@@ -253,7 +253,7 @@ impl<'a> Root<'a> {
         for occurrence in group {
             match Fields::new(self.field_bytes(*occurrence)).next()? {
                 Some((_, Content::Bytes(_))) | None => {}
-                Some((_, content)) => return Err(field.wrong_type(content)),
+                Some((_, content)) => return Err(field.wrong_type(content.wire_type())),
             }
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! JSON that an object carries as bytes, checked and without white space.
 //!
-//! It is copied in runs: nearly all of it stands there as it is to be written. The order of members
-//! and the digits of numbers stay as they are. What is copied can be read by any reader of JSON.
+//! Nearly all of it stands there as it is to be written, which a quick look finds out; what it is
+//! not sure of is read with care and copied in runs. The order of members and the digits of numbers
+//! stay as they are. What is copied can be read by any reader of JSON.
 
 use super::error::WireError;
 use super::output::Output;
@@ -26,6 +27,10 @@ struct Compactor<'a> {
 /// # Errors
 /// [`WireError`] when it is none, or nested too deeply.
 pub(super) fn put(out: &mut Output, raw: &[u8], depth: usize) -> Result<(), WireError> {
+    if is_compact(raw, NESTING_MAX.saturating_sub(depth + 1)) {
+        out.put(raw);
+        return Ok(());
+    }
     if std::str::from_utf8(raw).is_err() {
         return Err(WireError::Json("json: not UTF-8".to_owned()));
     }
@@ -36,6 +41,69 @@ pub(super) fn put(out: &mut Output, raw: &[u8], depth: usize) -> Result<(), Wire
         open: 1,
     };
     compactor.text(out, depth)
+}
+
+/// Whether the bytes are surely JSON that can be copied as it is, nested no deeper than this. Managed
+/// fields are: objects of objects, without spaces or numbers.
+fn is_compact(raw: &[u8], depth_max: usize) -> bool {
+    let is_other = |byte: u8| !(b'!'..=b'~').contains(&byte) || matches!(byte, b'<' | b'>' | b'&');
+    let is_simple = !raw
+        .iter()
+        .fold(false, |other, byte| other | is_other(*byte));
+    is_simple && objects_end(raw, depth_max) == Some(raw.len())
+}
+
+/// Where the objects and texts end with which bytes without spaces begin; `None` for anything else.
+fn objects_end(raw: &[u8], depth_max: usize) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0);
+    loop {
+        match raw.get(at)? {
+            b'{' if depth == depth_max => return None,
+            b'{' if raw.get(at + 1) == Some(&b'}') => at += 2,
+            b'{' => {
+                depth += 1;
+                at = name_end(raw, at + 1)?;
+                continue;
+            }
+            b'"' => at = text_end(raw, at)?,
+            _ => return None,
+        }
+        while depth > 0 && raw.get(at) == Some(&b'}') {
+            at += 1;
+            depth -= 1;
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+        if raw.get(at) != Some(&b',') {
+            return None;
+        }
+        at = name_end(raw, at + 1)?;
+    }
+}
+
+/// Where the value of a member begins.
+#[inline]
+fn name_end(raw: &[u8], at: usize) -> Option<usize> {
+    let end = text_end(raw, at)?;
+    (raw.get(end) == Some(&b':')).then_some(end + 1)
+}
+
+/// Where a text ends; `None` if it has other escapes than those of quotes and backslashes.
+#[inline]
+fn text_end(raw: &[u8], start: usize) -> Option<usize> {
+    if raw.get(start) != Some(&b'"') {
+        return None;
+    }
+    let mut at = start + 1;
+    loop {
+        match raw.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' if matches!(raw.get(at + 1), Some(b'"' | b'\\')) => at += 2,
+            b'\\' => return None,
+            _ => at += 1,
+        }
+    }
 }
 
 impl Compactor<'_> {
@@ -145,9 +213,7 @@ impl Compactor<'_> {
     fn string(&mut self, out: &mut Output) -> Result<(), WireError> {
         self.at += 1;
         loop {
-            let rest = &self.raw[self.at..];
-            let plain = rest.iter().position(|byte| !text::is_plain(*byte));
-            self.at += plain.unwrap_or(rest.len());
+            self.at += text::plain_bytes(&self.raw[self.at..]);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
@@ -281,6 +347,10 @@ mod tests {
                 "\"<\\u0041\\n&\u{2028}é\"",
                 "\"\\u003c\\u0041\\n\\u0026\\u2028é\"",
             ),
+            (
+                r#"{"f:a":{".":{},"k:{\"n\\\":\"x\"}":{}},"b":"\/","c":"d"}"#,
+                r#"{"f:a":{".":{},"k:{\"n\\\":\"x\"}":{}},"b":"\/","c":"d"}"#,
+            ),
             ("\"\\ud83d\\ude00\"", "\"\\ud83d\\ude00\""),
             ("\"\\ud83d\\u0041\\ude00\"", "\"\\ufffd\\u0041\\ufffd\""),
         ] {
@@ -326,10 +396,22 @@ mod tests {
             compact(deep(NESTING_MAX).as_bytes()),
             Err(WireError::TooDeep)
         );
+        let deep = |depth: usize| "{\"a\":".repeat(depth) + "{}" + &"}".repeat(depth);
+        assert!(compact(deep(NESTING_MAX - 2).as_bytes()).is_ok());
+        assert_eq!(
+            compact(deep(NESTING_MAX - 1).as_bytes()),
+            Err(WireError::TooDeep)
+        );
     }
 
     proptest! {
         /// What a reader makes of it stays the same, and both refuse the same.
+        #[test]
+        fn readers_agree_on_objects(raw in r#"(\{(("a"|"\\["\\n]"):)?|\}|[,x]){1,10}"#) {
+            prop_assert_eq!(compact(raw.as_bytes()).is_ok(), serde_json::from_str::<Value>(&raw).is_ok());
+        }
+
+        /// The same for all of JSON.
         #[test]
         fn readers_agree(raw in r#"[\[\]{},:"\\u0-9d.eE+\- truefalsn<é]{0,24}"#) {
             let expected: Result<Value, _> = serde_json::from_str(&raw);

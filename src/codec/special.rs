@@ -90,11 +90,10 @@ impl<'a> Parts<'a> {
             out.put(b"null");
             return Ok(());
         }
-        let text = match shape {
-            Shape::Time => time::seconds(seconds)?,
-            _ => time::micros(seconds, nanos)?,
-        };
-        text::put(out, text.as_bytes());
+        match shape {
+            Shape::Time => text::put(out, &time::seconds(seconds)?),
+            _ => text::put(out, time::micros(seconds, nanos)?.as_bytes()),
+        }
         Ok(())
     }
 }

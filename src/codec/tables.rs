@@ -57,6 +57,8 @@ pub(super) struct Message {
     pub(super) fields: Box<[Field]>,
     /// For each number where its field is, counted from 1; 0 for none.
     places: Box<[u8]>,
+    /// For each field, and for the end, where the next one is that Go writes though it is absent.
+    next_required: Box<[u8]>,
 }
 
 /// What a message is in JSON.
@@ -108,6 +110,8 @@ pub(super) struct Field {
     pub(super) absent: Box<[u8]>,
     /// Whether Go's JSON leaves out some value of the field though the wire has it.
     pub(super) may_vanish: bool,
+    /// The wire type of its values.
+    pub(super) wire_type: u8,
 }
 
 /// How many values a field has.
@@ -170,6 +174,18 @@ impl Message {
     pub(super) fn place(&self, number: u32) -> Option<usize> {
         let place = self.places.get(number as usize)?;
         usize::from(*place).checked_sub(1)
+    }
+
+    /// The fields from one place to before another that Go writes though they are absent.
+    #[inline]
+    pub(super) fn required(&self, from: usize, to: usize) -> impl Iterator<Item = &Field> {
+        let mut at = from;
+        std::iter::from_fn(move || {
+            at = self.next_required.get(at).map_or(to, |it| usize::from(*it));
+            let field = self.fields.get(at).filter(|_| at < to);
+            at += 1;
+            field
+        })
     }
 
     /// The field of a number.
@@ -245,6 +261,7 @@ impl Tables {
             shape,
             fields,
             places,
+            next_required: Box::default(),
         });
     }
 
@@ -264,6 +281,17 @@ impl Tables {
         for (field, (absent, may_vanish)) in fields.zip(known) {
             field.absent = absent.into();
             field.may_vanish = may_vanish;
+        }
+        for message in &mut self.messages {
+            let mut next = message.fields.len() as u8;
+            let mut places = vec![next; message.fields.len() + 1];
+            for (at, field) in message.fields.iter().enumerate().rev() {
+                if !field.absent.is_empty() {
+                    next = at as u8;
+                }
+                places[at] = next;
+            }
+            message.next_required = places.into();
         }
     }
 }
@@ -344,6 +372,11 @@ impl Field {
             key: format!("\"{name}\":").into_bytes().into(),
             absent: Box::default(),
             may_vanish: false,
+            wire_type: match kind {
+                Type::Bool | Type::Int32 | Type::Int64 => 0,
+                Type::Double => 1,
+                Type::Text | Type::Bytes | Type::Message(_) => 2,
+            },
         })
     }
 }

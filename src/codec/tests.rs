@@ -236,7 +236,10 @@ fn sample(message: &Message, random: &mut StdRng, depth: usize) -> Value {
         Shape::Items => json!(["a", number.to_string()]),
         Shape::IntOrString if random.random() => json!(number),
         Shape::IntOrString | Shape::Quantity => json!(number.to_string()),
-        Shape::Time => json!(time::seconds(number.into()).expect("a time")),
+        Shape::Time => {
+            let text = time::seconds(number.into()).expect("a time");
+            json!(String::from_utf8_lossy(&text))
+        }
         Shape::MicroTime => json!(time::micros(number.into(), 7_000).expect("a time")),
         Shape::Duration => json!(duration::format(number.into())),
         Shape::RawExtension | Shape::Json => json!({"x": [number, null, true]}),
@@ -368,9 +371,8 @@ fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8>
         match (message.field(number).map(|it| (it.arity, it.kind)), content) {
             (Some((Arity::Map, Type::Message(id))), Content::Bytes(entry)) => {
                 let (key, value) = transcode::entry_of(entry).expect("an entry");
-                let Some(Content::Bytes(value)) = value else {
-                    panic!("an entry without a value");
-                };
+                let (_, mut value) = value.expect("a value");
+                let value = value.run().expect("a message");
                 let value = with_unknown(id.message(), value, random);
                 wire::put_nested(&mut out, number, |out| {
                     wire::put_bytes(out, 1, key);

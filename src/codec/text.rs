@@ -19,12 +19,42 @@ pub(super) const REPLACEMENT: &[u8] = b"\\ufffd";
 #[inline]
 pub(super) fn put(out: &mut Output, text: &[u8]) {
     out.push(b'"');
-    if text.iter().all(|byte| is_plain(*byte)) {
+    if plain_bytes(text) == text.len() {
         out.put(text);
     } else {
         escape(out, text);
     }
     out.push(b'"');
+}
+
+/// How many bytes at the beginning stand for themselves. Eight are looked at together.
+#[inline]
+pub(super) fn plain_bytes(text: &[u8]) -> usize {
+    let (words, rest) = text.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let others = not_plain(u64::from_le_bytes(*word));
+        if others != 0 {
+            return at * 8 + others.trailing_zeros() as usize / 8;
+        }
+    }
+    let other = rest.iter().position(|byte| !is_plain(*byte));
+    words.len() * 8 + other.unwrap_or(rest.len())
+}
+
+/// The highest bit of every byte of a word that does not stand for itself; above the first of them it
+/// may be set for others too.
+#[inline]
+const fn not_plain(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = ONES << 7;
+    const fn equal(word: u64, byte: u8) -> u64 {
+        let difference = word ^ (ONES * byte as u64);
+        difference.wrapping_sub(ONES) & !difference
+    }
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let quote_or_and = equal(word | ONES * 0x04, b'&');
+    let less_or_greater = equal(word | ONES * 0x02, b'>');
+    (control | word | quote_or_and | less_or_greater | equal(word, b'\\')) & HIGHEST
 }
 
 /// Whether a byte stands for itself, wherever it is.
@@ -100,6 +130,18 @@ const fn plain() -> [bool; 256] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_looked_at_as_bytes_are() {
+        for byte in 0..=255u8 {
+            for at in 0..9 {
+                let mut text = *b"abcdefghi";
+                text[at] = byte;
+                let expected = text.iter().position(|byte| !is_plain(*byte));
+                assert_eq!(plain_bytes(&text), expected.unwrap_or(9), "{byte} at {at}");
+            }
+        }
+    }
 
     #[test]
     fn texts_are_those_of_go() {

@@ -5,14 +5,39 @@ use jiff::Timestamp;
 use super::error::WireError;
 
 /// The years that RFC 3339 can write.
-const YEARS: std::ops::RangeInclusive<i16> = 0..=9999;
+const YEARS: std::ops::RangeInclusive<i64> = 0..=9999;
+
+/// How many seconds a day has.
+const DAY_SECONDS: i64 = 86_400;
+
+/// How many days are in 400 years, after which the calendar repeats.
+const ERA_DAYS: i64 = 146_097;
+
+/// The day 1970-01-01, counted from the first of March of the year 0.
+const EPOCH_DAYS: i64 = 719_468;
+
+/// The text of a time: digits and what is between them.
+pub(super) type Text = [u8; 20];
 
 /// A time of whole seconds.
 ///
 /// # Errors
 /// [`WireError::TimeOutOfRange`] outside of the years 0 to 9999.
-pub(super) fn seconds(seconds: i64) -> Result<String, WireError> {
-    Ok(time(seconds, 0)?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+pub(super) fn seconds(seconds: i64) -> Result<Text, WireError> {
+    let (year, month, day) = date(seconds.div_euclid(DAY_SECONDS));
+    if !YEARS.contains(&year) {
+        return Err(WireError::TimeOutOfRange);
+    }
+    let time = seconds.rem_euclid(DAY_SECONDS);
+    let mut text = *b"0000-00-00T00:00:00Z";
+    put(&mut text[0..2], year / 100);
+    put(&mut text[2..4], year % 100);
+    put(&mut text[5..7], month);
+    put(&mut text[8..10], day);
+    put(&mut text[11..13], time / 3600);
+    put(&mut text[14..16], time / 60 % 60);
+    put(&mut text[17..19], time % 60);
+    Ok(text)
 }
 
 /// A time of microseconds.
@@ -20,8 +45,33 @@ pub(super) fn seconds(seconds: i64) -> Result<String, WireError> {
 /// # Errors
 /// As [`seconds`].
 pub(super) fn micros(seconds: i64, nanos: i32) -> Result<String, WireError> {
-    let time = time(seconds, nanos)?;
-    Ok(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
+    let all = i64::from(nanos).div_euclid(1_000_000_000);
+    let seconds = seconds.checked_add(all).ok_or(WireError::TimeOutOfRange)?;
+    let micros = i64::from(nanos).rem_euclid(1_000_000_000) / 1000;
+    let text = self::seconds(seconds)?;
+    let text = String::from_utf8_lossy(&text[..text.len() - 1]);
+    Ok(format!("{text}.{micros:06}Z"))
+}
+
+/// Writes a number of two digits.
+fn put(digits: &mut [u8], number: i64) {
+    digits.copy_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
+}
+
+/// The year, month and day of a day counted from 1970.
+///
+/// A year is taken to begin in March, so that the day by which some are longer is their last, and
+/// the months follow one rule: their days repeat every five months.
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH_DAYS;
+    let (era, day) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+    let year = (day - day / 1460 + day / 36_524 - day / (ERA_DAYS - 1)) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let is_next_year = month >= 10;
+    let month = if is_next_year { month - 9 } else { month + 3 };
+    (era * 400 + year + i64::from(is_next_year), month, day)
 }
 
 /// Seconds and nanoseconds of a text; `None` if it is not a time.
@@ -36,21 +86,13 @@ pub(super) fn parse(text: &str) -> Option<(i64, i32)> {
     ))
 }
 
-fn time(seconds: i64, nanos: i32) -> Result<Timestamp, WireError> {
-    Timestamp::new(seconds, 0)
-        .and_then(|time| time.checked_add(jiff::SignedDuration::from_nanos(nanos.into())))
-        .ok()
-        .filter(|time| YEARS.contains(&time.to_zoned(jiff::tz::TimeZone::UTC).year()))
-        .ok_or(WireError::TimeOutOfRange)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn times_come_back() {
-        assert_eq!(seconds(0).expect("a time"), "1970-01-01T00:00:00Z");
+        assert_eq!(&seconds(0).expect("a time"), b"1970-01-01T00:00:00Z");
         assert_eq!(parse("1970-01-01T01:00:00+01:00"), Some((0, 0)));
         let text = micros(-1, 5_000).expect("a time");
         assert_eq!(text, "1969-12-31T23:59:59.000005Z");
@@ -58,5 +100,17 @@ mod tests {
         assert_eq!(parse("yesterday"), None);
         assert_eq!(seconds(i64::MAX), Err(WireError::TimeOutOfRange));
         assert_eq!(seconds(-100_000_000_000), Err(WireError::TimeOutOfRange));
+        assert_eq!(seconds(i64::MIN), Err(WireError::TimeOutOfRange));
+        assert_eq!(micros(i64::MAX, i32::MAX), Err(WireError::TimeOutOfRange));
+    }
+
+    #[test]
+    fn every_day_is_that_of_the_calendar() {
+        // From the year 0 to the year 9999, every 29th.
+        for day in (-719_528..2_932_896).step_by(29) {
+            let expected = Timestamp::from_second(day * DAY_SECONDS).expect("a time");
+            let text = seconds(day * DAY_SECONDS).expect("a time");
+            assert_eq!(String::from_utf8_lossy(&text), expected.to_string());
+        }
     }
 }

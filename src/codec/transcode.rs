@@ -17,13 +17,23 @@ use super::output::Output;
 use super::special;
 use super::tables::{Arity, Field, Message, Shape, Type};
 use super::text;
-use super::wire::{Content, Fields, varint};
+use super::wire::Fields;
 
 /// How deep lists, maps and messages may be nested; JSON that is nested deeper cannot be read back.
 pub(super) const NESTING_MAX: usize = 100;
 
-/// A field of the wire, if there is one more.
-type Next<'a> = Option<(u32, Content<'a>)>;
+/// A map's entry: its key, and the wire type of its value with what follows it.
+type Entry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
+
+/// A list or a map that is being written.
+struct Several<'a> {
+    /// Which field it is.
+    place: usize,
+    /// Where it begins in the output.
+    start: usize,
+    /// The key of its last entry.
+    last_key: Option<&'a [u8]>,
+}
 
 /// Writes an object of a kind as JSON, its kind and version first.
 ///
@@ -97,46 +107,77 @@ impl Transcoder {
         }
         self.out.check()?;
         let mut written = 0;
+        let mut open = None;
         let mut fields = Fields::new(bytes);
-        let mut next = fields.next()?;
-        while let Some((number, content)) = next {
+        while !fields.is_empty() {
+            let (number, wire_type) = fields.tag()?;
             let Some(place) = message.place(number) else {
-                next = fields.next()?;
+                fields.content(wire_type)?;
                 continue;
             };
-            let absent = message.fields.get(written..place);
-            self.absent(absent.ok_or(WireError::OutOfOrder)?);
-            written = place + 1;
             let field = &message.fields[place];
-            next = match field.arity {
-                Arity::One => {
-                    self.one(field, content, depth)?;
-                    fields.next()?
-                }
-                Arity::List => self.list(field, content, &mut fields, depth)?,
-                Arity::Map => self.map(field, content, &mut fields, depth)?,
-            };
+            if let Some(several) = open
+                .as_mut()
+                .filter(|it: &&mut Several<'_>| it.place == place)
+            {
+                self.one_more(field, several, wire_type, &mut fields, depth)?;
+                continue;
+            }
+            if place < written {
+                return Err(WireError::OutOfOrder);
+            }
+            if let Some(several) = open.take() {
+                self.close(&message.fields[several.place], &several);
+            }
+            for field in message.required(written, place) {
+                self.out.put(&field.absent);
+            }
+            written = place + 1;
+            if field.arity == Arity::One {
+                self.one(field, wire_type, &mut fields, depth)?;
+                continue;
+            }
+            let several = open.insert(Several {
+                place,
+                start: self.out.len(),
+                last_key: None,
+            });
+            self.out.put(&field.key);
+            self.out.push(if field.arity == Arity::List {
+                b'['
+            } else {
+                b'{'
+            });
+            self.one_more(field, several, wire_type, &mut fields, depth)?;
         }
-        self.absent(&message.fields[written..]);
+        if let Some(several) = open {
+            self.close(&message.fields[several.place], &several);
+        }
+        for field in message.required(written, message.fields.len()) {
+            self.out.put(&field.absent);
+        }
         Ok(())
     }
 
-    fn absent(&mut self, fields: &[Field]) {
-        for field in fields {
-            self.out.put(&field.absent);
+    #[inline]
+    fn one(
+        &mut self,
+        field: &Field,
+        wire_type: u8,
+        fields: &mut Fields<'_>,
+        depth: usize,
+    ) -> Result<(), WireError> {
+        let is_double = field.kind == Type::Double;
+        if field.may_vanish && wire_type == field.wire_type && !is_double && fields.skip_zero() {
+            return Ok(());
         }
-    }
-
-    fn one(&mut self, field: &Field, content: Content<'_>, depth: usize) -> Result<(), WireError> {
-        if let (true, Type::Message(id), Content::Bytes(bytes)) =
-            (field.inline, field.kind, content)
-        {
-            return self.members(id.message(), bytes, depth + 1);
+        if let (true, Type::Message(id), 2) = (field.inline, field.kind, wire_type) {
+            return self.members(id.message(), fields.run()?, depth + 1);
         }
         let start = self.out.len();
         self.out.put(&field.key);
         let value_at = self.out.len();
-        self.value(field, content, depth + 1)?;
+        self.value(field, wire_type, fields, depth + 1)?;
         if field.may_vanish && field.vanishes(self.out.since(value_at)) {
             self.out.truncate(start);
         } else {
@@ -145,101 +186,96 @@ impl Transcoder {
         Ok(())
     }
 
-    /// Writes a list, all of whose items come one after the other.
-    fn list<'a>(
+    /// Writes an item of a list, or an entry of a map.
+    fn one_more<'a>(
         &mut self,
         field: &Field,
-        first: Content<'a>,
+        several: &mut Several<'a>,
+        wire_type: u8,
         fields: &mut Fields<'a>,
         depth: usize,
-    ) -> Result<Next<'a>, WireError> {
-        let start = self.out.len();
-        self.out.put(&field.key);
-        self.out.push(b'[');
-        let items_at = self.out.len();
-        let mut next = Some((field.number, first));
-        while let Some((_, content)) = next.filter(|it| it.0 == field.number) {
-            match (field.kind, content) {
-                (Type::Int32 | Type::Int64, Content::Bytes(mut packed)) => {
-                    while !packed.is_empty() {
-                        let number = Content::Varint(varint(&mut packed)?);
-                        self.value(field, number, depth + 2)?;
-                        self.out.push(b',');
-                    }
-                }
-                _ => {
-                    self.value(field, content, depth + 2)?;
-                    self.out.push(b',');
-                }
-            }
-            next = fields.next()?;
+    ) -> Result<(), WireError> {
+        if field.arity == Arity::Map {
+            return self.entry(field, several, wire_type, fields, depth);
         }
-        if self.out.len() == items_at {
+        if wire_type == 2 && field.wire_type == 0 {
+            let mut packed = Fields::new(fields.run()?);
+            while !packed.is_empty() {
+                self.value(field, field.wire_type, &mut packed, depth + 2)?;
+                self.out.push(b',');
+            }
+            return Ok(());
+        }
+        self.value(field, wire_type, fields, depth + 2)?;
+        self.out.push(b',');
+        Ok(())
+    }
+
+    fn entry<'a>(
+        &mut self,
+        field: &Field,
+        several: &mut Several<'a>,
+        wire_type: u8,
+        fields: &mut Fields<'a>,
+        depth: usize,
+    ) -> Result<(), WireError> {
+        if wire_type != 2 {
+            return Err(field.wrong_type(wire_type));
+        }
+        let (key, value) = entry_of(fields.run()?)?;
+        if several.last_key.is_some_and(|last| last >= key) {
+            return Err(WireError::OutOfOrder);
+        }
+        several.last_key = Some(key);
+        text::put(&mut self.out, key);
+        self.out.push(b':');
+        match value {
+            Some((wire_type, mut value)) => self.value(field, wire_type, &mut value, depth + 2)?,
+            None => self.empty(field.kind, depth + 2)?,
+        }
+        self.out.push(b',');
+        Ok(())
+    }
+
+    /// Ends a list or a map.
+    fn close(&mut self, field: &Field, several: &Several<'_>) {
+        if field.arity == Arity::Map {
+            self.out.close(b'}');
+        } else if self.out.len() == several.start + field.key.len() + 1 {
             // Numbers that were packed into no bytes are no list.
-            self.out.truncate(start);
+            self.out.truncate(several.start);
             self.out.put(&field.absent);
+            return;
         } else {
             self.out.close(b']');
-            self.out.push(b',');
         }
-        Ok(next)
-    }
-
-    /// Writes a map, all of whose entries come one after the other.
-    fn map<'a>(
-        &mut self,
-        field: &Field,
-        first: Content<'a>,
-        fields: &mut Fields<'a>,
-        depth: usize,
-    ) -> Result<Next<'a>, WireError> {
-        self.out.put(&field.key);
-        self.out.push(b'{');
-        let mut last: Option<&[u8]> = None;
-        let mut next = Some((field.number, first));
-        while let Some((_, content)) = next.filter(|it| it.0 == field.number) {
-            let Content::Bytes(entry) = content else {
-                return Err(field.wrong_type(content));
-            };
-            let (key, value) = entry_of(entry)?;
-            if last.is_some_and(|last| last >= key) {
-                return Err(WireError::OutOfOrder);
-            }
-            last = Some(key);
-            text::put(&mut self.out, key);
-            self.out.push(b':');
-            match value {
-                Some(value) => self.value(field, value, depth + 2)?,
-                None => self.empty(field.kind, depth + 2)?,
-            }
-            self.out.push(b',');
-            next = fields.next()?;
-        }
-        self.out.close(b'}');
         self.out.push(b',');
-        Ok(next)
     }
 
-    /// Writes one value.
+    /// Writes one value, whose tag has been read.
     #[inline]
     fn value(
         &mut self,
         field: &Field,
-        content: Content<'_>,
+        wire_type: u8,
+        fields: &mut Fields<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
-        match (field.kind, content) {
-            (Type::Text, Content::Bytes(text)) => text::put(&mut self.out, text),
-            (Type::Bytes, Content::Bytes(bytes)) => self.out.base64(bytes),
-            (Type::Bool, Content::Varint(0)) => self.out.put(b"false"),
-            (Type::Bool, Content::Varint(_)) => self.out.put(b"true"),
-            (Type::Int32, Content::Varint(number)) => self.out.whole(i64::from(number as i32)),
-            (Type::Int64, Content::Varint(number)) => self.out.whole(number as i64),
-            (Type::Double, Content::Fixed64(bits)) => self.out.double(f64::from_bits(bits))?,
-            (Type::Message(id), Content::Bytes(bytes)) => {
-                self.message(id.message(), bytes, depth)?;
-            }
-            _ => return Err(field.wrong_type(content)),
+        if wire_type != field.wire_type {
+            return Err(field.wrong_type(wire_type));
+        }
+        match field.kind {
+            Type::Text => text::put(&mut self.out, fields.run()?),
+            Type::Bytes => self.out.base64(fields.run()?),
+            Type::Bool => self.out.put(if fields.varint()? == 0 {
+                b"false"
+            } else {
+                b"true"
+            }),
+            Type::Int32 => self.out.whole(i64::from(fields.varint()? as i32)),
+            Type::Int64 => self.out.whole(fields.varint()? as i64),
+            Type::Double => self.out.double(fields.double()?)?,
+            Type::Message(id) => self.message(id.message(), fields.run()?, depth)?,
         }
         Ok(())
     }
@@ -256,19 +292,23 @@ impl Transcoder {
     }
 }
 
-/// The key and the value of a map's entry.
+/// The key and the value of a map's entry: the value's wire type and where it is read from.
 ///
 /// # Errors
 /// [`WireError`] when it is broken.
-pub(super) fn entry_of(entry: &[u8]) -> Result<(&[u8], Option<Content<'_>>), WireError> {
+pub(super) fn entry_of(entry: &[u8]) -> Result<Entry<'_>, WireError> {
     let (mut key, mut value) = (&[][..], None);
     let mut fields = Fields::new(entry);
-    while let Some((number, content)) = fields.next()? {
-        match (number, content) {
-            (1, Content::Bytes(text)) => key = text,
-            (2, content) => value = Some(content),
-            _ => {}
+    while !fields.is_empty() {
+        let (number, wire_type) = fields.tag()?;
+        if (number, wire_type) == (1, 2) {
+            key = fields.run()?;
+            continue;
         }
+        if number == 2 {
+            value = Some((wire_type, fields));
+        }
+        fields.content(wire_type)?;
     }
     Ok((key, value))
 }
@@ -283,10 +323,10 @@ impl Field {
         }
     }
 
-    /// What to say about a content that the field cannot have.
-    pub(super) fn wrong_type(&self, content: Content<'_>) -> WireError {
+    /// What to say about a wire type that the field cannot have.
+    pub(super) fn wrong_type(&self, wire_type: u8) -> WireError {
         WireError::WrongType {
-            wire_type: content.wire_type(),
+            wire_type,
             field: self.name,
         }
     }

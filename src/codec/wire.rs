@@ -58,8 +58,34 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let (number, wire_type) = self.tag()?;
-        let content = match wire_type {
-            0 => Content::Varint(varint(&mut self.0)?),
+        Ok(Some((number, self.content(wire_type)?)))
+    }
+
+    /// The next field's number and wire type, if there is one; its content must be taken next.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    #[inline(always)]
+    pub(super) fn tag(&mut self) -> Result<(u32, u8), WireError> {
+        let tag = varint(&mut self.0)?;
+        let wire_type = (tag & 7) as u8;
+        match u32::try_from(tag >> 3) {
+            Ok(number) if number > 0 && wire_type < 6 => Ok((number, wire_type)),
+            _ => Err(WireError::IllegalTag {
+                number: tag >> 3,
+                wire_type,
+            }),
+        }
+    }
+
+    /// The content that follows a tag.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    #[inline]
+    pub(super) fn content(&mut self, wire_type: u8) -> Result<Content<'a>, WireError> {
+        Ok(match wire_type {
+            0 => Content::Varint(self.varint()?),
             1 => {
                 let bytes: [u8; 8] = self.take(8)?.try_into().map_err(|_| WireError::Truncated)?;
                 Content::Fixed64(u64::from_le_bytes(bytes))
@@ -74,23 +100,55 @@ impl<'a> Fields<'a> {
                 Content::Fixed32
             }
             _ => return Err(WireError::UnexpectedEndOfGroup),
-        };
-        Ok(Some((number, content)))
+        })
     }
 
-    fn tag(&mut self) -> Result<(u32, u8), WireError> {
-        let tag = varint(&mut self.0)?;
-        let wire_type = (tag & 7) as u8;
-        let illegal = WireError::IllegalTag {
-            number: tag >> 3,
-            wire_type,
-        };
-        match u32::try_from(tag >> 3) {
-            Ok(number) if number > 0 && wire_type < 6 => Ok((number, wire_type)),
-            _ => Err(illegal),
+    /// Whether there are no more fields.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes a content that is a single zero: the number, or a run of no bytes.
+    #[inline(always)]
+    pub(super) fn skip_zero(&mut self) -> bool {
+        let is_zero = self.0.first() == Some(&0);
+        if is_zero {
+            self.0 = &self.0[1..];
         }
+        is_zero
     }
 
+    /// The number that follows a tag of wire type 1.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub(super) fn double(&mut self) -> Result<f64, WireError> {
+        let bytes = self.take(8)?.try_into().map_err(|_| WireError::Truncated)?;
+        Ok(f64::from_le_bytes(bytes))
+    }
+
+    /// The number that follows a tag of wire type 0.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    #[inline(always)]
+    pub(super) fn varint(&mut self) -> Result<u64, WireError> {
+        varint(&mut self.0)
+    }
+
+    /// The bytes that follow a tag of wire type 2.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    #[inline(always)]
+    pub(super) fn run(&mut self) -> Result<&'a [u8], WireError> {
+        let length = varint(&mut self.0)?;
+        let length = i64::try_from(length).map_err(|_| WireError::NegativeLength)?;
+        self.take(usize::try_from(length).map_err(|_| WireError::Truncated)?)
+    }
+
+    #[inline(always)]
     fn take(&mut self, length: usize) -> Result<&'a [u8], WireError> {
         let (taken, rest) = self
             .0
@@ -98,12 +156,6 @@ impl<'a> Fields<'a> {
             .ok_or(WireError::Truncated)?;
         self.0 = rest;
         Ok(taken)
-    }
-
-    fn run(&mut self) -> Result<&'a [u8], WireError> {
-        let length = varint(&mut self.0)?;
-        let length = i64::try_from(length).map_err(|_| WireError::NegativeLength)?;
-        self.take(usize::try_from(length).map_err(|_| WireError::Truncated)?)
     }
 
     fn skip_group(&mut self) -> Result<(), WireError> {
@@ -131,21 +183,26 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Takes a varint off the front.
+/// Takes a varint off the front. Nearly all have one byte or two.
 ///
 /// # Errors
 /// [`WireError`] when it breaks off or has more than 64 bits.
-#[inline]
+#[inline(always)]
 pub(super) fn varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
     match *bytes {
         [byte @ ..0x80, rest @ ..] => {
             *bytes = rest;
             Ok(u64::from(*byte))
         }
+        [low, high @ ..0x80, rest @ ..] => {
+            *bytes = rest;
+            Ok(u64::from(*low & 0x7f) | u64::from(*high) << 7)
+        }
         _ => long_varint(bytes),
     }
 }
 
+#[cold]
 fn long_varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
