@@ -95,13 +95,13 @@ fn text_end(raw: &[u8], start: usize) -> Option<usize> {
     if raw.get(start) != Some(&b'"') {
         return None;
     }
-    let mut at = start + 1;
+    let mut rest = raw.get(start + 1..)?;
     loop {
-        match raw.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' if matches!(raw.get(at + 1), Some(b'"' | b'\\')) => at += 2,
-            b'\\' => return None,
-            _ => at += 1,
+        rest = &rest[text::unquoted_bytes(rest)..];
+        match rest {
+            [b'"', rest @ ..] => return Some(raw.len() - rest.len()),
+            [b'\\', b'"' | b'\\', after @ ..] => rest = after,
+            _ => return None,
         }
     }
 }

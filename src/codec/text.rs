@@ -6,6 +6,10 @@ use super::output::Output;
 /// The bytes that stand for themselves, wherever they are.
 const PLAIN: [bool; 256] = plain();
 
+/// A word of ones, and one with the highest bit of every byte.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGHEST: u64 = ONES << 7;
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// How long the separators of lines and of paragraphs are. Go escapes both, since JavaScript ends a
@@ -41,16 +45,25 @@ pub(super) fn plain_bytes(text: &[u8]) -> usize {
     words.len() * 8 + other.unwrap_or(rest.len())
 }
 
+/// How many bytes at the beginning are neither quotes nor backslashes. Eight are looked at together.
+#[inline]
+pub(super) fn unquoted_bytes(text: &[u8]) -> usize {
+    let (words, rest) = text.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let others = (equal(word, b'"') | equal(word, b'\\')) & HIGHEST;
+        if others != 0 {
+            return at * 8 + others.trailing_zeros() as usize / 8;
+        }
+    }
+    let other = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+    words.len() * 8 + other.unwrap_or(rest.len())
+}
+
 /// The highest bit of every byte of a word that does not stand for itself; above the first of them it
 /// may be set for others too.
 #[inline]
 const fn not_plain(word: u64) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHEST: u64 = ONES << 7;
-    const fn equal(word: u64, byte: u8) -> u64 {
-        let difference = word ^ (ONES * byte as u64);
-        difference.wrapping_sub(ONES) & !difference
-    }
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     let quote_or_and = equal(word | ONES * 0x04, b'&');
     let less_or_greater = equal(word | ONES * 0x02, b'>');
@@ -115,6 +128,13 @@ fn escape(out: &mut Output, text: &[u8]) {
             out.put(REPLACEMENT);
         }
     }
+}
+
+/// The highest bit of the first byte of a word that is this one.
+#[inline]
+const fn equal(word: u64, byte: u8) -> u64 {
+    let difference = word ^ (ONES * byte as u64);
+    difference.wrapping_sub(ONES) & !difference
 }
 
 const fn plain() -> [bool; 256] {

@@ -9,6 +9,7 @@
 )]
 
 mod clients;
+mod codec_peer;
 mod conformance;
 mod corrupt_value;
 mod crash;
