@@ -108,7 +108,13 @@ fn status() -> Value {
             "state": {"running": {"startedAt": "2026-11-20T08:15:33Z"}}, "lastState": {},
         })
     };
-    let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+    let conditions = [
+        "PodReadyToStartContainers",
+        "Initialized",
+        "Ready",
+        "ContainersReady",
+        "PodScheduled",
+    ];
     let conditions = conditions.map(condition);
     let containers = ["proxy", "web"].map(container);
     json!({

@@ -116,6 +116,14 @@ fn assemble(
     revision: u64,
     schema: &FieldSchema,
 ) -> Result<Object, WireError> {
+    if message
+        .field(METADATA)
+        .is_none_or(|it| it.name != "metadata")
+    {
+        return Err(WireError::Json(
+            "objects of this kind have no metadata".to_owned(),
+        ));
+    }
     let envelope = cut(content, MESSAGE, "raw")?;
     let body = envelope.found.last().copied().unwrap_or_default();
     let object = cut(body, METADATA, "metadata")?;
