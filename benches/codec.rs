@@ -44,91 +44,82 @@ fn main() {
         .measurement_time(Duration::from_secs(3))
         .configure_from_args();
 
-    let value = pod("web-7d4b9c6f58-x2v7k");
-    let bytes = codec::encode_value(&value).unwrap();
-    let json = codec::to_json(&bytes, ("", "")).unwrap();
-    let raw = raw(&bytes);
-    let typed: JsonPod = serde_json::from_slice(&json).unwrap();
-    let message = ProtobufPod::decode(&raw[..]).unwrap();
-    println!(
-        "a pod: {} bytes in JSON, {} in protobuf",
-        json.len(),
-        bytes.len()
-    );
+    let sample = Sample::new();
+    to_json(&mut criterion, &sample);
+    to_protobuf(&mut criterion, &sample);
+    lists(&mut criterion, listed, sample.json.len());
+    criterion.final_summary();
+}
 
-    let ours = row(
-        &mut criterion,
-        "to JSON: ringwatch",
-        json.len(),
-        &mut || {
-            black_box(codec::to_json(black_box(&bytes), ("", "")).unwrap());
-        },
-    );
-    let peer = row(
-        &mut criterion,
-        "to JSON: k8s-pb and serde_json",
-        json.len(),
-        &mut || {
-            black_box(ProtobufPod::decode(black_box(&raw[..])).unwrap());
-            black_box(serde_json::to_vec(black_box(&typed)).unwrap());
-        },
-    );
-    println!(
-        "to JSON: {ours:.2} us, the peer {peer:.2} us: {:.2} x",
-        peer / ours
-    );
+/// A pod in the forms in which it is read.
+struct Sample {
+    bytes: Vec<u8>,
+    json: Vec<u8>,
+}
 
-    let ours = row(
-        &mut criterion,
-        "to protobuf: ringwatch",
-        json.len(),
-        &mut || {
-            let value: Value = serde_json::from_slice(black_box(&json)).unwrap();
-            black_box(codec::encode_value(&value).unwrap());
-        },
-    );
-    let peer = row(
-        &mut criterion,
-        "to protobuf: serde_json and k8s-pb",
-        json.len(),
-        &mut || {
-            black_box(serde_json::from_slice::<JsonPod>(black_box(&json)).unwrap());
-            black_box(black_box(&message).encode_to_vec());
-        },
-    );
-    println!(
-        "to protobuf: {ours:.2} us, the peer {peer:.2} us: {:.2} x",
-        peer / ours
-    );
+impl Sample {
+    fn new() -> Self {
+        let bytes = codec::encode_value(&pod("web-7d4b9c6f58-x2v7k")).unwrap();
+        let json = codec::to_json(&bytes, ("", "")).unwrap();
+        let (in_json, in_protobuf) = (json.len(), bytes.len());
+        println!("a pod: {in_json} bytes in JSON, {in_protobuf} in protobuf");
+        Self { bytes, json }
+    }
+}
 
+fn to_json(criterion: &mut Criterion, sample: &Sample) {
+    let Sample { bytes, json } = sample;
+    let raw = raw(bytes);
+    let typed: JsonPod = serde_json::from_slice(json).unwrap();
+    let ours = row(criterion, "to JSON: ringwatch", json.len(), &mut || {
+        black_box(codec::to_json(black_box(bytes), ("", "")).unwrap());
+    });
+    let name = "to JSON: k8s-pb and serde_json";
+    let peer = row(criterion, name, json.len(), &mut || {
+        black_box(ProtobufPod::decode(black_box(&raw[..])).unwrap());
+        black_box(serde_json::to_vec(black_box(&typed)).unwrap());
+    });
+    let ratio = peer / ours;
+    println!("to JSON: {ours:.2} us, the peer {peer:.2} us: {ratio:.2} x");
+}
+
+fn to_protobuf(criterion: &mut Criterion, sample: &Sample) {
+    let Sample { bytes, json } = sample;
+    let message = ProtobufPod::decode(&raw(bytes)[..]).unwrap();
+    let ours = row(criterion, "to protobuf: ringwatch", json.len(), &mut || {
+        let value: Value = serde_json::from_slice(black_box(json)).unwrap();
+        black_box(codec::encode_value(&value).unwrap());
+    });
+    let name = "to protobuf: serde_json and k8s-pb";
+    let peer = row(criterion, name, json.len(), &mut || {
+        black_box(serde_json::from_slice::<JsonPod>(black_box(json)).unwrap());
+        black_box(black_box(&message).encode_to_vec());
+    });
+    let ratio = peer / ours;
+    println!("to protobuf: {ours:.2} us, the peer {peer:.2} us: {ratio:.2} x");
+}
+
+fn lists(criterion: &mut Criterion, listed: usize, json_bytes: usize) {
     let stored: Vec<Vec<u8>> = (0..listed)
         .map(|number| codec::encode_value(&pod(&format!("web-{number}"))).unwrap())
         .collect();
-    let list = row(
-        &mut criterion,
-        "a list of stored pods to JSON",
-        listed * json.len(),
-        &mut || {
-            for bytes in &stored {
-                black_box(codec::to_json(bytes, ("", "")).unwrap());
-            }
-        },
-    );
+    let name = "a list of stored pods to JSON";
+    let list = row(criterion, name, listed * json_bytes, &mut || {
+        for bytes in &stored {
+            black_box(codec::to_json(bytes, ("", "")).unwrap());
+        }
+    });
     let size = stored.iter().map(Vec::len).sum();
     let copy = row(
-        &mut criterion,
+        criterion,
         "a list of stored pods, copied",
         size,
         &mut || {
             black_box(stored.concat());
         },
     );
-    println!(
-        "a list of {listed}: {:.1} ms in JSON, {:.1} ms as it is stored",
-        list / 1e3,
-        copy / 1e3
-    );
-    criterion.final_summary();
+    let (list, copy) = (list / 1e3, copy / 1e3);
+    println!("a list of {listed}: {list:.1} ms in JSON, {copy:.1} ms as it is stored");
 }
 
 /// The object within the envelope.

@@ -65,8 +65,8 @@ pub(super) fn unquoted_bytes(text: &[u8]) -> usize {
 #[inline]
 const fn not_plain(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let quote_or_and = equal(word | ONES * 0x04, b'&');
-    let less_or_greater = equal(word | ONES * 0x02, b'>');
+    let quote_or_and = equal(word | (ONES * 0x04), b'&');
+    let less_or_greater = equal(word | (ONES * 0x02), b'>');
     (control | word | quote_or_and | less_or_greater | equal(word, b'\\')) & HIGHEST
 }
 

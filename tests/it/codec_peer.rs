@@ -238,7 +238,7 @@ fn through(object: &Value, reader: Reader) -> Result<Value, Box<dyn std::error::
     let written = codec::encode_value(object).ok_or("a kind without a message")?;
     let mut envelope = Unknown::decode(&written[codec::MAGIC.len()..])?;
     let raw = envelope.raw.take().unwrap_or_default();
-    envelope.raw = Some(reader(&raw)?.into());
+    envelope.raw = Some(reader(&raw)?);
     let bytes = [&codec::MAGIC[..], &envelope.encode_to_vec()].concat();
     Ok(codec::decode(&bytes, ("", ""))?)
 }
