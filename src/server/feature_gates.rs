@@ -3,7 +3,7 @@
 /// The only feature that can be switched.
 const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
 
-/// A switch of [`UNSAFE_DELETION`].
+/// A switch of AllowUnsafeMalformedObjectDeletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGate {
     /// Whether the feature is there; the last of several switches counts.
