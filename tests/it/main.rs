@@ -21,7 +21,6 @@ mod etcd_backend;
 mod full_disk;
 mod memory;
 mod serve_errors;
-mod served_whole;
 mod store;
 mod stored_forms;
 mod support;
