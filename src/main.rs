@@ -3,6 +3,8 @@
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
 
+mod load;
+
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -1,0 +1,146 @@
+//! A connection for requests, one after the other over HTTP/1.1, at once over HTTP/2.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::request::{Request, Response};
+use super::status::Failure;
+use super::stream::Stream;
+use super::{Client, ClientError, Encoding, HttpVersion, Watch, within_bound};
+
+/// A stream may be sent this much ahead, as client-go allows.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+/// A connection may be sent this much ahead.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+
+/// A connection. Over HTTP/2 [`Connection::another`] gives further handles to it; it ends with the
+/// last of them and of its watches.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: Client,
+    sender: Sender,
+}
+
+#[derive(Debug)]
+enum Sender {
+    One(http1::SendRequest<Full<Bytes>>),
+    Two(http2::SendRequest<Full<Bytes>>),
+}
+
+fn broken(error: impl std::error::Error) -> ClientError {
+    // hyper's own text leaves out the cause.
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    ClientError::Broken(format!("{error}{}", cause.unwrap_or_default()))
+}
+
+impl Connection {
+    /// Begins to speak HTTP. What drives the connection is a task that ends with it; how it ended
+    /// shows in the next request.
+    pub(super) async fn over(client: &Client, stream: Stream) -> Result<Self, ClientError> {
+        let io = TokioIo::new(stream);
+        let sender = match client.http {
+            HttpVersion::One => {
+                let (sender, connection) = http1::handshake(io).await.map_err(broken)?;
+                tokio::spawn(connection);
+                Sender::One(sender)
+            }
+            HttpVersion::Two => {
+                let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+                    .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                    .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                    .handshake(io)
+                    .await
+                    .map_err(broken)?;
+                tokio::spawn(connection);
+                Sender::Two(sender)
+            }
+        };
+        Ok(Self {
+            client: client.clone(),
+            sender,
+        })
+    }
+
+    /// Another handle to the same connection; over HTTP/1.1 there is none.
+    pub(crate) fn another(&self) -> Option<Self> {
+        let Sender::Two(sender) = &self.sender else {
+            return None;
+        };
+        Some(Self {
+            client: self.client.clone(),
+            sender: Sender::Two(sender.clone()),
+        })
+    }
+
+    /// Asks and waits for the whole answer, whatever its status.
+    pub(crate) async fn request(&mut self, request: Request) -> Result<Response, ClientError> {
+        within_bound(async {
+            let accept = request.accept.media_type();
+            let answer = self.send(request, accept).await?;
+            let status = answer.status();
+            let body = answer.into_body().collect().await.map_err(broken)?;
+            let body = body.to_bytes();
+            Ok(Response { status, body })
+        })
+        .await
+    }
+
+    /// Opens a watch on this connection, which over HTTP/1.1 can do nothing else meanwhile.
+    pub(crate) async fn watch(
+        &mut self,
+        path: &str,
+        encoding: Encoding,
+    ) -> Result<Watch, ClientError> {
+        within_bound(async {
+            let answer = self
+                .send(Request::get(path), encoding.stream_type())
+                .await?;
+            let status = answer.status();
+            if !status.is_success() {
+                let body = answer.into_body().collect().await.map_err(broken)?;
+                return Err(Failure::read(&body.to_bytes()).into_error(status.as_u16()));
+            }
+            Ok(Watch::of(answer.into_body(), self.another(), encoding))
+        })
+        .await
+    }
+
+    async fn send(
+        &mut self,
+        request: Request,
+        accept: &str,
+    ) -> Result<http::Response<Incoming>, ClientError> {
+        let authority = &self.client.target.authority;
+        let mut builder = http::Request::builder().method(request.method);
+        builder = match &self.sender {
+            Sender::One(_) => builder.uri(&request.path).header(HOST, authority),
+            Sender::Two(_) => builder.uri(format!("https://{authority}{}", request.path)),
+        };
+        builder = builder.header(ACCEPT, accept);
+        if let Some(authorization) = self.client.authorization() {
+            builder = builder.header(AUTHORIZATION, authorization);
+        }
+        let body = match request.content {
+            Some(content) => {
+                builder = builder.header(CONTENT_TYPE, content.media_type);
+                content.bytes
+            }
+            None => Bytes::new(),
+        };
+        let request = builder.body(Full::from(body)).map_err(broken)?;
+        match &mut self.sender {
+            Sender::One(sender) => {
+                sender.ready().await.map_err(broken)?;
+                sender.send_request(request).await.map_err(broken)
+            }
+            Sender::Two(sender) => {
+                sender.ready().await.map_err(broken)?;
+                sender.send_request(request).await.map_err(broken)
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! An event of a watch, read as far as anybody asks.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::field::{Field, leading_number, position};
+use super::status::Failure;
+use super::{ClientError, Encoding, protobuf};
+
+/// The fields of a WatchEvent in protobuf, of a RawExtension in it, and of an object's metadata.
+const EVENT_TYPE: u32 = 1;
+const EVENT_OBJECT: u32 = 2;
+const EXTENSION_RAW: u32 = 1;
+const OBJECT_METADATA: u32 = 1;
+const METADATA_NAME: u32 = 1;
+const METADATA_NAMESPACE: u32 = 3;
+const METADATA_VERSION: u32 = 6;
+
+/// The annotation of the bookmark that ends the initial events of a streaming list.
+const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
+
+thread_local! {
+    static VERSION: Field = const { Field::new(br#""resourceVersion":""#) };
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+}
+
+/// An event as it lies in the buffer it was read into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<'a> {
+    pub(crate) kind: EventKind,
+    /// The object as it was sent: JSON, or protobuf with its envelope.
+    pub(crate) object: &'a [u8],
+    encoding: Encoding,
+}
+
+/// An event that is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedEvent {
+    pub(crate) kind: EventKind,
+    /// `namespace/name`; `name` alone where there is no namespace.
+    pub(crate) key: String,
+    /// The object's version; 0 if it has none.
+    pub(crate) revision: u64,
+    /// The object as it was sent.
+    pub(crate) object: Bytes,
+    pub(crate) encoding: Encoding,
+    /// When it was read, in nanoseconds since 1970.
+    pub(crate) at: u64,
+    /// Whether it is the bookmark that ends the initial events.
+    pub(crate) ends_initial_events: bool,
+}
+
+#[derive(Deserialize)]
+struct JsonEvent<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+impl EventKind {
+    fn of(name: &[u8]) -> Result<Self, ClientError> {
+        Ok(match name {
+            b"ADDED" => Self::Added,
+            b"MODIFIED" => Self::Modified,
+            b"DELETED" => Self::Deleted,
+            b"BOOKMARK" => Self::Bookmark,
+            b"ERROR" => Self::Error,
+            _ => return Err(ClientError::Malformed("an event of an unknown type")),
+        })
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Reads a frame of a watch.
+    pub(super) fn parse(frame: &'a [u8], encoding: Encoding) -> Result<Self, ClientError> {
+        let read = match encoding {
+            Encoding::Json => json(frame),
+            Encoding::Protobuf => binary(frame),
+        };
+        let (name, object) = read.ok_or(ClientError::Malformed("not a watch event"))?;
+        Ok(Self {
+            kind: EventKind::of(name)?,
+            object,
+            encoding,
+        })
+    }
+
+    /// The object's version.
+    pub(crate) fn revision(&self) -> Option<u64> {
+        match self.encoding {
+            // Metadata come before whatever else may be called so.
+            Encoding::Json => {
+                VERSION.with(|field| field.after(self.object).and_then(leading_number))
+            }
+            Encoding::Protobuf => {
+                leading_number(protobuf::bytes(self.metadata()?, METADATA_VERSION)?)
+            }
+        }
+    }
+
+    /// `namespace/name`, or `name` alone.
+    pub(crate) fn key(&self) -> Option<String> {
+        let (namespace, name) = match self.encoding {
+            Encoding::Json => {
+                let metadata = JsonMetadata::of(self.object)?;
+                (metadata.namespace, metadata.name?)
+            }
+            Encoding::Protobuf => {
+                let metadata = self.metadata()?;
+                let namespace = protobuf::text(metadata, METADATA_NAMESPACE);
+                let name = protobuf::text(metadata, METADATA_NAME)?;
+                (namespace.map(str::to_owned), name.to_owned())
+            }
+        };
+        Some(match namespace {
+            Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
+            _ => name,
+        })
+    }
+
+    /// What an event of the type `ERROR` says.
+    pub(crate) fn failure(&self) -> ClientError {
+        Failure::read(self.object).into_error(0)
+    }
+
+    /// Whether it is the bookmark that ends the initial events.
+    pub(crate) fn ends_initial_events(&self) -> bool {
+        self.kind == EventKind::Bookmark && position(self.object, INITIAL_EVENTS_END).is_some()
+    }
+
+    /// A copy to keep.
+    pub(crate) fn kept(self, at: u64) -> OwnedEvent {
+        OwnedEvent {
+            kind: self.kind,
+            key: self.key().unwrap_or_default(),
+            revision: self.revision().unwrap_or_default(),
+            object: Bytes::copy_from_slice(self.object),
+            encoding: self.encoding,
+            at,
+            ends_initial_events: self.ends_initial_events(),
+        }
+    }
+
+    fn metadata(&self) -> Option<&'a [u8]> {
+        protobuf::bytes(protobuf::unwrap_envelope(self.object)?, OBJECT_METADATA)
+    }
+}
+
+impl OwnedEvent {
+    /// The event as it is handed over without copying.
+    pub(crate) fn borrowed(&self) -> Event<'_> {
+        Event {
+            kind: self.kind,
+            object: &self.object,
+            encoding: self.encoding,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct JsonMetadata {
+    name: Option<String>,
+    namespace: Option<String>,
+}
+
+impl JsonMetadata {
+    fn of(object: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: JsonMetadata,
+        }
+        let object: Object = serde_json::from_slice(object).ok()?;
+        Some(object.metadata)
+    }
+}
+
+/// Type and object of a line: quickly if it looks as servers write it, else in any form.
+fn json(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    const AFTER_TYPE: &[u8] = br#"","object":"#;
+    let quickly = || {
+        let rest = line.strip_prefix(br#"{"type":""#)?.strip_suffix(b"}")?;
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        Some((&rest[..end], rest[end..].strip_prefix(AFTER_TYPE)?))
+    };
+    quickly().or_else(|| {
+        let event: JsonEvent<'_> = serde_json::from_slice(line).ok()?;
+        Some((event.r#type.as_bytes(), event.object.get().as_bytes()))
+    })
+}
+
+/// Type and object of a frame.
+fn binary(frame: &[u8]) -> Option<(&[u8], &[u8])> {
+    let object = protobuf::bytes(frame, EVENT_OBJECT)?;
+    Some((
+        protobuf::bytes(frame, EVENT_TYPE)?,
+        protobuf::bytes(object, EXTENSION_RAW)?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_in_json_are_read() {
+        let object =
+            r#"{"kind":"K","metadata":{"name":"n","namespace":"s","resourceVersion":"7"}}"#;
+        for line in [
+            format!(r#"{{"type":"MODIFIED","object":{object}}}"#),
+            format!(r#" {{ "object" : {object} , "type" : "MODIFIED" }}"#),
+        ] {
+            let event = Event::parse(line.as_bytes(), Encoding::Json).expect("an event");
+            assert_eq!(event.kind, EventKind::Modified);
+            assert_eq!(event.object, object.as_bytes());
+            assert_eq!(event.revision(), Some(7));
+            assert_eq!(event.key().as_deref(), Some("s/n"));
+        }
+    }
+
+    #[test]
+    fn events_in_protobuf_are_read() {
+        let mut metadata = Vec::new();
+        protobuf::put(&mut metadata, METADATA_NAME, b"n");
+        protobuf::put(&mut metadata, METADATA_VERSION, b"7");
+        let mut object = Vec::new();
+        protobuf::put(&mut object, OBJECT_METADATA, &metadata);
+        let object = protobuf::envelope("v1", "K", &object);
+        let mut extension = Vec::new();
+        protobuf::put(&mut extension, EXTENSION_RAW, &object);
+        let mut frame = Vec::new();
+        protobuf::put(&mut frame, EVENT_TYPE, b"DELETED");
+        protobuf::put(&mut frame, EVENT_OBJECT, &extension);
+        let event = Event::parse(&frame, Encoding::Protobuf).expect("an event");
+        assert_eq!(event.kind, EventKind::Deleted);
+        assert_eq!(event.revision(), Some(7));
+        assert_eq!(event.key().as_deref(), Some("n"));
+        assert_eq!(event.object, object);
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for frame in [&b""[..], b"{}", b"{\"type\":\"ADDED\"}", b"\x0a\xff"] {
+            for encoding in [Encoding::Json, Encoding::Protobuf] {
+                assert!(Event::parse(frame, encoding).is_err());
+            }
+        }
+        let line = br#"{"type":"OTHER","object":{}}"#;
+        assert!(Event::parse(line, Encoding::Json).is_err());
+    }
+
+    #[test]
+    fn a_gone_position_is_told_apart() {
+        let line = br#"{"type":"ERROR","object":{"kind":"Status","message":"too old","code":410}}"#;
+        let event = Event::parse(line, Encoding::Json).expect("an event");
+        assert!(event.failure().is_gone());
+    }
+}

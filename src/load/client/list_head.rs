@@ -1,0 +1,87 @@
+//! The metadata of a list, read without its items.
+
+use super::field::{leading_number, position};
+use super::{Encoding, protobuf};
+
+/// The fields of a list in protobuf, and of its metadata.
+const LIST_METADATA: u32 = 1;
+const METADATA_VERSION: u32 = 2;
+const METADATA_CONTINUE: u32 = 3;
+/// The metadata of a list in JSON end within this many bytes.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// What a list says about itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct ListHead {
+    /// The version that it is of.
+    pub(crate) revision: u64,
+    /// Where the next page begins; `None` on the last.
+    pub(crate) next: Option<String>,
+}
+
+impl ListHead {
+    /// Reads the head of a list; `None` if it is none.
+    pub(crate) fn read(list: &[u8], encoding: Encoding) -> Option<Self> {
+        match encoding {
+            Encoding::Json => Self::json(list),
+            Encoding::Protobuf => Self::binary(list),
+        }
+    }
+
+    /// Metadata come before the items, and hold no braces.
+    fn json(list: &[u8]) -> Option<Self> {
+        let list = &list[..list.len().min(HEAD_BYTES_MAX)];
+        let at = position(list, br#""metadata":{"#)?;
+        let end = list[at..].iter().position(|byte| *byte == b'}')?;
+        let head = &list[at..at + end];
+        let after = |marker: &[u8]| Some(&head[position(head, marker)? + marker.len()..]);
+        let next = after(br#""continue":""#).and_then(|rest| {
+            let end = rest.iter().position(|byte| *byte == b'"')?;
+            String::from_utf8(rest[..end].to_vec()).ok()
+        });
+        Some(Self {
+            revision: leading_number(after(br#""resourceVersion":""#)?)?,
+            next: next.filter(|next| !next.is_empty()),
+        })
+    }
+
+    fn binary(list: &[u8]) -> Option<Self> {
+        let metadata = protobuf::bytes(protobuf::unwrap_envelope(list)?, LIST_METADATA)?;
+        let next = protobuf::text(metadata, METADATA_CONTINUE);
+        Some(Self {
+            revision: leading_number(protobuf::bytes(metadata, METADATA_VERSION)?)?,
+            next: next.filter(|next| !next.is_empty()).map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(revision: u64, next: Option<&str>) -> Option<ListHead> {
+        let next = next.map(str::to_owned);
+        Some(ListHead { revision, next })
+    }
+
+    #[test]
+    fn heads_are_read() {
+        let list = br#"{"kind":"L","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[
+            {"metadata":{"resourceVersion":"4","continue":"no"}}]}"#;
+        assert_eq!(ListHead::read(list, Encoding::Json), head(5, None));
+        let list =
+            br#"{"metadata":{"resourceVersion":"5","continue":"on","remainingItemCount":1}}"#;
+        assert_eq!(ListHead::read(list, Encoding::Json), head(5, Some("on")));
+        let mut metadata = Vec::new();
+        protobuf::put(&mut metadata, METADATA_VERSION, b"5");
+        protobuf::put(&mut metadata, METADATA_CONTINUE, b"on");
+        let mut list = Vec::new();
+        protobuf::put(&mut list, LIST_METADATA, &metadata);
+        let list = protobuf::envelope("v1", "L", &list);
+        assert_eq!(
+            ListHead::read(&list, Encoding::Protobuf),
+            head(5, Some("on"))
+        );
+        assert_eq!(ListHead::read(b"{}", Encoding::Json), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! How requests are made and watches are read: lean, since the client shares the machine with what
+//! it measures.
+//!
+//! ```text
+//! let client = Client::new(target, HttpVersion::One)?;
+//! let mut connection = client.connect().await?;
+//! let answer = connection.request(Request::get("/version")).await?.success()?;
+//! let mut watch = client.watch("/api/v1/configmaps?watch=true", Encoding::Json).await?;
+//! while let Some(event) = watch.next().await? {
+//!     // event.kind, event.key, event.revision, event.object, event.at
+//! }
+//! ```
+//!
+//! [`Client::watch`] gives a watch a connection of its own; [`Connection::watch`] opens one on a
+//! connection that is there, which over HTTP/2 many may share. [`Watch::read`] hands over events
+//! without copying them, for those who read thousands; [`Watch::next`] one after the other. Dropping
+//! a watch ends it.
+//!
+//! Every wait has a bound but that for a watch's next event: who reads a watch knows how long.
+
+mod chunks;
+mod connection;
+mod event;
+mod field;
+mod frames;
+mod list_head;
+pub(crate) mod protobuf;
+mod request;
+mod status;
+mod stream;
+mod tls;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rustls::ClientConfig;
+use serde::Serialize;
+use thiserror::Error;
+
+pub(crate) use connection::Connection;
+pub(crate) use event::{Event, EventKind, OwnedEvent};
+pub(crate) use field::{Field, leading_number};
+pub(crate) use list_head::ListHead;
+pub(crate) use request::{Content, Request, Response};
+pub(crate) use status::Failure;
+pub(crate) use watch::Watch;
+
+use super::target::{Target, TargetError};
+use stream::{Buffers, Stream};
+
+/// Connecting, and every request, must be done within this time.
+const REQUEST_SECONDS_MAX: Duration = Duration::from_secs(60);
+
+/// The protocol of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+pub(crate) enum HttpVersion {
+    #[value(name = "1")]
+    One,
+    #[value(name = "2")]
+    Two,
+}
+
+/// The form of objects on the wire.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+pub(crate) enum Encoding {
+    Json,
+    Protobuf,
+}
+
+impl Encoding {
+    /// The media type of objects.
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    /// The media type of a watch.
+    fn stream_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        }
+    }
+}
+
+/// Makes connections to one server. Clones are cheap.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    target: Arc<Target>,
+    tls: Option<Arc<ClientConfig>>,
+    http: HttpVersion,
+}
+
+/// Why a request has no answer, or a watch no further events.
+#[derive(Debug, Error)]
+pub(crate) enum ClientError {
+    #[error("cannot connect to {address}: {why}")]
+    Connect { address: String, why: String },
+    #[error("{0}")]
+    Broken(String),
+    /// The server refused.
+    #[error("{code} {message}")]
+    Refused { code: u16, message: String },
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    #[error("what was answered cannot be read: {0}")]
+    Malformed(&'static str),
+}
+
+impl ClientError {
+    /// Whether the position of a watch is gone, so that only a list can go on.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused { code: 410, .. })
+    }
+}
+
+impl Client {
+    /// A client of a server.
+    ///
+    /// # Errors
+    /// The credentials cannot be used.
+    pub(crate) fn new(target: Target, http: HttpVersion) -> Result<Self, TargetError> {
+        let tls = if target.tls {
+            Some(tls::config(&target.credentials, http)?)
+        } else {
+            None
+        };
+        let target = Arc::new(target);
+        Ok(Self { target, tls, http })
+    }
+
+    /// The protocol that it speaks.
+    pub(crate) fn http(&self) -> HttpVersion {
+        self.http
+    }
+
+    /// A new connection.
+    pub(crate) async fn connect(&self) -> Result<Connection, ClientError> {
+        let connecting = async {
+            let stream = Stream::connect(self, Buffers::Usual).await?;
+            Connection::over(self, stream).await
+        };
+        within_bound(connecting).await
+    }
+
+    /// A watch on a connection of its own.
+    pub(crate) async fn watch(&self, path: &str, encoding: Encoding) -> Result<Watch, ClientError> {
+        self.watch_over(path, encoding, Buffers::Usual).await
+    }
+
+    /// The same with so little room on the way that the server soon feels that nobody reads.
+    pub(crate) async fn watch_with_small_buffers(
+        &self,
+        path: &str,
+        encoding: Encoding,
+    ) -> Result<Watch, ClientError> {
+        self.watch_over(path, encoding, Buffers::Small).await
+    }
+
+    async fn watch_over(
+        &self,
+        path: &str,
+        encoding: Encoding,
+        buffers: Buffers,
+    ) -> Result<Watch, ClientError> {
+        let opening = async {
+            let stream = Stream::connect(self, buffers).await?;
+            match self.http {
+                HttpVersion::One => Watch::over(self, stream, path, encoding).await,
+                HttpVersion::Two => {
+                    let mut connection = Connection::over(self, stream).await?;
+                    connection.watch(path, encoding).await
+                }
+            }
+        };
+        within_bound(opening).await
+    }
+
+    /// The value of the authorization header.
+    fn authorization(&self) -> Option<String> {
+        let token = self.target.credentials.token.as_ref();
+        token.map(|token| format!("Bearer {token}"))
+    }
+}
+
+async fn within_bound<T>(
+    doing: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    let done = tokio::time::timeout(REQUEST_SECONDS_MAX, doing).await;
+    done.unwrap_or(Err(ClientError::Timeout(REQUEST_SECONDS_MAX)))
+}

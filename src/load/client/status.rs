@@ -1,0 +1,68 @@
+//! What a server says when it refuses: a Status, in JSON or protobuf, or just text.
+
+use serde::Deserialize;
+
+use super::{ClientError, protobuf};
+
+/// The fields of a Status in protobuf.
+const STATUS_MESSAGE: u32 = 3;
+const STATUS_CODE: u32 = 6;
+/// How much of a message that is no Status is told.
+const TOLD_BYTES_MAX: usize = 200;
+
+/// A Status, as far as it matters here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Failure {
+    pub(crate) code: u16,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// Reads a body, whatever it is.
+    pub(crate) fn read(body: &[u8]) -> Self {
+        if let Some(status) = protobuf::unwrap_envelope(body) {
+            let code = protobuf::number(status, STATUS_CODE).and_then(|code| code.try_into().ok());
+            let message = protobuf::text(status, STATUS_MESSAGE).unwrap_or_default();
+            return Self {
+                code: code.unwrap_or_default(),
+                message: message.to_owned(),
+            };
+        }
+        serde_json::from_slice(body).unwrap_or_else(|_| {
+            let told = &body[..body.len().min(TOLD_BYTES_MAX)];
+            let told = String::from_utf8_lossy(told);
+            Self {
+                code: 0,
+                message: told.split_whitespace().collect::<Vec<_>>().join(" "),
+            }
+        })
+    }
+
+    /// The error; its own code wins over the answer's.
+    pub(crate) fn into_error(self, code: u16) -> ClientError {
+        ClientError::Refused {
+            code: if self.code == 0 { code } else { self.code },
+            message: self.message,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_read_in_every_form() {
+        let json = Failure::read(br#"{"kind":"Status","message":"no","reason":"Gone","code":410}"#);
+        assert_eq!((json.code, json.message.as_str()), (410, "no"));
+        let mut status = Vec::new();
+        protobuf::put(&mut status, STATUS_MESSAGE, b"no");
+        status.extend_from_slice(&[0x30, 0x9a, 0x03]);
+        let binary = Failure::read(&protobuf::envelope("v1", "Status", &status));
+        assert_eq!((binary.code, binary.message.as_str()), (410, "no"));
+        let text = Failure::read(b"too many\nrequests\n");
+        assert_eq!(text.message, "too many requests");
+        assert_eq!(text.into_error(429).to_string(), "429 too many requests");
+    }
+}

@@ -1,0 +1,113 @@
+//! The bytes of a connection, over TLS or plain.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rustls::pki_types::ServerName;
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{Client, ClientError};
+
+/// What a small connection has room for, and how long its segments are: with those of loopback,
+/// 64 KiB, the sender's kernel buffers megabytes.
+const SMALL_BUFFER_BYTES: u32 = 4_096;
+const SMALL_SEGMENT_BYTES: u32 = 1_400;
+
+/// How much room there is on the way.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Buffers {
+    /// What the system gives.
+    Usual,
+    /// Little, so that a client that stalls is felt by the server.
+    Small,
+}
+
+/// A connection's bytes.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Plain(TcpStream),
+    /// Large, so it lies apart.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Connects to the client's target.
+    pub(super) async fn connect(client: &Client, buffers: Buffers) -> Result<Self, ClientError> {
+        Self::open(client, buffers)
+            .await
+            .map_err(|error| ClientError::Connect {
+                address: client.target.authority.clone(),
+                why: error.to_string(),
+            })
+    }
+
+    async fn open(client: &Client, buffers: Buffers) -> io::Result<Self> {
+        let address = client.target.address;
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        if buffers == Buffers::Small {
+            socket.set_recv_buffer_size(SMALL_BUFFER_BYTES)?;
+            SockRef::from(&socket).set_tcp_mss(SMALL_SEGMENT_BYTES)?;
+        }
+        let tcp = socket.connect(address).await?;
+        // Without this a handshake waits for an acknowledgement that is put off for 40 ms.
+        tcp.set_nodelay(true)?;
+        let Some(config) = &client.tls else {
+            return Ok(Self::Plain(tcp));
+        };
+        let name = ServerName::try_from(client.target.server_name.clone());
+        let name = name.map_err(io::Error::other)?;
+        let connector = TlsConnector::from(Arc::clone(config));
+        let stream = connector.connect(name, tcp).await?;
+        Ok(Self::Tls(Box::new(stream)))
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The client's side of TLS. Sessions are not resumed, so that every connection costs the same.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use super::super::target::{Credentials, TargetError};
+use super::HttpVersion;
+
+/// A configuration that shows and checks what the credentials say, and offers one protocol.
+pub(super) fn config(
+    credentials: &Credentials,
+    http: HttpVersion,
+) -> Result<Arc<ClientConfig>, TargetError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(unusable("TLS"))?;
+    let builder = if credentials.trusts_anybody {
+        let anybody = Arc::new(TrustsAnybody(provider));
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(anybody)
+    } else {
+        builder.with_root_certificates(roots(credentials)?)
+    };
+    let mut config = match &credentials.certificate {
+        Some((certificate, key)) => {
+            let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<_, _>>();
+            let chain = chain.map_err(unusable("the client certificate"))?;
+            let key = PrivateKeyDer::from_pem_slice(key).map_err(unusable("the client key"))?;
+            let built = builder.with_client_auth_cert(chain, key);
+            built.map_err(unusable("the client certificate"))?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    let protocol: &[u8] = match http {
+        HttpVersion::One => b"http/1.1",
+        HttpVersion::Two => b"h2",
+    };
+    config.alpn_protocols = vec![protocol.to_vec()];
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+fn roots(credentials: &Credentials) -> Result<RootCertStore, TargetError> {
+    const WHAT: &str = "the certificate authority";
+    let mut roots = RootCertStore::empty();
+    let pem = credentials.authorities.as_deref().unwrap_or_default();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(unusable(WHAT))?;
+        roots.add(certificate).map_err(unusable(WHAT))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable(WHAT)("there is no certificate in it"));
+    }
+    Ok(roots)
+}
+
+fn unusable<E: ToString>(what: &'static str) -> impl FnOnce(E) -> TargetError {
+    move |error| TargetError::Credentials {
+        what,
+        why: error.to_string(),
+    }
+}
+
+/// What `--insecure-skip-tls-verify` asks for. Signatures are checked all the same.
+#[derive(Debug)]
+struct TrustsAnybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustsAnybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

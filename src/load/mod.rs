@@ -1,0 +1,29 @@
+//! `ringwatch load`: what watches, lists and writes cost any Kubernetes API server, and whether it
+//! gives every watcher every event once and in order.
+//!
+//! ```text
+//!  flags -> target (which server, and may it be loaded) -> workspace (a namespace of its own)
+//!        -> scenario --- fleet ----> watchers, on threads of their own
+//!              |     \-- writers --> writes, at their due times
+//!              |      \- measure --> histograms; processor time of server and client
+//!              v
+//!           outcome -> table, JSON
+//! ```
+//!
+//! It is a pure client and knows nothing of the server's modules. A write's time is the one at which
+//! it was due, so a stall is charged to every event that it delayed. Whatever else goes well, a run
+//! that lost or repeated one event scores zero.
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "the scenarios that use all of it come one by one"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the load generator is a composition root of its own: it spawns its clients and needs real time"
+)]
+
+mod client;
+mod outcome;
+mod target;
+mod time;

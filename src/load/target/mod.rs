@@ -1,0 +1,123 @@
+//! Which server is loaded, as whom, and whether that is allowed.
+
+mod credentials;
+mod guard;
+mod kubeconfig;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use thiserror::Error;
+
+pub(crate) use credentials::Credentials;
+
+/// How to reach the server.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TargetFlags {
+    /// The kubeconfig to use. The default is $KUBECONFIG, else ~/.kube/config.
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Target")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig. The default is its current one.
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Target")]
+    pub(crate) context: Option<String>,
+
+    /// The server's URL, in the place of a kubeconfig.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Target",
+        conflicts_with_all = ["kubeconfig", "context"]
+    )]
+    pub(crate) server: Option<String>,
+
+    /// The bearer token to show; it wins over what the kubeconfig has.
+    #[arg(long, global = true, value_name = "TOKEN", help_heading = "Target")]
+    pub(crate) token: Option<String>,
+
+    /// The authority that the server's certificate is checked against.
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Target")]
+    pub(crate) certificate_authority: Option<PathBuf>,
+
+    /// Do not check the server's certificate.
+    #[arg(long, global = true, help_heading = "Target")]
+    pub(crate) insecure_skip_tls_verify: bool,
+
+    /// Load a server outside this machine. Do that only to a cluster that is yours, and that nobody
+    /// depends on.
+    #[arg(long, global = true, help_heading = "Target")]
+    pub(crate) i_own_this_cluster: bool,
+}
+
+/// A server that may be loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// Where it is. Resolved once, so that what was allowed is what is connected to.
+    pub(crate) address: SocketAddr,
+    /// What requests name as their host.
+    pub(crate) authority: String,
+    /// The name in its certificate.
+    pub(crate) server_name: String,
+    /// Whether it speaks TLS.
+    pub(crate) tls: bool,
+    pub(crate) credentials: Credentials,
+}
+
+/// Why there is no target.
+#[derive(Debug, Error)]
+pub(crate) enum TargetError {
+    #[error("there is no kubeconfig: name one with --kubeconfig, or a server with --server")]
+    NoKubeconfig,
+    #[error("cannot read {}: {why}", path.display())]
+    Read { path: PathBuf, why: String },
+    #[error("{what} in {}", path.display())]
+    Kubeconfig { path: PathBuf, what: String },
+    #[error(
+        "user {user:?} of the kubeconfig signs in with {what}, which is not supported; use a token \
+         (--token) or a client certificate"
+    )]
+    Unsupported { user: String, what: &'static str },
+    #[error("{url:?} is no server's URL; it should look like https://127.0.0.1:6443")]
+    Url { url: String },
+    #[error("cannot resolve {host:?}: {why}")]
+    Resolve { host: String, why: String },
+    #[error(
+        "{host} is {address}, which is not this machine; add --i-own-this-cluster if you may load it"
+    )]
+    NotLoopback { host: String, address: SocketAddr },
+    #[error(
+        "nothing says whose certificate to trust; use --certificate-authority, or \
+         --insecure-skip-tls-verify"
+    )]
+    NoAuthority,
+    #[error("{what} cannot be used: {why}")]
+    Credentials { what: &'static str, why: String },
+}
+
+impl Target {
+    /// The target that the flags name, if it may be loaded.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what to do.
+    pub(crate) async fn find(flags: &TargetFlags) -> Result<Self, TargetError> {
+        let (url, mut credentials, server_name) = match &flags.server {
+            Some(url) => (url.clone(), Credentials::default(), None),
+            None => kubeconfig::read(flags)?,
+        };
+        credentials.overrule(flags)?;
+        let place = guard::Place::parse(&url)?;
+        let address = place.resolve(flags.i_own_this_cluster).await?;
+        if place.tls && !credentials.is_verifiable() {
+            return Err(TargetError::NoAuthority);
+        }
+        Ok(Self {
+            address,
+            authority: place.authority,
+            server_name: server_name.unwrap_or(place.host),
+            tls: place.tls,
+            credentials,
+        })
+    }
+}
