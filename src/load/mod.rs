@@ -27,3 +27,4 @@ mod client;
 mod outcome;
 mod target;
 mod time;
+mod verify;

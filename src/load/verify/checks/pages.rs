@@ -1,0 +1,23 @@
+//! All pages of a list are of the first one's revision.
+
+use super::{Facts, read_name};
+use crate::load::verify::history::Read;
+use crate::load::verify::violation::{Rule, Violation};
+
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
+    let reads = facts.history.reads.iter().enumerate();
+    reads
+        .filter_map(|(place, read)| mixed(place, read))
+        .collect()
+}
+
+fn mixed(place: usize, read: &Read) -> Option<Violation> {
+    let first = read.revision();
+    let mut pages = (1..).zip(&read.pages);
+    let (number, other) = pages.find(|(_, page)| page.revision != first)?;
+    let message = format!(
+        "page {number} is of revision {}, and the first is of {first}",
+        other.revision
+    );
+    Some(Violation::new(Rule::MixedPages, read_name(place), message).shown_by(read))
+}

@@ -1,0 +1,340 @@
+//! What must have happened, in the order of revisions, put together from everything that anybody was told.
+//!
+//! The answers of writes say most. What was never answered, and when a deletion happened, only watchers
+//! and lists can tell. What a single witness claims against an answer is not believed; the checks name it.
+//! An object is doubtful when something may have happened to it that no witness could have seen; of
+//! such an object only what is certain is demanded.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::coverage::{covers, intervals};
+use super::history::{
+    Answer, Group, History, Key, Kind, Selector, Verb, Version, What, Write, WriteId,
+};
+use super::violation::{Rule, Violation};
+
+/// One change of one object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) key: Key,
+    pub(crate) effect: Effect,
+    /// What the object was before.
+    pub(crate) previous: State,
+}
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Put {
+        write: WriteId,
+        group: Group,
+    },
+    Deleted,
+    /// It took the object out of somebody's selection; nobody said how.
+    Unclear,
+}
+
+/// What an object is at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Absent,
+    Present(Version),
+    Unknown,
+}
+
+/// All changes, and what they say of the writes.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    changes: Vec<Change>,
+    /// The revision at which each write happened, as far as it is known.
+    revisions: Vec<Option<u64>>,
+    /// Objects of which not everything could be seen.
+    doubtful: HashSet<Key>,
+    /// What contradicts itself.
+    pub(crate) contradictions: Vec<Violation>,
+}
+
+impl Timeline {
+    pub(crate) fn of(history: &History) -> Self {
+        let mut evidence = Evidence::default();
+        evidence.hear_writes(history);
+        evidence.hear_objects(history);
+        evidence.hear_deletions(history);
+        let Evidence {
+            effects,
+            mut revisions,
+            contradictions,
+        } = evidence;
+        let mut changes = in_order(&effects);
+        resolve_deletions(history, &changes, &mut revisions);
+        let doubtful = doubtful(history, &changes, &revisions);
+        for change in &mut changes {
+            if doubtful.contains(&change.key) {
+                change.previous = State::Unknown;
+            }
+        }
+        Self {
+            changes,
+            revisions,
+            doubtful,
+            contradictions,
+        }
+    }
+
+    /// All changes, by revision.
+    pub(crate) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// The changes after one revision up to another.
+    pub(crate) fn between(&self, after: u64, until: u64) -> &[Change] {
+        let from = self.changes.partition_point(|it| it.revision <= after);
+        let to = self.changes.partition_point(|it| it.revision <= until);
+        &self.changes[from..to.max(from)]
+    }
+
+    /// The change of a revision.
+    pub(crate) fn at(&self, revision: u64) -> Option<&Change> {
+        let found = self
+            .changes
+            .binary_search_by_key(&revision, |it| it.revision);
+        found.ok().map(|place| &self.changes[place])
+    }
+
+    /// When a write happened, if that is known.
+    pub(crate) fn revision_of(&self, write: WriteId) -> Option<u64> {
+        *self.revisions.get(write.0 as usize)?
+    }
+
+    pub(crate) fn is_doubtful(&self, key: Key) -> bool {
+        self.doubtful.contains(&key)
+    }
+}
+
+impl Change {
+    /// The object after it.
+    pub(crate) fn after(&self) -> State {
+        match self.effect {
+            Effect::Put { write, group } => State::Present(Version {
+                key: self.key,
+                revision: self.revision,
+                write,
+                group,
+            }),
+            Effect::Deleted => State::Absent,
+            Effect::Unclear => State::Unknown,
+        }
+    }
+}
+
+/// What was heard so far.
+#[derive(Default)]
+struct Evidence {
+    effects: BTreeMap<u64, (Key, Effect)>,
+    revisions: Vec<Option<u64>>,
+    contradictions: Vec<Violation>,
+}
+
+impl Evidence {
+    fn hear_writes(&mut self, history: &History) {
+        for (id, write) in history.named_writes() {
+            let revision = match write.answer {
+                Answer::Acknowledged { revision, .. } => revision,
+                Answer::Refused { .. } | Answer::Uncertain => None,
+            };
+            self.revisions.push(revision);
+            let Some(revision) = revision else {
+                continue;
+            };
+            let effect = match write.verb {
+                Verb::Create | Verb::Update => Effect::Put {
+                    write: id,
+                    group: write.group,
+                },
+                Verb::Delete => Effect::Deleted,
+            };
+            let heard = *self.effects.entry(revision).or_insert((write.key, effect));
+            if heard != (write.key, effect) {
+                self.contradict(history, revision, heard, (id, write));
+            }
+        }
+    }
+
+    fn contradict(
+        &mut self,
+        history: &History,
+        revision: u64,
+        (key, effect): (Key, Effect),
+        (id, write): (WriteId, &Write),
+    ) {
+        let message = format!("revision {revision} is also that of a change of {key}");
+        let violation = Violation::new(Rule::Unique, id.to_string(), message);
+        let first = match effect {
+            Effect::Put { write, .. } => history.write(write),
+            Effect::Deleted | Effect::Unclear => None,
+        };
+        self.contradictions
+            .push(violation.shown_by_all(first).shown_by(write));
+    }
+
+    /// Objects that were shown by watches and lists: what of unanswered writes happened, and when.
+    fn hear_objects(&mut self, history: &History) {
+        for object in agreed_objects(history) {
+            let Some(revision) = self.revisions.get_mut(object.write.0 as usize) else {
+                continue;
+            };
+            if *revision.get_or_insert(object.revision) != object.revision {
+                continue;
+            }
+            let effect = Effect::Put {
+                write: object.write,
+                group: object.group,
+            };
+            self.effects
+                .entry(object.revision)
+                .or_insert((object.key, effect));
+        }
+    }
+
+    /// Deletions, from those who cannot confuse them with objects that leave their selection first.
+    fn hear_deletions(&mut self, history: &History) {
+        for can_be_left in [false, true] {
+            let watchers = history.watchers.iter();
+            for watcher in watchers.filter(|it| it.selector.can_be_left() == can_be_left) {
+                let effect = if can_be_left {
+                    Effect::Unclear
+                } else {
+                    Effect::Deleted
+                };
+                let seen = watcher.sessions.iter().flat_map(|session| &session.seen);
+                for seen in seen {
+                    if let What::Event {
+                        kind: Kind::Deleted,
+                        object,
+                    } = seen.what
+                    {
+                        self.effects
+                            .entry(object.revision)
+                            .or_insert((object.key, effect));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Every object that was shown as it was written, those that most witnesses have seen first.
+fn agreed_objects(history: &History) -> Vec<Version> {
+    let mut witnesses: HashMap<Version, usize> = HashMap::new();
+    let events = history.watchers.iter().flat_map(|it| &it.sessions);
+    let events = events.flat_map(|session| &session.seen);
+    let shown = events.filter_map(|seen| match seen.what {
+        What::Event { kind, object } if kind != Kind::Deleted => Some(object),
+        What::Event { .. } | What::Bookmark { .. } => None,
+    });
+    let listed = history
+        .reads
+        .iter()
+        .flat_map(|read| read.objects().copied());
+    for object in shown.chain(listed) {
+        let fits = history.write(object.write).is_some_and(|write| {
+            write.key == object.key
+                && write.group == object.group
+                && write.verb != Verb::Delete
+                && write.may_have_happened()
+        });
+        if fits {
+            *witnesses.entry(object).or_default() += 1;
+        }
+    }
+    let mut objects: Vec<_> = witnesses.into_iter().collect();
+    objects.sort_unstable_by_key(|(object, witnesses)| (Reverse(*witnesses), object.revision));
+    objects.into_iter().map(|(object, _)| object).collect()
+}
+
+/// The changes with what was before each.
+fn in_order(effects: &BTreeMap<u64, (Key, Effect)>) -> Vec<Change> {
+    let mut states: HashMap<Key, State> = HashMap::new();
+    let mut changes = Vec::with_capacity(effects.len());
+    for (&revision, &(key, effect)) in effects {
+        let state = states.entry(key).or_insert(State::Absent);
+        let change = Change {
+            revision,
+            key,
+            effect,
+            previous: *state,
+        };
+        *state = change.after();
+        changes.push(change);
+    }
+    changes
+}
+
+/// Finds for each deletion that was seen the write that did it.
+fn resolve_deletions(history: &History, changes: &[Change], revisions: &mut [Option<u64>]) {
+    let mut open: HashMap<Key, Vec<WriteId>> = HashMap::new();
+    for (id, write) in history.named_writes() {
+        if write.verb == Verb::Delete && write.may_have_happened() {
+            open.entry(write.key).or_default().push(id);
+        }
+    }
+    for change in changes.iter().filter(|it| it.effect == Effect::Deleted) {
+        let writes = open.entry(change.key).or_default();
+        let known = |id: &WriteId| revisions[id.0 as usize];
+        let fits = |id: &WriteId| {
+            let base = history.write(*id).and_then(|write| write.base);
+            known(id).is_none()
+                && match change.previous {
+                    State::Present(previous) => base.is_none_or(|base| base == previous.revision),
+                    State::Absent | State::Unknown => true,
+                }
+        };
+        let acknowledged = |id: &WriteId| {
+            let write = history.write(*id);
+            write.is_some_and(|write| write.acknowledged_at().is_some())
+        };
+        let mut fitting = writes.iter().copied().filter(fits).collect::<Vec<_>>();
+        // Of several that fit, the one that says that it happened.
+        fitting.sort_by_key(|id| !acknowledged(id));
+        let is_told = writes.iter().any(|id| known(id) == Some(change.revision));
+        if let (false, Some(id)) = (is_told, fitting.first()) {
+            revisions[id.0 as usize] = Some(change.revision);
+        }
+    }
+}
+
+/// The objects to which something may have happened that nobody saw.
+fn doubtful(history: &History, changes: &[Change], revisions: &[Option<u64>]) -> HashSet<Key> {
+    let everything_was_seen = everything_was_seen(history, changes);
+    let unresolved = history.named_writes().filter(|(id, write)| {
+        let is_certain = write.acknowledged_at().is_some();
+        revisions[id.0 as usize].is_none()
+            && write.may_have_happened()
+            && (is_certain || !everything_was_seen)
+    });
+    let unclear = changes.iter().filter(|it| it.effect == Effect::Unclear);
+    unresolved
+        .map(|(_, write)| write.key)
+        .chain(unclear.map(|change| change.key))
+        .collect()
+}
+
+/// Whether somebody who watched everything was there for each of the changes.
+fn everything_was_seen(history: &History, changes: &[Change]) -> bool {
+    let last = history.final_state().map(super::history::Read::revision);
+    let watchers = history.watchers.iter();
+    let spans = watchers
+        .filter(|watcher| watcher.selector == Selector::Everything)
+        .flat_map(|watcher| intervals(watcher, last))
+        .map(|interval| (interval.after, interval.until))
+        .collect();
+    match changes {
+        [] => true,
+        [first, .., end] | [first @ end] => {
+            let until = last.unwrap_or(end.revision).max(end.revision);
+            covers(spans, first.revision - 1, until)
+        }
+    }
+}

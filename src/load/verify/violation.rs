@@ -1,0 +1,118 @@
+//! A rule that was broken, by whom, and the part of the history that shows it.
+
+use std::fmt;
+
+/// How many lines of history a violation shows at most.
+pub(crate) const EVIDENCE_LINES_MAX: usize = 12;
+
+/// What must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Rule {
+    /// A revision is one change of one object, and a write happens once.
+    Unique,
+    /// Versions rise along a watch.
+    Ordered,
+    /// No event comes twice, over resumes either.
+    NoDuplicate,
+    /// Between the start of a watch and its position no event is left out.
+    NoGap,
+    /// A bookmark comes after every event that it covers.
+    BookmarkEarly,
+    /// A resumed watch goes on right after the position.
+    Resume,
+    /// Entering a selection is ADDED, staying MODIFIED, leaving DELETED with the last object inside.
+    Transition,
+    /// What is shown was written, as it was written.
+    NeverWritten,
+    /// The initial events are, at their end, the state of one revision, and the newest if asked for.
+    InitialEvents,
+    /// A write that begins after another's answer has the later revision.
+    WriteOrder,
+    /// A conditional write happens on the version that it demands.
+    LostUpdate,
+    /// A consistent read is not older than what was known before it began.
+    StaleRead,
+    /// A read that names a revision is answered accordingly.
+    ReadRevision,
+    /// A list is the state of its revision.
+    Snapshot,
+    /// The pages of a list are of one revision.
+    MixedPages,
+    /// In the end every watcher has the state that the list shows.
+    FinalState,
+}
+
+impl Rule {
+    /// The name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unique => "unique",
+            Self::Ordered => "ordered",
+            Self::NoDuplicate => "no-duplicate",
+            Self::NoGap => "no-gap",
+            Self::BookmarkEarly => "bookmark-early",
+            Self::Resume => "resume",
+            Self::Transition => "selector-transition",
+            Self::NeverWritten => "never-written",
+            Self::InitialEvents => "initial-events",
+            Self::WriteOrder => "write-order",
+            Self::LostUpdate => "lost-update",
+            Self::StaleRead => "stale-read",
+            Self::ReadRevision => "read-revision",
+            Self::Snapshot => "snapshot",
+            Self::MixedPages => "mixed-pages",
+            Self::FinalState => "final-state",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A broken rule.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    pub(crate) rule: Rule,
+    /// The watcher, read or write that shows it.
+    pub(crate) who: String,
+    /// What is wrong, in a sentence.
+    pub(crate) message: String,
+    /// The part of the history that shows it.
+    pub(crate) evidence: Vec<String>,
+}
+
+impl Violation {
+    pub(crate) fn new(rule: Rule, who: impl Into<String>, message: String) -> Self {
+        Self {
+            rule,
+            who: who.into(),
+            message,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Adds a line of history; what is too much is left out.
+    pub(crate) fn shown_by(mut self, line: impl fmt::Display) -> Self {
+        if self.evidence.len() < EVIDENCE_LINES_MAX {
+            self.evidence.push(line.to_string());
+        }
+        self
+    }
+
+    /// Adds several.
+    pub(crate) fn shown_by_all<T: fmt::Display>(self, lines: impl IntoIterator<Item = T>) -> Self {
+        lines.into_iter().fold(self, Self::shown_by)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.rule, self.who, self.message)?;
+        self.evidence
+            .iter()
+            .try_for_each(|line| write!(f, "\n    {line}"))
+    }
+}
