@@ -18,6 +18,7 @@
 pub mod budget;
 pub mod clock;
 pub mod codec;
+pub mod duration;
 pub mod endpoints;
 pub mod meta;
 pub mod registry;

@@ -10,8 +10,9 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::feature_gates::FeatureGate;
+use super::memory;
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
-use super::{duration, memory};
+use crate::duration;
 use crate::storage::StorageMediaType;
 
 /// The least memory with which anything can be served.

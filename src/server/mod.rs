@@ -7,7 +7,6 @@ pub mod certificates;
 pub mod connection;
 pub mod custom_resources;
 pub mod doorbell;
-pub mod duration;
 pub mod ending;
 pub mod error;
 pub mod event_stream;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::duration;
 use crate::meta::{Status, StatusDetails};
-use crate::server::duration;
 
 /// The limit of a request with these parameters. `timeout=0` leaves it to the server, and nobody
 /// gets more than the server's.
