@@ -1,4 +1,4 @@
-//! The command line: `ringwatch serve`.
+//! The command line: `ringwatch serve` and `ringwatch load`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
@@ -33,6 +33,7 @@ struct CommandLine {
 #[derive(Subcommand, Debug)]
 enum Command {
     Serve(Box<ServeFlags>),
+    Load(Box<load::LoadFlags>),
 }
 
 fn main() -> ExitCode {
@@ -40,18 +41,35 @@ fn main() -> ExitCode {
         Ok(line) => line.command,
         Err(error) => return wrong_command_line(&error),
     };
-    let Command::Serve(flags) = command;
+    match command {
+        Command::Serve(flags) => run_server(&flags),
+        Command::Load(flags) => run_load(&flags),
+    }
+}
+
+fn run_server(flags: &ServeFlags) -> ExitCode {
     if let Err(message) = flags.check() {
         say(&format!("{message}; see ringwatch serve --help"));
         return ExitCode::from(WRONG_COMMAND_LINE);
     }
-    match serve::run(&flags) {
+    match serve::run(flags) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&error.to_string());
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error.to_string()),
     }
+}
+
+/// A load that lost or repeated an event has said so already.
+fn run_load(flags: &load::LoadFlags) -> ExitCode {
+    match load::run(flags) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn failed(why: &str) -> ExitCode {
+    say(why);
+    ExitCode::FAILURE
 }
 
 /// Help and version are printed as they are; an error becomes one line.
@@ -70,7 +88,12 @@ fn wrong_command_line(error: &clap::Error) -> ExitCode {
                 .next()
                 .unwrap_or(about);
             let words: Vec<&str> = about.split_whitespace().collect();
-            say(&format!("{}; see ringwatch serve --help", words.join(" ")));
+            let asked = std::env::args().nth(1).filter(|it| it == "load");
+            let command = asked.as_deref().unwrap_or("serve");
+            say(&format!(
+                "{}; see ringwatch {command} --help",
+                words.join(" ")
+            ));
             ExitCode::from(WRONG_COMMAND_LINE)
         }
     }

@@ -22,9 +22,30 @@
     clippy::disallowed_methods,
     reason = "the load generator is a composition root of its own: it spawns its clients and needs real time"
 )]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "counts and nanoseconds are far below 2^52"
+)]
 
 mod client;
+mod context;
+mod error;
+mod flags;
+mod fleet;
+mod measure;
 mod outcome;
+mod output;
+mod payload;
+mod run;
+mod scenario;
+mod schedule;
 mod target;
 mod time;
 mod verify;
+mod workspace;
+mod writer;
+
+pub(crate) use flags::LoadFlags;
+pub(crate) use run::run;

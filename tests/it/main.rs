@@ -19,6 +19,7 @@ mod encryption;
 mod endpoints;
 mod etcd_backend;
 mod full_disk;
+mod load;
 mod memory;
 mod serve_errors;
 mod store;

@@ -57,13 +57,16 @@ const REQUEST_SECONDS_MAX: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 pub(crate) enum HttpVersion {
     #[value(name = "1")]
+    #[serde(rename = "1")]
     One,
     #[value(name = "2")]
+    #[serde(rename = "2")]
     Two,
 }
 
 /// The form of objects on the wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Encoding {
     Json,
     Protobuf,
@@ -136,6 +139,16 @@ impl Client {
     /// The protocol that it speaks.
     pub(crate) fn http(&self) -> HttpVersion {
         self.http
+    }
+
+    /// For who reads the figures.
+    pub(crate) fn transport(&self) -> String {
+        let version = match self.http {
+            HttpVersion::One => "HTTP/1.1",
+            HttpVersion::Two => "HTTP/2",
+        };
+        let tls = if self.tls.is_some() { " over TLS" } else { "" };
+        format!("{version}{tls}")
     }
 
     /// A new connection.

@@ -1,0 +1,54 @@
+//! Whatever keeps the load generator from its figures, as one line for the user.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::client::ClientError;
+use super::target::TargetError;
+
+/// Why there is no outcome.
+#[derive(Debug, Error)]
+pub(crate) enum LoadError {
+    /// The command line asks for what cannot be.
+    #[error("{0}")]
+    WrongFlags(String),
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// A request of the set-up or of the scenario failed.
+    #[error("cannot {what}: {error}")]
+    Request { what: String, error: ClientError },
+    /// The server answered what no Kubernetes API server answers.
+    #[error("cannot {what}: {why}")]
+    UnexpectedAnswer { what: String, why: String },
+    #[error("interrupted")]
+    Interrupted,
+    #[error("interrupted while cleaning up; kubectl delete namespace {0} does the rest")]
+    NotCleanedUp(String),
+    /// A failure, and another while cleaning up.
+    #[error("{0}; then: {1}")]
+    Both(String, String),
+    #[error("not done within {0:?}; raise --time-limit, or ask for less")]
+    TimeLimit(Duration),
+    #[error("cannot write {}: {error}", path.display())]
+    Write {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error("cannot {what}: {error}")]
+    System {
+        what: &'static str,
+        error: std::io::Error,
+    },
+}
+
+impl LoadError {
+    /// For `map_err`: a request that failed, and what it was for.
+    pub(crate) fn request(what: impl Into<String>) -> impl FnOnce(ClientError) -> Self {
+        let what = what.into();
+        move |error| Self::Request { what, error }
+    }
+}

@@ -1,0 +1,282 @@
+//! Watchers that behave alike, and what they have counted.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::position::{Position, Sees};
+use super::until;
+use crate::load::client::{Encoding, Event, EventKind};
+use crate::load::measure::Recorder;
+use crate::load::payload::Stamp;
+
+/// So many faults of a group are told in full.
+const FAULTS_TOLD_MAX: usize = 5;
+/// A group must have gone away within this time.
+const AWAY_SECONDS_MAX: u64 = 30;
+
+/// What watchers ask for, and how they behave.
+pub(crate) struct WatchSpec {
+    pub(crate) watchers: usize,
+    /// Path and query of a watcher, without a version.
+    pub(crate) path: Box<dyn Fn(usize) -> String + Send + Sync>,
+    pub(crate) encoding: Encoding,
+    pub(crate) sees: Sees,
+    /// The version from which they watch, and the number of every object's next event.
+    pub(crate) revision: u64,
+    pub(crate) next: u32,
+    /// Whether a watch that ends is begun again where it ended, or is a fault.
+    pub(crate) resumes: bool,
+    /// Whether connections have little room, so that a client that stalls is felt by the server.
+    pub(crate) small_buffers: bool,
+}
+
+/// How a group behaves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(usize)]
+pub(crate) enum Mode {
+    /// Reads whatever comes.
+    Reads,
+    /// Stays connected and reads nothing.
+    Stalls,
+    /// Has no connection.
+    Away,
+}
+
+/// A group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) spec: WatchSpec,
+    mode: AtomicUsize,
+    mode_changed: Notify,
+    /// What the watchers of one thread have counted.
+    parts: Vec<Part>,
+    live: AtomicUsize,
+    bookmarks: AtomicUsize,
+    resumed: AtomicUsize,
+    gone: AtomicUsize,
+    faults: Mutex<Faults>,
+}
+
+#[derive(Debug)]
+struct Part {
+    positions: Mutex<Vec<Position>>,
+    recorder: Arc<Recorder>,
+}
+
+#[derive(Debug, Default)]
+struct Faults {
+    count: usize,
+    first: Vec<String>,
+}
+
+/// What an event means to its watch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Heard {
+    /// Read on.
+    More,
+    /// The watch is over and cannot be resumed.
+    Over,
+}
+
+impl fmt::Debug for WatchSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("WatchSpec")
+            .field("watchers", &self.watchers)
+            .field("path", &(self.path)(0))
+            .field("sees", &self.sees)
+            .field("resumes", &self.resumes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Group {
+    /// A group of watchers that are not open yet, dealt out to so many threads.
+    pub(super) fn new(spec: WatchSpec, threads: usize) -> Self {
+        let position = |watcher: usize| Position::new(spec.sees, watcher, spec.revision, spec.next);
+        let part = |thread: usize| Part {
+            positions: Mutex::new(
+                (thread..spec.watchers)
+                    .step_by(threads)
+                    .map(position)
+                    .collect(),
+            ),
+            recorder: Arc::default(),
+        };
+        Self {
+            parts: (0..threads).map(part).collect(),
+            spec,
+            mode: AtomicUsize::new(Mode::Reads as usize),
+            mode_changed: Notify::new(),
+            live: AtomicUsize::default(),
+            bookmarks: AtomicUsize::default(),
+            resumed: AtomicUsize::default(),
+            gone: AtomicUsize::default(),
+            faults: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn watchers(&self) -> usize {
+        self.spec.watchers
+    }
+
+    /// Who counts its events.
+    pub(crate) fn recorders(&self) -> impl Iterator<Item = Arc<Recorder>> {
+        self.parts.iter().map(|part| Arc::clone(&part.recorder))
+    }
+
+    /// How many watchers are being answered.
+    pub(crate) fn live(&self) -> usize {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so many are.
+    pub(crate) async fn until_live(&self, live: usize, seconds_max: u64) -> bool {
+        until(Duration::from_secs(seconds_max), || self.live() == live).await
+    }
+
+    /// How many bookmarks came, over all watchers.
+    pub(crate) fn bookmarks(&self) -> usize {
+        self.bookmarks.load(Ordering::Relaxed)
+    }
+
+    /// How often a watch was begun again.
+    pub(crate) fn resumed(&self) -> usize {
+        self.resumed.load(Ordering::Relaxed)
+    }
+
+    /// How often a watcher was told that its position is gone.
+    pub(crate) fn gone(&self) -> usize {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// How many events the run has had.
+    pub(crate) fn received(&self) -> u64 {
+        let received = self.parts.iter().map(|part| part.recorder.lock().received);
+        received.sum()
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Relaxed) {
+            0 => Mode::Reads,
+            1 => Mode::Stalls,
+            _ => Mode::Away,
+        }
+    }
+
+    pub(super) fn mode_changed(&self) -> &Notify {
+        &self.mode_changed
+    }
+
+    /// What it does from now on. Whoever goes away has gone when this ends, or is a fault.
+    pub(crate) async fn set_mode(&self, mode: Mode) {
+        self.mode.store(mode as usize, Ordering::Relaxed);
+        self.mode_changed.notify_waiters();
+        if mode == Mode::Away && !self.until_live(0, AWAY_SECONDS_MAX).await {
+            self.fault(format!("{} watchers do not go away", self.live()));
+        }
+    }
+
+    pub(super) fn answered(&self) {
+        self.live.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn ended(&self) {
+        self.live.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_resumed(&self) {
+        self.resumed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_gone(&self) {
+        self.gone.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes what went wrong.
+    pub(crate) fn fault(&self, what: String) {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.count += 1;
+        if faults.first.len() < FAULTS_TOLD_MAX {
+            faults.first.push(what);
+        }
+    }
+
+    /// The first of what went wrong so far.
+    pub(crate) fn first_faults(&self) -> Vec<String> {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.first.clone()
+    }
+
+    /// What went wrong since the last time, after every watcher was asked whether it has got
+    /// everything up to the number of each object's next event.
+    pub(crate) fn take_faults(&self, next: &[u32]) -> Vec<String> {
+        for watcher in 0..self.watchers() {
+            let missing = self.positions(watcher)[watcher / self.parts.len()].missing(next);
+            if let Some(missing) = missing {
+                self.fault(format!("watcher {watcher} {missing}"));
+            }
+        }
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let Faults { count, mut first } = std::mem::take(&mut *faults);
+        if count > first.len() {
+            first.push(format!("and {} faults more", count - first.len()));
+        }
+        first
+    }
+
+    /// Path and query of a watcher, from where it is.
+    pub(super) fn path(&self, watcher: usize) -> String {
+        let revision = self.positions(watcher)[watcher / self.parts.len()].revision;
+        format!("{}&resourceVersion={revision}", (self.spec.path)(watcher))
+    }
+
+    /// The positions of all watchers of this one's thread.
+    fn positions(&self, watcher: usize) -> MutexGuard<'_, Vec<Position>> {
+        let part = &self.parts[watcher % self.parts.len()];
+        part.positions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an event that a watcher read at `now`, in nanoseconds since 1970.
+    pub(super) fn take(&self, watcher: usize, event: &Event<'_>, now: u64) -> Heard {
+        if event.kind == EventKind::Error {
+            let failure = event.failure();
+            if failure.is_gone() {
+                self.count_gone();
+            }
+            self.fault(format!("watcher {watcher}: {failure}"));
+            return Heard::Over;
+        }
+        let mut positions = self.positions(watcher);
+        let position = &mut positions[watcher / self.parts.len()];
+        let read = match (event.kind, event.revision()) {
+            (_, None) => Err("an event without a version".to_owned()),
+            (EventKind::Bookmark, Some(revision)) => {
+                self.bookmarks.fetch_add(1, Ordering::Relaxed);
+                position.bookmark(revision)
+            }
+            (_, Some(revision)) => position.advance(revision),
+        };
+        // Others may put objects of their own into a namespace; they have no stamp.
+        let stamp = match event.kind {
+            EventKind::Bookmark => None,
+            _ => Stamp::find(event.object),
+        };
+        let taken = read.and_then(|()| stamp.map_or(Ok(()), |stamp| position.take(stamp)));
+        drop(positions);
+        if let Err(why) = taken {
+            self.fault(format!("watcher {watcher}: {why}"));
+        }
+        if let Some(stamp) = stamp {
+            let recorder = &self.parts[watcher % self.parts.len()].recorder;
+            recorder.record(now.saturating_sub(stamp.at), event.object.len());
+        }
+        Heard::More
+    }
+}

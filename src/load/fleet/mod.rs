@@ -1,0 +1,191 @@
+//! Watchers by the thousand, and whether each of them got what it must.
+//!
+//! A fleet is a few threads with a runtime each; a watcher is a task on one of them and stays
+//! there, so that what it touches is touched by one processor. Watchers that behave alike are a
+//! group, which keeps what they counted.
+
+mod follow;
+mod group;
+mod lines;
+mod position;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, oneshot};
+
+pub(crate) use group::{Group, Mode, WatchSpec};
+pub(crate) use position::Sees;
+
+use super::client::{Client, HttpVersion};
+use super::error::LoadError;
+use super::measure::{Gauges, Latencies, Recorder, cpu, thread, watch_lag};
+use super::time::now;
+use lines::Lines;
+
+/// So many connections of a fleet are being opened at once.
+const OPENING_MAX: usize = 64;
+/// All watchers of a group must be watching within this time.
+const OPENED_SECONDS_MAX: u64 = 180;
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Threads for watchers. Dropping it closes all their connections.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    client: Client,
+    threads: Vec<Thread>,
+    opening: Arc<Semaphore>,
+    /// How many watchers share a connection over HTTP/2.
+    streams: usize,
+}
+
+#[derive(Debug)]
+struct Thread {
+    handle: Handle,
+    /// Its name under `/proc`.
+    name: Option<String>,
+    lag: Arc<Recorder>,
+    /// Dropped to end it.
+    _stop: oneshot::Sender<()>,
+}
+
+/// How busy and how late the threads of a fleet were.
+#[derive(Debug)]
+pub(crate) struct Strain {
+    /// Processor time of the busiest thread.
+    pub(crate) busiest: Duration,
+    pub(crate) lag: Latencies,
+}
+
+impl Fleet {
+    /// Threads without watchers.
+    pub(crate) fn start(
+        client: &Client,
+        threads: usize,
+        streams: usize,
+    ) -> Result<Self, LoadError> {
+        let threads = (0..threads.max(1)).map(|_| Thread::start());
+        Ok(Self {
+            client: client.clone(),
+            threads: threads.collect::<Result<_, _>>()?,
+            opening: Arc::new(Semaphore::new(OPENING_MAX)),
+            streams: streams.max(1),
+        })
+    }
+
+    /// Opens a group of watchers and waits until all of them watch.
+    pub(crate) async fn open(&self, spec: WatchSpec) -> Result<Arc<Group>, LoadError> {
+        let group = self.begin(spec);
+        let watchers = group.watchers();
+        if group.until_live(watchers, OPENED_SECONDS_MAX).await {
+            return Ok(group);
+        }
+        let why = format!(
+            "{} of {watchers} do: {}",
+            group.live(),
+            group.first_faults().join("; ")
+        );
+        let what = "have all watchers watch".to_owned();
+        Err(LoadError::UnexpectedAnswer { what, why })
+    }
+
+    /// Begins to open a group of watchers.
+    pub(crate) fn begin(&self, spec: WatchSpec) -> Arc<Group> {
+        let group = Arc::new(Group::new(spec, self.threads.len()));
+        let shared = self.client.http() == HttpVersion::Two && !group.spec.small_buffers;
+        let streams = if shared { self.streams } else { 1 };
+        let lines = Arc::new(Lines::new(group.watchers().div_ceil(streams)));
+        for watcher in 0..group.watchers() {
+            let follower = follow::Follower {
+                client: self.client.clone(),
+                group: Arc::clone(&group),
+                watcher,
+                lines: shared.then(|| (Arc::clone(&lines), watcher / streams)),
+                opening: Arc::clone(&self.opening),
+            };
+            let thread = &self.threads[watcher % self.threads.len()];
+            thread.handle.spawn(follower.run());
+        }
+        group
+    }
+
+    /// What to look at while these groups receive.
+    pub(crate) fn gauges(groups: &[Arc<Group>]) -> Gauges {
+        let recorders = groups.iter().flat_map(|group| group.recorders());
+        Gauges {
+            recorders: recorders.collect(),
+            ..Gauges::default()
+        }
+    }
+
+    /// Does something and says how the threads fared meanwhile.
+    pub(crate) async fn strain<T>(&self, doing: impl Future<Output = T>) -> (T, Strain) {
+        for thread in &self.threads {
+            thread.lag.lock().clear();
+        }
+        let before: Vec<_> = self.threads.iter().map(Thread::cpu).collect();
+        let done = doing.await;
+        let used = self.threads.iter().map(Thread::cpu).zip(before);
+        let busiest = used
+            .map(|(after, before)| after.saturating_sub(before))
+            .max();
+        let mut lag = Latencies::default();
+        for thread in &self.threads {
+            lag.add(&thread.lag.lock().all());
+        }
+        let busiest = busiest.unwrap_or_default();
+        (done, Strain { busiest, lag })
+    }
+}
+
+impl Thread {
+    fn start() -> Result<Self, LoadError> {
+        let failed = |error| LoadError::System {
+            what: "start a thread",
+            error,
+        };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let lag = Arc::new(Recorder::default());
+        let recorder = Arc::clone(&lag);
+        let run = move || {
+            // Nobody waits for it any more if this fails.
+            let _ = tell.send(thread());
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = watch_lag(recorder) => {}
+                }
+            });
+        };
+        let builder = std::thread::Builder::new().name("watchers".to_owned());
+        builder.spawn(run).map_err(failed)?;
+        Ok(Self {
+            handle,
+            name: told.recv().ok().flatten(),
+            lag,
+            _stop: stop,
+        })
+    }
+
+    fn cpu(&self) -> Duration {
+        self.name.as_deref().and_then(cpu).unwrap_or_default()
+    }
+}
+
+/// Waits until a condition holds, but at most so long.
+pub(crate) async fn until(at_most: Duration, holds: impl Fn() -> bool) -> bool {
+    let end = now() + at_most;
+    while !holds() {
+        if now() >= end {
+            return false;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    true
+}

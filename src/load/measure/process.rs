@@ -1,0 +1,81 @@
+//! What a process has used, out of `/proc`.
+
+use std::fs;
+use std::time::Duration;
+
+/// Linux counts a process' time in hundredths of a second for everybody who asks, whatever its own
+/// timer does.
+const TICK: Duration = Duration::from_millis(10);
+/// Where `utime` and `stime` stand behind the name.
+const USER_TICKS: usize = 11;
+const SYSTEM_TICKS: usize = 12;
+
+/// Processor time and memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Usage {
+    pub(crate) cpu: Duration,
+    /// Resident memory in bytes.
+    pub(crate) rss: u64,
+}
+
+impl Usage {
+    /// What a process has used so far; `None` if there is no such process.
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        Some(Self {
+            cpu: cpu(&format!("{pid}"))?,
+            rss: rss(pid)?,
+        })
+    }
+}
+
+/// The processor time of this process so far.
+pub(crate) fn own_cpu() -> Duration {
+    cpu("self").unwrap_or_default()
+}
+
+/// The processor time of what `/proc` has under this name: a process, or one of its threads.
+pub(crate) fn cpu(name: &str) -> Option<Duration> {
+    read_cpu(&fs::read_to_string(format!("/proc/{name}/stat")).ok()?)
+}
+
+/// The name of the present thread under `/proc`.
+pub(crate) fn thread() -> Option<String> {
+    let link = fs::read_link("/proc/thread-self").ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// A process' name, in parentheses, may hold spaces and parentheses.
+fn read_cpu(stat: &str) -> Option<Duration> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<u32>().ok();
+    Some(TICK * ticks(USER_TICKS)?.checked_add(ticks(SYSTEM_TICKS)?)?)
+}
+
+fn rss(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line?.trim().strip_suffix(" kB")?.trim();
+    Some(kibibytes.parse::<u64>().ok()? * 1_024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_confuses_nobody() {
+        let stat = "7 (a) b) (c) S 1 7 7 0 -1 4194304 0 0 0 0 250 50 0 0 20 0";
+        assert_eq!(read_cpu(stat), Some(Duration::from_secs(3)));
+        assert_eq!(read_cpu("7 (a) S"), None);
+    }
+
+    #[test]
+    fn this_process_is_known() {
+        let usage = Usage::of(std::process::id()).expect("this process");
+        assert!(usage.rss > 0);
+        let thread = thread().expect("this thread");
+        assert!(cpu(&thread).is_some());
+        assert_eq!(Usage::of(u32::MAX), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! The objects that are written: of a given size, each with a stamp that says which write it is and
+//! when that was due.
+//!
+//! A stamp is text that looks the same in JSON and in protobuf, so a watcher finds it in an event
+//! without reading the rest.
+
+use bytes::Bytes;
+
+use super::client::{Content, Encoding, Field, Request, leading_number, protobuf};
+
+/// What a stamp begins with. No other value in our objects does.
+const MARKER: &[u8] = b"rwl1:";
+/// The lengths of a stamp's numbers never change, so that all events are equally long.
+const OBJECT_DIGITS: usize = 6;
+const NUMBER_DIGITS: usize = 8;
+const AT_DIGITS: usize = 19;
+const ANNOTATION: &str = "ringwatch.load/stamp";
+const PADDING: &str = "padding";
+/// The image of pods that never run.
+const IMAGE: &str = "registry.invalid/never-pulled";
+
+thread_local! {
+    static STAMP: Field = const { Field::new(MARKER) };
+}
+
+/// Which write it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Stamp {
+    /// The object's index among those of the scenario.
+    pub(crate) object: u32,
+    /// Counts the writes to the object.
+    pub(crate) number: u32,
+    /// When the write was due, in nanoseconds since 1970.
+    pub(crate) at: u64,
+}
+
+/// What objects are made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Payload {
+    encoding: Encoding,
+    padding: String,
+}
+
+/// The kinds of objects that scenarios use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    ConfigMaps,
+    /// Pods, each bound to a node of its own that does not exist, so that they never run.
+    Pods,
+}
+
+impl Stamp {
+    /// The stamp in an object, in whatever form that is.
+    pub(crate) fn find(object: &[u8]) -> Option<Self> {
+        let rest = STAMP.with(|field| field.after(object))?;
+        let (number, at) = (OBJECT_DIGITS + 1, OBJECT_DIGITS + NUMBER_DIGITS + 2);
+        let field = |from: usize, digits: usize| leading_number(rest.get(from..from + digits)?);
+        Some(Self {
+            object: field(0, OBJECT_DIGITS)?.try_into().ok()?,
+            number: field(number, NUMBER_DIGITS)?.try_into().ok()?,
+            at: field(at, AT_DIGITS)?,
+        })
+    }
+
+    /// How many stamped objects there are in a list, in whatever form that is.
+    pub(crate) fn count(list: &[u8]) -> usize {
+        let mut count = 0;
+        let mut at = 0;
+        while let Some(end) = list[at..].iter().position(|byte| *byte == MARKER[0]) {
+            at += end;
+            if list[at..].starts_with(MARKER) {
+                count += 1;
+            }
+            at += 1;
+        }
+        count
+    }
+
+    fn text(self) -> String {
+        let Self { object, number, at } = self;
+        format!("rwl1:{object:0OBJECT_DIGITS$}:{number:0NUMBER_DIGITS$}:{at:0AT_DIGITS$};")
+    }
+}
+
+impl Kind {
+    /// The resource's name in paths.
+    pub(crate) fn resource(self) -> &'static str {
+        match self {
+            Self::ConfigMaps => "configmaps",
+            Self::Pods => "pods",
+        }
+    }
+}
+
+/// The name of an object.
+pub(crate) fn name(object: u32) -> String {
+    format!("load-{object}")
+}
+
+/// The node of a pod.
+pub(crate) fn node(object: u32) -> String {
+    format!("ringwatch-load-{object}")
+}
+
+impl Payload {
+    /// Objects with so many bytes of padding.
+    pub(crate) fn new(encoding: Encoding, padding: usize) -> Self {
+        Self {
+            encoding,
+            padding: "x".repeat(padding),
+        }
+    }
+
+    /// The form in which objects are sent.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// How many bytes of padding an object has.
+    pub(crate) fn padding(&self) -> usize {
+        self.padding.len()
+    }
+
+    /// Creates an object in this collection.
+    pub(crate) fn create(&self, kind: Kind, collection: &str, stamp: Stamp) -> Request {
+        let request = Request::post(collection, self.whole(kind, stamp));
+        request.accepting(self.encoding)
+    }
+
+    /// Writes an object's next version, whatever its present one is. Doing it twice changes nothing
+    /// more.
+    pub(crate) fn update(&self, kind: Kind, collection: &str, stamp: Stamp) -> Request {
+        let path = format!("{collection}/{}", name(stamp.object));
+        let request = match kind {
+            Kind::ConfigMaps => Request::put(path, self.whole(kind, stamp)),
+            // What else is in a pod is the server's business and may not change.
+            Kind::Pods => Request::patch(path, patch(stamp)),
+        };
+        request.accepting(self.encoding)
+    }
+
+    fn whole(&self, kind: Kind, stamp: Stamp) -> Content {
+        let bytes = match (kind, self.encoding) {
+            (Kind::ConfigMaps, Encoding::Json) => self.config_map_json(stamp),
+            (Kind::ConfigMaps, Encoding::Protobuf) => self.config_map_protobuf(stamp),
+            (Kind::Pods, Encoding::Json) => self.pod_json(stamp),
+            (Kind::Pods, Encoding::Protobuf) => self.pod_protobuf(stamp),
+        };
+        Content {
+            media_type: self.encoding.media_type(),
+            bytes,
+        }
+    }
+
+    fn config_map_json(&self, stamp: Stamp) -> Bytes {
+        format!(
+            r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{}","annotations":{{"{ANNOTATION}":"{}"}}}},"data":{{"{PADDING}":"{}"}}}}"#,
+            name(stamp.object),
+            stamp.text(),
+            self.padding
+        )
+        .into()
+    }
+
+    fn pod_json(&self, stamp: Stamp) -> Bytes {
+        format!(
+            r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","annotations":{{"{PADDING}":"{}","{ANNOTATION}":"{}"}}}},"spec":{{"containers":[{{"name":"c","image":"{IMAGE}"}}],"nodeName":"{}","automountServiceAccountToken":false}}}}"#,
+            name(stamp.object),
+            self.padding,
+            stamp.text(),
+            node(stamp.object)
+        )
+        .into()
+    }
+
+    fn config_map_protobuf(&self, stamp: Stamp) -> Bytes {
+        let mut object = Vec::new();
+        protobuf::put(&mut object, 1, &metadata(stamp, None));
+        protobuf::put_entry(&mut object, 2, PADDING, &self.padding);
+        protobuf::envelope("v1", "ConfigMap", &object).into()
+    }
+
+    /// Fields 1 of a pod and 2 of its spec are the metadata and the containers, field 10 of the
+    /// spec is the node, field 21 whether a token is mounted.
+    fn pod_protobuf(&self, stamp: Stamp) -> Bytes {
+        let mut container = Vec::new();
+        protobuf::put(&mut container, 1, b"c");
+        protobuf::put(&mut container, 2, IMAGE.as_bytes());
+        let mut spec = Vec::new();
+        protobuf::put(&mut spec, 2, &container);
+        protobuf::put(&mut spec, 10, node(stamp.object).as_bytes());
+        protobuf::put_flag(&mut spec, 21, false);
+        let mut object = Vec::new();
+        protobuf::put(&mut object, 1, &metadata(stamp, Some(&self.padding)));
+        protobuf::put(&mut object, 2, &spec);
+        protobuf::envelope("v1", "Pod", &object).into()
+    }
+}
+
+/// Field 1 of the metadata is the name, field 12 the annotations.
+fn metadata(stamp: Stamp, padding: Option<&str>) -> Vec<u8> {
+    let mut metadata = Vec::new();
+    protobuf::put(&mut metadata, 1, name(stamp.object).as_bytes());
+    if let Some(padding) = padding {
+        protobuf::put_entry(&mut metadata, 12, PADDING, padding);
+    }
+    protobuf::put_entry(&mut metadata, 12, ANNOTATION, &stamp.text());
+    metadata
+}
+
+fn patch(stamp: Stamp) -> Content {
+    let text = stamp.text();
+    let patch = format!(r#"{{"metadata":{{"annotations":{{"{ANNOTATION}":"{text}"}}}}}}"#);
+    Content {
+        media_type: "application/merge-patch+json",
+        bytes: patch.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+
+    use super::*;
+
+    const STAMP: Stamp = Stamp {
+        object: 3,
+        number: 12,
+        at: 1_789_999_999_123_456_789,
+    };
+
+    fn bytes(kind: Kind, encoding: Encoding) -> Bytes {
+        Payload::new(encoding, 100).whole(kind, STAMP).bytes
+    }
+
+    #[test]
+    fn stamps_are_found_in_every_form() {
+        for kind in [Kind::ConfigMaps, Kind::Pods] {
+            for encoding in [Encoding::Json, Encoding::Protobuf] {
+                let object = bytes(kind, encoding);
+                assert_eq!(Stamp::find(&object), Some(STAMP), "{kind:?} {encoding:?}");
+                assert_eq!(Stamp::count(&object.repeat(7)), 7);
+            }
+        }
+        assert_eq!(Stamp::find(b"rwl1:000001:"), None);
+        assert_eq!(Stamp::find(b"nothing"), None);
+    }
+
+    #[test]
+    fn objects_are_what_others_read() {
+        let object = bytes(Kind::ConfigMaps, Encoding::Json);
+        let json: serde_json::Value = serde_json::from_slice(&object).expect("JSON");
+        assert_eq!(json["metadata"]["name"], "load-3");
+        assert_eq!(json["data"]["padding"].as_str().map(str::len), Some(100));
+        let object = bytes(Kind::Pods, Encoding::Json);
+        let json: serde_json::Value = serde_json::from_slice(&object).expect("JSON");
+        assert_eq!(json["spec"]["nodeName"], "ringwatch-load-3");
+        let object = bytes(Kind::Pods, Encoding::Protobuf);
+        let inner = protobuf::unwrap_envelope(&object).expect("an envelope");
+        let pod = k8s_pb::api::core::v1::Pod::decode(inner).expect("a pod");
+        let spec = pod.spec.expect("a spec");
+        assert_eq!(spec.node_name.as_deref(), Some("ringwatch-load-3"));
+        assert_eq!(spec.containers[0].name.as_deref(), Some("c"));
+        assert_eq!(spec.automount_service_account_token, Some(false));
+    }
+
+    #[test]
+    fn all_stamps_are_equally_long() {
+        let least = Stamp {
+            object: 0,
+            number: 0,
+            at: 0,
+        };
+        assert_eq!(least.text().len(), STAMP.text().len());
+    }
+}

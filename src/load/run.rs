@@ -1,0 +1,145 @@
+//! From the command line to an outcome. Whatever happens in between, a failure, ctrl-C or the time
+//! limit, the namespace is deleted.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::client::Client;
+use super::context::{Context, Length, server_version};
+use super::error::LoadError;
+use super::flags::{LoadFlags, RunFlags, Scenario};
+use super::outcome::{Outcome, Run};
+use super::output::table;
+use super::scenario;
+use super::target::Target;
+use super::time::timestamp;
+use super::workspace::Workspace;
+
+/// Runs a scenario and prints its outcome. Says whether it passed.
+///
+/// # Errors
+/// One line that says what is wrong and what to do.
+pub(crate) fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
+    raise_limit_of_open_files();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(system("start"))?;
+    let outcome = runtime.block_on(load(flags))?;
+    show(&outcome, &flags.run)?;
+    Ok(outcome.has_passed())
+}
+
+async fn load(flags: &LoadFlags) -> Result<Outcome, LoadError> {
+    let mut interruptions = Interruptions::new()?;
+    let target = Target::find(&flags.target).await?;
+    let client = Client::new(target, flags.run.http)?;
+    let mut workspace = Workspace::new(flags.run.namespace.as_deref());
+    let limit = flags.run.time_limit;
+    let outcome = {
+        let loading = tokio::time::timeout(limit, in_workspace(flags, &client, &mut workspace));
+        tokio::select! {
+            outcome = loading => outcome.unwrap_or(Err(LoadError::TimeLimit(limit))),
+            () = interruptions.next() => Err(LoadError::Interrupted),
+        }
+    };
+    if workspace.may_exist() {
+        let deleted = tokio::select! {
+            deleted = workspace.delete(&client) => deleted,
+            () = interruptions.next() => Err(LoadError::NotCleanedUp(workspace.name().to_owned())),
+        };
+        // What went wrong first matters more, but what is left behind must be known.
+        return match (outcome, deleted) {
+            (outcome, Ok(())) => outcome,
+            (Ok(_), Err(error)) => Err(error),
+            (Err(first), Err(second)) => {
+                Err(LoadError::Both(first.to_string(), second.to_string()))
+            }
+        };
+    }
+    outcome
+}
+
+async fn in_workspace(
+    flags: &LoadFlags,
+    client: &Client,
+    workspace: &mut Workspace,
+) -> Result<Outcome, LoadError> {
+    let started = timestamp();
+    let server = server_version(client).await?;
+    workspace.create(&mut client.connect().await?).await?;
+    let length = Length::of(&flags.run, scenario::default_length(&flags.scenario));
+    let run_flags = flags.run.clone();
+    let context = Context::new(client.clone(), run_flags, length, workspace.clone()).await;
+    let runs = measure(&context, &flags.scenario).await?;
+    let setting = context.setting(&flags.scenario, &server);
+    let name = flags.scenario.name();
+    Ok(Outcome::new(
+        name,
+        started,
+        setting,
+        runs,
+        context.warnings(),
+    ))
+}
+
+async fn measure(context: &Context, scenario: &Scenario) -> Result<Vec<Run>, LoadError> {
+    match scenario {
+        Scenario::Fanout(flags) => scenario::fanout::run(context, flags).await,
+    }
+}
+
+fn show(outcome: &Outcome, flags: &RunFlags) -> Result<(), LoadError> {
+    let json = serde_json::to_string_pretty(outcome);
+    let json = json.map_err(|error| system("write JSON")(error.into()))? + "\n";
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| LoadError::Write { path, error }
+    };
+    if let Some(path) = &flags.save {
+        fs::write(path, &json).map_err(failed(path))?;
+    }
+    let text = if flags.json { json } else { table(outcome) };
+    let written = std::io::stdout().write_all(text.as_bytes());
+    written.map_err(failed(Path::new("standard output")))
+}
+
+/// Every watcher is an open file. If the limit cannot be raised, whoever needs more will say so.
+fn raise_limit_of_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> LoadError {
+    move |error| LoadError::System { what, error }
+}
+
+/// Ctrl-C, and what else ends programs.
+struct Interruptions([Signal; 3]);
+
+impl Interruptions {
+    fn new() -> Result<Self, LoadError> {
+        let listen = |kind| signal(kind).map_err(system("listen to signals"));
+        Ok(Self([
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What the scenarios with writers and watchers share: a run, its figures, and the check that every
+//! watcher got every event once and in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::load::context::{Context, Length};
+use crate::load::error::LoadError;
+use crate::load::fleet::{Fleet, Group, Sees, Strain, WatchSpec, until};
+use crate::load::measure::{Gauges, Observation};
+use crate::load::outcome::Run;
+use crate::load::payload::Kind;
+use crate::load::schedule::Schedule;
+use crate::load::writer::{Objects, Writers};
+
+/// Some 50 seconds in all.
+pub(super) const DEFAULT_LENGTH: Length = Length {
+    runs: 5,
+    duration: Duration::from_secs(8),
+    warm_up: Duration::from_secs(2),
+};
+/// What is still on its way after the last write must come within this time.
+const LATE_MAX: Duration = Duration::from_secs(60);
+/// A thread that is busy for more of the time than this is what is measured.
+const BUSY_MAX: f64 = 0.8;
+/// A client that wakes up later than this, and than half of what it measures, measures itself.
+const LAG_MS_MAX: f64 = 5.0;
+/// Writes that are sent later than this say that there are too few writers.
+const LATENESS_MS_MAX: f64 = 20.0;
+
+const MICROS: f64 = 1e6;
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// How to write.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct WriteFlags {
+    /// How many connections write, each to an object of its own.
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) writers: u32,
+
+    /// How long objects are on the wire, in bytes, with all that the server adds to them.
+    #[arg(long, value_name = "BYTES", default_value_t = 1_024,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) size: u32,
+}
+
+/// Writers, watchers, and what they are measured by.
+pub(super) struct Delivery<'a> {
+    pub(super) context: &'a Context,
+    pub(super) fleet: Fleet,
+    pub(super) groups: Vec<Arc<Group>>,
+    pub(super) writers: Writers,
+    pub(super) objects: Objects,
+    /// From here a watch gets every later event.
+    revision: u64,
+    /// Processors that the server keeps busy with nothing to do.
+    idle: Option<f64>,
+}
+
+impl<'a> Delivery<'a> {
+    /// Objects to write to, and nobody who watches.
+    pub(super) async fn prepare(
+        context: &'a Context,
+        kind: Kind,
+        flags: &WriteFlags,
+    ) -> Result<Self, LoadError> {
+        Self::prepare_objects(context, kind, flags, flags.writers).await
+    }
+
+    /// The same with more objects than writers.
+    pub(super) async fn prepare_objects(
+        context: &'a Context,
+        kind: Kind,
+        flags: &WriteFlags,
+        count: u32,
+    ) -> Result<Self, LoadError> {
+        let objects = Objects {
+            kind,
+            collection: context.workspace.collection(kind),
+            count,
+            payload: context.payload(kind, flags.size).await?,
+        };
+        let writers = Writers::create(&context.client, flags.writers, &objects).await?;
+        Ok(Self {
+            context,
+            fleet: context.fleet()?,
+            groups: Vec::new(),
+            revision: context.revision(kind).await?,
+            writers,
+            objects,
+            idle: None,
+        })
+    }
+
+    /// Watchers that may go on in another way than usual.
+    pub(super) fn spec(&self, watchers: u32, sees: Sees) -> WatchSpec {
+        let collection = self.objects.collection.clone();
+        WatchSpec {
+            watchers: watchers as usize,
+            path: Box::new(move |_| format!("{collection}?watch=true&allowWatchBookmarks=true")),
+            encoding: self.context.flags.encoding,
+            sees,
+            revision: self.revision,
+            next: 1,
+            resumes: false,
+            small_buffers: false,
+        }
+    }
+
+    /// Watchers of all objects.
+    pub(super) async fn watch_all(&mut self, watchers: u32, sees: Sees) -> Result<(), LoadError> {
+        let spec = self.spec(watchers, sees);
+        self.watch(spec).await
+    }
+
+    /// Opens watchers and waits until they watch.
+    pub(super) async fn watch(&mut self, spec: WatchSpec) -> Result<(), LoadError> {
+        let opening = self.fleet.open(spec);
+        let gauges = Gauges::default();
+        let (group, _) = self
+            .context
+            .observe("connecting", 0, &gauges, opening)
+            .await;
+        self.groups.push(group?);
+        Ok(())
+    }
+
+    /// How many watchers see a write to an object.
+    fn watchers_of(&self, object: u32) -> u64 {
+        let seeing = self.groups.iter().map(|group| match group.spec.sees {
+            Sees::All(_) => group.watchers() as u64,
+            Sees::Own => u64::from((object as usize) < group.watchers()),
+            Sees::None => 0,
+        });
+        seeing.sum()
+    }
+
+    /// How many events so many writes to all objects in turn make.
+    pub(super) fn events(&self, writes: u64) -> u64 {
+        let count = u64::from(self.objects.count);
+        let each = writes / count;
+        let rest = writes % count;
+        let events = (0..self.objects.count).map(|object| {
+            let turns = each + u64::from(u64::from(object) < rest);
+            turns * self.watchers_of(object)
+        });
+        events.sum()
+    }
+
+    /// Loads the server so that all is as it will be. Whatever is lost here fails the first run.
+    pub(super) async fn warm_up(
+        &mut self,
+        schedule: Schedule,
+        writes: u64,
+    ) -> Result<(), LoadError> {
+        if writes > 0 {
+            self.observe("warming up", || schedule, writes).await?;
+        }
+        Ok(())
+    }
+
+    /// Measures what the server uses with nothing to do.
+    pub(super) async fn idle(&mut self, duration: Duration) {
+        let idle = tokio::time::sleep(duration);
+        let gauges = Gauges::default();
+        let ((), seen) = self.context.observe("baseline", 0, &gauges, idle).await;
+        let cores = |cpu: Duration| cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
+        self.idle = seen.server_cpu.map(cores);
+    }
+
+    /// Writes, and waits until all has come.
+    async fn observe(
+        &mut self,
+        what: &str,
+        schedule: impl Fn() -> Schedule,
+        writes: u64,
+    ) -> Result<(u64, Observation, Strain), LoadError> {
+        let expected = self.events(writes);
+        let gauges = Fleet::gauges(&self.groups);
+        let (context, groups, objects) = (self.context, &self.groups, &self.objects);
+        let writers = &mut self.writers;
+        let sent = Arc::clone(&gauges.sent);
+        let delivering = async {
+            writers.write(objects, schedule(), writes, &sent).await?;
+            let received = || groups.iter().map(|group| group.received()).sum::<u64>();
+            until(LATE_MAX, || received() >= expected).await;
+            Ok::<_, LoadError>(())
+        };
+        let observing = context.observe(what, expected, &gauges, delivering);
+        let ((done, seen), strain) = self.fleet.strain(observing).await;
+        done?;
+        Ok((expected, seen, strain))
+    }
+
+    /// One run.
+    pub(super) async fn run(
+        &mut self,
+        what: &str,
+        schedule: impl Fn() -> Schedule,
+        writes: u64,
+    ) -> Result<Run, LoadError> {
+        let (expected, seen, strain) = self.observe(what, schedule, writes).await?;
+        let mut run = Run {
+            seconds: seen.elapsed.as_secs_f64(),
+            expected,
+            received: seen.received,
+            latency: seen.latencies.curve(),
+            faults: self.faults(),
+            ..Run::default()
+        };
+        self.add_figures(&mut run, &seen, &strain);
+        self.doubt(&seen, &strain);
+        run.series = seen.series;
+        Ok(run)
+    }
+
+    /// What went wrong since the last time.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let next = self.writers.next();
+        let faults = self.groups.iter().flat_map(|group| group.take_faults(next));
+        faults.collect()
+    }
+
+    fn add_figures(&self, run: &mut Run, seen: &Observation, strain: &Strain) {
+        for percentile in [50.0, 90.0, 99.0, 99.9, 100.0] {
+            if let Some(value) = seen.latencies.at(percentile) {
+                run.lower(
+                    &format!("delivery {}", percentile_name(percentile)),
+                    "ms",
+                    value,
+                );
+            }
+        }
+        let received = seen.received.max(1) as f64;
+        let rate = received / run.seconds.max(f64::MIN_POSITIVE);
+        run.higher("deliveries", "1/s", rate);
+        run.lower("event size", "bytes", seen.bytes as f64 / received);
+        let answers = self.writers.answers.lock().all();
+        for percentile in [50.0, 99.0] {
+            if let Some(value) = answers.at(percentile) {
+                run.lower(
+                    &format!("write {}", percentile_name(percentile)),
+                    "ms",
+                    value,
+                );
+            }
+        }
+        add_usage(run, seen, self.idle, "delivery", received);
+        if let Some(lag) = strain.lag.at(99.0) {
+            run.lower("client lag p99", "ms", lag);
+        }
+    }
+
+    /// Warns of what makes the figures doubtful.
+    fn doubt(&self, seen: &Observation, strain: &Strain) {
+        let busy = strain.busiest.as_secs_f64() / seen.elapsed.as_secs_f64();
+        if busy > BUSY_MAX {
+            self.context.warn(format!(
+                "a thread of the client was busy for {:.0} % of the time, so the client is measured \
+                 too; use more --threads, or fewer watchers",
+                busy * 100.0
+            ));
+        }
+        let lag = strain.lag.at(99.0).unwrap_or_default();
+        let latency = seen.latencies.at(99.0).unwrap_or_default();
+        if lag > LAG_MS_MAX && lag > latency / 2.0 {
+            self.context.warn(format!(
+                "the client woke up to {lag:.0} ms late (p99), so latencies are partly its own; run \
+                 it on another machine, or load less"
+            ));
+        }
+        let late = self.writers.lateness.lock().all().at(99.0);
+        if let Some(late) = late.filter(|late| *late > LATENESS_MS_MAX) {
+            self.context.warn(format!(
+                "writes were sent up to {late:.0} ms late (p99), which is part of the latencies; \
+                 the server does not keep up, or there are too few --writers"
+            ));
+        }
+    }
+
+    /// Makes one more write to each object, behind which nothing of the runs can be on its way. What
+    /// comes twice shows here at the latest, and is charged to the last run.
+    pub(super) async fn close(&mut self, runs: &mut [Run]) -> Result<(), LoadError> {
+        let at_once = self.objects.count;
+        let schedule = || Schedule::bursts(at_once, Duration::ZERO);
+        let (expected, seen, _) = self
+            .observe("closing", schedule, u64::from(at_once))
+            .await?;
+        let mut faults = self.faults();
+        if seen.received != expected && faults.is_empty() {
+            let received = seen.received;
+            faults.push(format!(
+                "{received} events of {expected} after the last run"
+            ));
+        }
+        if let Some(last) = runs.last_mut() {
+            last.faults.extend(faults);
+        }
+        Ok(())
+    }
+}
+
+/// What the server and the client used, for each of so many things done.
+pub(super) fn add_usage(
+    run: &mut Run,
+    seen: &Observation,
+    idle: Option<f64>,
+    each: &str,
+    count: f64,
+) {
+    let seconds = seen.elapsed.as_secs_f64();
+    if let Some(cpu) = seen.server_cpu {
+        let busy = cpu.as_secs_f64() - idle.unwrap_or_default() * seconds;
+        let busy = busy.max(0.0);
+        run.lower(
+            &format!("server CPU per {each}"),
+            "us",
+            busy * MICROS / count,
+        );
+        run.lower("server CPU", "cores", busy / seconds.max(f64::MIN_POSITIVE));
+    }
+    if let Some(rss) = seen.server_rss {
+        run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
+    }
+    let client = seen.client_cpu.as_secs_f64();
+    run.lower(
+        &format!("client CPU per {each}"),
+        "us",
+        client * MICROS / count,
+    );
+}
+
+/// `p50`, `p99.9`, `max`.
+pub(super) fn percentile_name(percentile: f64) -> String {
+    if percentile >= 100.0 {
+        return "max".to_owned();
+    }
+    format!("p{percentile}")
+}

@@ -1,0 +1,54 @@
+//! Every event goes to all watchers.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::delivery::{Delivery, WriteFlags};
+use crate::load::context::Context;
+use crate::load::error::LoadError;
+use crate::load::flags::rate;
+use crate::load::fleet::Sees;
+use crate::load::outcome::Run;
+use crate::load::payload::Kind;
+use crate::load::schedule::Schedule;
+
+/// Many watchers of the same objects, written to at a steady rate.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct Flags {
+    /// How many watchers.
+    #[arg(long, value_name = "N", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    watchers: u32,
+
+    /// Writes a second.
+    #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
+    rate: f64,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    writes: WriteFlags,
+}
+
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+    let kind = Kind::ConfigMaps;
+    let mut delivery = Delivery::prepare(context, kind, &flags.writes).await?;
+    let sees = Sees::All(flags.writes.writers);
+    delivery.watch_all(flags.watchers, sees).await?;
+    let length = context.length;
+    let writes =
+        |duration: std::time::Duration| (duration.as_secs_f64() * flags.rate).ceil() as u64;
+    let schedule = || Schedule::steady(flags.rate);
+    delivery.warm_up(schedule(), writes(length.warm_up)).await?;
+    delivery.idle(length.duration).await;
+    let mut runs = Vec::new();
+    for number in 1..=length.runs {
+        let what = format!("run {number}/{}", length.runs);
+        runs.push(
+            delivery
+                .run(&what, schedule, writes(length.duration))
+                .await?,
+        );
+    }
+    delivery.close(&mut runs).await?;
+    Ok(runs)
+}

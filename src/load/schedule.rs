@@ -1,0 +1,66 @@
+//! When writes are due.
+//!
+//! Latency counts from these times, not from when a write was sent: a server that stalls delays the
+//! writes behind it too, and each of them is charged with that.
+
+use std::time::Duration;
+
+use super::time::{Instant, nanos, now, wall_nanos};
+
+/// Due times of writes, by monotonic and by wall time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    start: Instant,
+    start_wall: u64,
+    interval: Duration,
+    /// So many writes are due at once.
+    at_once: u32,
+}
+
+impl Schedule {
+    /// One write after the other, beginning now.
+    pub(crate) fn steady(rate: f64) -> Self {
+        Self::bursts(1, Duration::from_secs_f64(1.0 / rate))
+    }
+
+    /// So many writes at once, again and again.
+    pub(crate) fn bursts(at_once: u32, interval: Duration) -> Self {
+        Self {
+            start: now(),
+            start_wall: wall_nanos(),
+            interval,
+            at_once,
+        }
+    }
+
+    /// When a write is due: for sleeping, and for its stamp. The first is due an interval from the
+    /// start.
+    pub(crate) fn due(&self, write: u64) -> (Instant, u64) {
+        let turn = write / u64::from(self.at_once) + 1;
+        let since = self.interval.mul_f64(turn as f64);
+        (self.start + since, self.start_wall + nanos(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn due_times_depend_on_nothing_but_the_schedule() {
+        let steady = Schedule::steady(100.0);
+        let (first, first_wall) = steady.due(0);
+        let (later, later_wall) = steady.due(1_000);
+        assert_eq!(later - first, Duration::from_secs(10));
+        assert_eq!(later_wall - first_wall, 10_000_000_000);
+    }
+
+    #[test]
+    fn writes_of_a_burst_are_due_at_once() {
+        let bursts = Schedule::bursts(64, Duration::from_secs(1));
+        assert_eq!(bursts.due(0), bursts.due(63));
+        let (before, _) = bursts.due(63);
+        let (after, _) = bursts.due(64);
+        assert_eq!(after - before, Duration::from_secs(1));
+    }
+}
