@@ -149,7 +149,9 @@ impl Strategy for Generic {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        self.peculiar.validate(object)
+        let mut errors = self.peculiar.validate(object);
+        errors.extend(self.peculiar.validate_create(object));
+        errors
     }
 
     fn canonicalize(&self, object: &mut Value) {

@@ -30,6 +30,12 @@ pub(super) trait Peculiar: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// What is wrong with a new object alone.
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let _ = object;
+        Vec::new()
+    }
+
     /// What is wrong with a change.
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let _ = (object, old);

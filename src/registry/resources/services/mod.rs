@@ -131,15 +131,17 @@ impl Peculiar for Services {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = validation::service(object);
-        if text(object, "spec.type") != "ExternalName" {
-            errors.extend(self.taken(object));
-        }
-        errors
+        validation::service(object)
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        self.taken(object, &Value::Null)
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        validation::change(object, old)
+        let mut errors = validation::change(object, old);
+        errors.extend(self.taken(object, old));
+        errors
     }
 
     fn hold(&self, object: &Value) {
@@ -163,8 +165,18 @@ impl Peculiar for Services {
 }
 
 impl Services {
-    /// What the service wants and somebody else has, or nobody can have.
-    fn taken(&self, service: &Value) -> Vec<FieldError> {
+    /// What the service wants and somebody else has, or nobody can have. What it had before stays its own,
+    /// be it of a range that another server gave it from.
+    fn taken(&self, service: &Value, old: &Value) -> Vec<FieldError> {
+        if text(service, "spec.type") == "ExternalName" {
+            return Vec::new();
+        }
+        let mut errors = self.taken_address(service, old);
+        errors.extend(self.taken_node_ports(service, old));
+        errors
+    }
+
+    fn taken_address(&self, service: &Value, old: &Value) -> Vec<FieldError> {
         let owner = owner(service);
         let mut errors = Vec::new();
         let address = text(service, "spec.clusterIP");
@@ -172,7 +184,7 @@ impl Services {
             let why = "failed to allocate a serviceIP: range is full";
             let kind = crate::registry::FieldErrorKind::Internal;
             errors.push(FieldError::new(kind, "spec.clusterIPs", why));
-        } else if address != HEADLESS {
+        } else if address != HEADLESS && address != text(old, "spec.clusterIP") {
             let free = number_of(address).map(|number| self.addresses.belongs_to(number, &owner));
             let why = match free {
                 Some(true) => None,
@@ -187,8 +199,18 @@ impl Services {
                 FieldError::invalid("spec.clusterIPs", &addresses, why)
             }));
         }
+        errors
+    }
+
+    fn taken_node_ports(&self, service: &Value, old: &Value) -> Vec<FieldError> {
+        let owner = owner(service);
+        let mut errors = Vec::new();
         for (index, port) in list(service, "spec.ports").iter().enumerate() {
-            let Some(value) = get(port, "nodePort") else {
+            let had = |number| {
+                let mut before = list(old, "spec.ports").iter();
+                before.any(|port| get(port, "nodePort") == Some(number))
+            };
+            let Some(value) = get(port, "nodePort").filter(|number| !had(number)) else {
                 continue;
             };
             let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
@@ -278,7 +300,8 @@ mod tests {
     fn create(services: &Services, uid: &str, spec: Value) -> (Value, Vec<FieldError>) {
         let mut service = service(uid, spec);
         services.prepare_for_create(&context(), &mut service);
-        let errors = services.validate(&service);
+        let mut errors = services.validate(&service);
+        errors.extend(services.validate_create(&service));
         (service, errors)
     }
 
@@ -348,6 +371,31 @@ mod tests {
         assert_eq!(services.validate(&new), []);
         assert_eq!(services.validate_update(&new, &old), []);
         set(&mut new, "spec.clusterIP", json!("10.0.0.9"));
-        assert_eq!(services.validate_update(&new, &old).len(), 1);
+        let errors = services.validate_update(&new, &old);
+        assert_eq!(errors[0].field, "spec.clusterIPs[0]");
+    }
+
+    #[test]
+    fn what_another_range_gave_may_stay() {
+        let services = Services::new();
+        let old = service(
+            "1",
+            json!({"type": "NodePort", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"],
+                "ports": [{"port": 80, "protocol": "TCP", "nodePort": 20_000}]}),
+        );
+        let updated = |spec: Value| {
+            let mut new = old.clone();
+            for (name, value) in spec.as_object().expect("members") {
+                set(&mut new, &format!("spec.{name}"), value.clone());
+            }
+            services.prepare_for_update(&context(), &mut new, &old);
+            let mut errors = services.validate(&new);
+            errors.extend(services.validate_update(&new, &old));
+            errors
+        };
+        assert_eq!(updated(json!({"selector": {"app": "e"}})), []);
+        let ports = json!([{"port": 80, "protocol": "TCP", "nodePort": 20_001}]);
+        let errors = updated(json!({"ports": ports}));
+        assert!(errors[0].message().contains("not in the valid range"));
     }
 }
