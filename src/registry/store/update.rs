@@ -203,7 +203,9 @@ impl Attempt<'_> {
 
     async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
         let store = self.store;
-        let old = value_of(existing)?;
+        let mut old = value_of(existing)?;
+        // It may have been stored before there was a default. What that adds is nobody's change.
+        store.strategy().default(&mut old);
         let served = store.strategy().to_served(old.clone());
         let object = self.updated.updated(self.context, Some(&served)).await?;
         let mut object = store.incoming(self.context, object)?;

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::codec;
 use crate::registry::testing::{Fixture, Put, TestStrategy, config_map, patch};
 
 impl Fixture {
@@ -32,6 +33,7 @@ async fn the_strategy_is_called_in_kubernetes_order() {
     assert_eq!(
         fixture.strategy.take_calls(),
         [
+            "default",
             "default",
             "prepare_for_update",
             "validate_update",
@@ -104,6 +106,24 @@ async fn an_old_name_may_be_kept_that_could_not_be_given() {
         .update("Old_Name", &mut change)
         .await
         .expect("updated");
+}
+
+#[tokio::test]
+async fn what_was_stored_before_a_default_is_not_changed_by_it() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let object = config_map(json!({"name": "a", "namespace": "ns"}));
+    let storage = fixture.store.storage();
+    let stored = storage.create("/configmaps/ns/a", &object, None).await;
+    assert!(codec::tree(&stored.expect("stored")).expect("an object")["defaulted"].is_null());
+    let mut change = patch(|object| {
+        assert_eq!(
+            object["defaulted"], true,
+            "the change is one of what is read"
+        );
+        object["data"] = json!({"k": "w"});
+    });
+    let (updated, _) = fixture.update("a", &mut change).await.expect("updated");
+    assert_eq!(updated["defaulted"], true);
 }
 
 #[tokio::test]
