@@ -5,13 +5,14 @@
 //! The objects lie beside the checkout or where `RINGWATCH_TESTDATA` says; without them the test says
 //! aloud that it is skipped.
 
-use std::path::PathBuf;
-use std::{env, fs};
+use std::fs;
 
 use k8s_pb::apimachinery::pkg::runtime::Unknown;
 use prost::{DecodeError, Message};
 use ringwatch::codec;
 use serde_json::Value;
+
+use crate::support::testdata;
 
 /// Reads a message and writes it again.
 type Reader = fn(&[u8]) -> Result<Vec<u8>, DecodeError>;
@@ -198,12 +199,9 @@ readers! {
 
 #[test]
 fn another_decoder_reads_what_is_written() {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/testdata/v1.35");
-    let folder = env::var_os("RINGWATCH_TESTDATA").map_or(beside, PathBuf::from);
-    if !folder.is_dir() {
-        eprintln!("SKIPPED: there is no {}", folder.display());
+    let Some(folder) = testdata() else {
         return;
-    }
+    };
     let (mut read, mut wrong) = (0, Vec::new());
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("a file").path();
@@ -216,14 +214,13 @@ fn another_decoder_reads_what_is_written() {
         if kind == "WatchEvent" {
             continue;
         }
-        let known = |it: &&(&str, &str, Reader)| it.0 == version && it.1.eq_ignore_ascii_case(kind);
-        let Some((_, _, reader)) = READERS.iter().copied().flatten().find(known) else {
+        let Some(reader) = reader(version, kind) else {
             wrong.push(format!("{name}: no reader"));
             continue;
         };
         let expected: Value =
             serde_json::from_slice(&fs::read(&path).expect("JSON")).expect("JSON");
-        match through(&expected, *reader) {
+        match through(&expected, reader) {
             Ok(found) if found == expected => read += 1,
             Ok(found) => wrong.push(format!("{name}: {found} instead of {expected}")),
             Err(error) => wrong.push(format!("{name}: {error}")),
@@ -233,9 +230,31 @@ fn another_decoder_reads_what_is_written() {
     assert!(read >= OBJECTS_MIN, "{read} objects");
 }
 
+/// The reader of a kind in a version of its group; `core.v1` is that of pods.
+fn reader(version: &str, kind: &str) -> Option<Reader> {
+    let known = |it: &&(&str, &str, Reader)| it.0 == version && it.1.eq_ignore_ascii_case(kind);
+    let mut readers = READERS.iter().copied().flatten();
+    readers.find(known).map(|(_, _, reader)| *reader)
+}
+
 /// The object after it was written here, read and written there, and read here.
 fn through(object: &Value, reader: Reader) -> Result<Value, Box<dyn std::error::Error>> {
     let written = codec::encode_value(object).ok_or("a kind without a message")?;
+    read_there(&written, reader)
+}
+
+/// What another decoder understands of an object that this codec has written.
+pub(crate) fn understood(
+    written: &[u8],
+    version: &str,
+    kind: &str,
+) -> Result<Value, Box<dyn std::error::Error>> {
+    let reader = reader(version, kind).ok_or("a kind without a reader")?;
+    read_there(written, reader)
+}
+
+/// An object after it was read and written there, and read here.
+fn read_there(written: &[u8], reader: Reader) -> Result<Value, Box<dyn std::error::Error>> {
     let mut envelope = Unknown::decode(&written[codec::MAGIC.len()..])?;
     let raw = envelope.raw.take().unwrap_or_default();
     envelope.raw = Some(reader(&raw)?);

@@ -22,6 +22,7 @@ mod full_disk;
 mod load;
 mod memory;
 mod serve_errors;
+mod served_whole;
 mod store;
 mod stored_forms;
 mod support;

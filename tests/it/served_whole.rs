@@ -1,0 +1,312 @@
+//! An etcd that kube-apiserver has filled is served whole: listed, got, watched, updated, deleted.
+//!
+//! The values are those of Kubernetes' test objects, byte for byte but for their metadata, which k8s-pb
+//! writes: the test objects are being deleted, and have names that no object may have. What the server
+//! writes over them is read back by k8s-pb, whole.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use etcd_client::Client as EtcdClient;
+use futures::AsyncBufReadExt;
+use http::Request;
+use http::request::Builder;
+use k8s_pb::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_pb::apimachinery::pkg::runtime::{TypeMeta, Unknown};
+use kube::{Client, Error};
+use prost::Message;
+use ringwatch::registry::resources::built_in;
+use ringwatch::registry::{Resource, Served};
+use serde_json::{Value, json};
+
+use crate::codec_peer;
+use crate::support::etcd::Etcd;
+use crate::support::server::Server;
+use crate::support::testdata;
+
+/// What the values of built-in kinds begin with.
+const MAGIC: &[u8] = b"k8s\0";
+/// The name of each object.
+const NAME: &str = "whole";
+/// The label that kube-apiserver gives to every namespace.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+/// A watch has told everything within this time.
+const WATCH_SECONDS_MAX: u64 = 30;
+/// How many kinds there are to serve, and how many of their objects may be updated: what others of them hold
+/// is no value that may stay, so that every update of them is refused.
+const KINDS_MIN: usize = 43;
+const UPDATED_MIN: usize = 33;
+
+/// An object as it lies in etcd, and as it is served.
+struct Stored {
+    resource: Resource,
+    value: Vec<u8>,
+    json: Value,
+}
+
+impl Stored {
+    /// The object of a resource, if Kubernetes has a test object of its kind.
+    fn of(resource: &Resource, folder: &Path) -> Option<Self> {
+        let version = &resource.group_version;
+        let stored_here = resource.served == Served::Store && resource.storage_version == *version;
+        let group = match version.group.as_str() {
+            "" => "core",
+            other => other,
+        };
+        // Definitions of kinds and of servers are stored as JSON, in a version of their own.
+        if !stored_here || matches!(group, "apiextensions.k8s.io" | "apiregistration.k8s.io") {
+            return None;
+        }
+        let name = format!("{group}.{}.{}.pb", version.version, resource.kind);
+        let bytes = fs::read(folder.join(&name)).ok()?;
+        let json = fs::read(folder.join(name).with_extension("json")).expect("JSON");
+        let mut json: Value = serde_json::from_slice(&json).expect("JSON");
+        let unknown =
+            Unknown::decode(bytes.strip_prefix(MAGIC).expect("a value")).expect("a value");
+        let metadata = metadata(resource);
+        let value = value(unknown.type_meta.clone(), &metadata, rest(unknown.raw()));
+        json["metadata"] = json!({"name": NAME, "uid": "u", "labels": metadata.labels,
+            "creationTimestamp": "1970-01-01T00:00:01Z"});
+        if resource.namespaced {
+            json["metadata"]["namespace"] = "default".into();
+        }
+        let resource = resource.clone();
+        Some(Self {
+            resource,
+            value,
+            json,
+        })
+    }
+
+    fn key(&self) -> String {
+        let prefix = &self.resource.storage_prefix;
+        let namespace = if self.resource.namespaced {
+            "default/"
+        } else {
+            ""
+        };
+        format!("/registry/{prefix}/{namespace}{NAME}")
+    }
+
+    /// The path of its list, or of itself.
+    fn path(&self, name: &str) -> String {
+        let version = &self.resource.group_version;
+        let root = if version.group.is_empty() {
+            "api"
+        } else {
+            "apis"
+        };
+        let namespace = if self.resource.namespaced {
+            "namespaces/default/"
+        } else {
+            ""
+        };
+        let plural = &self.resource.plural;
+        format!("/{root}/{version}/{namespace}{plural}{name}")
+    }
+
+    fn own_path(&self) -> String {
+        self.path(&format!("/{NAME}"))
+    }
+
+    /// Whether it stays when it is deleted: a namespace goes when somebody else has emptied it.
+    fn stays(&self) -> bool {
+        self.resource.kind == "Namespace"
+    }
+
+    /// What k8s-pb understands of the value in etcd.
+    async fn understood(&self, raw: &mut EtcdClient) -> Value {
+        let what = self.key();
+        let found = raw.get(what.clone(), None).await.expect("etcd");
+        let value = found.kvs().first().expect(&what).value();
+        let group = match self.resource.group_version.group.as_str() {
+            "" => "core",
+            other => other,
+        };
+        let version = format!("{group}.{}", self.resource.group_version.version);
+        let understood = codec_peer::understood(value, &version, &self.resource.kind);
+        understood.unwrap_or_else(|error| panic!("{what}: {error}"))
+    }
+}
+
+fn metadata(resource: &Resource) -> ObjectMeta {
+    let text = |text: &str| Some(text.to_owned());
+    let mut labels = vec![("app".to_owned(), "a".to_owned())];
+    if resource.kind == "Namespace" {
+        labels.push((NAME_LABEL.to_owned(), NAME.to_owned()));
+    }
+    ObjectMeta {
+        name: text(NAME),
+        namespace: resource.namespaced.then(|| "default".to_owned()),
+        uid: text("u"),
+        labels: labels.into_iter().collect(),
+        creation_timestamp: Some(k8s_pb::apimachinery::pkg::apis::meta::v1::Time {
+            seconds: Some(1),
+            nanos: Some(0),
+        }),
+        ..ObjectMeta::default()
+    }
+}
+
+/// A value with this metadata before the other fields of its message.
+fn value(type_meta: Option<TypeMeta>, metadata: &ObjectMeta, rest: &[u8]) -> Vec<u8> {
+    let metadata = metadata.encode_length_delimited_to_vec();
+    let raw = [&[0x0a][..], &metadata, rest].concat();
+    let unknown = Unknown {
+        type_meta,
+        raw: Some(raw),
+        content_encoding: Some(String::new()),
+        content_type: Some(String::new()),
+    };
+    [MAGIC, &unknown.encode_to_vec()].concat()
+}
+
+/// A message without its first field, the metadata.
+fn rest(raw: &[u8]) -> &[u8] {
+    let mut rest = raw.strip_prefix(&[0x0a]).expect("metadata first");
+    let length = prost::decode_length_delimiter(&mut rest).expect("a length");
+    &rest[length..]
+}
+
+async fn send(client: &Client, request: Builder, body: &Value) -> Result<Value, Error> {
+    let body = body.to_string().into_bytes();
+    client.request(request.body(body).expect("a request")).await
+}
+
+async fn get(client: &Client, path: &str) -> Result<Value, Error> {
+    let request = Request::get(path).body(Vec::new());
+    client.request(request.expect("a request")).await
+}
+
+/// An object without its version.
+fn bare(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().expect("metadata");
+    metadata.remove("resourceVersion");
+    object
+}
+
+/// Reads the watch of an object until it is gone or, if it stays, on its way out, and gives the events.
+async fn until_deleted(client: &Client, path: &str, stays: bool) -> Vec<Value> {
+    let request = Request::get(path).body(Vec::new()).expect("a request");
+    let stream = client.request_stream(request).await.expect("a watch");
+    let mut lines = std::pin::pin!(stream);
+    let mut events = Vec::new();
+    let mut line = String::new();
+    while lines.read_line(&mut line).await.expect("a line") > 0 {
+        let event: Value = serde_json::from_str(&line).expect("an event");
+        line.clear();
+        let leaves = !event["object"]["metadata"]["deletionTimestamp"].is_null();
+        let ends = event["type"] == "DELETED" || stays && leaves;
+        events.push(event);
+        if ends {
+            break;
+        }
+    }
+    events
+}
+
+#[tokio::test]
+async fn what_kube_apiserver_stored_is_served_whole() {
+    let (Some(folder), Some(etcd)) = (testdata(), Etcd::start("an etcd that is served whole"))
+    else {
+        return;
+    };
+    let resources = built_in();
+    let all = resources.iter().filter_map(|it| Stored::of(it, &folder));
+    let all: Vec<Stored> = all.collect();
+    assert!(all.len() >= KINDS_MIN, "{} kinds", all.len());
+    let mut raw = EtcdClient::connect([etcd.endpoint()], None)
+        .await
+        .expect("etcd");
+    for stored in &all {
+        let put = raw.put(stored.key(), stored.value.clone(), None).await;
+        put.expect("a value");
+    }
+    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
+    let client = server.client().await;
+    let mut refused = Vec::new();
+    for stored in &all {
+        refused.extend(serves(&client, &mut raw, stored).await);
+    }
+    let updated = all.len() - refused.len();
+    assert!(updated >= UPDATED_MIN, "refused:\n{}", refused.join("\n"));
+}
+
+/// Lists, gets, watches, updates and deletes an object. Gives why it could not be updated.
+async fn serves(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Option<String> {
+    let what = stored.key();
+    let list = get(client, &stored.path("")).await.expect(&what);
+    let mut items = list["items"].as_array().expect(&what).iter();
+    let listed = items.find(|it| it["metadata"]["name"] == NAME);
+    let mut listed = bare(listed.expect(&what).clone());
+    listed["kind"] = stored.json["kind"].clone();
+    listed["apiVersion"] = stored.json["apiVersion"].clone();
+    assert_eq!(listed, stored.json, "{what}");
+    let found = get(client, &stored.own_path()).await.expect(&what);
+    assert_eq!(bare(found), stored.json, "{what}");
+
+    let version = list["metadata"]["resourceVersion"].as_str().expect(&what);
+    let selector = format!("fieldSelector=metadata.name%3D{NAME}");
+    let watch = format!("?watch=true&resourceVersion={version}&{selector}");
+    let watch = stored.path(&watch);
+    let watching = until_deleted(client, &watch, stored.stays());
+    let changing = async {
+        let refused = update(client, raw, stored).await;
+        delete(client, stored).await;
+        refused
+    };
+    let at_most = Duration::from_secs(WATCH_SECONDS_MAX);
+    let both = async { futures::join!(watching, changing) };
+    let (events, refused) = tokio::time::timeout(at_most, both).await.expect(&what);
+    let (last, before) = events.split_last().expect(&what);
+    let deleted = if stored.stays() {
+        "MODIFIED"
+    } else {
+        "DELETED"
+    };
+    assert_eq!(last["type"], deleted, "{what}");
+    if refused.is_none() {
+        let first = before.first().expect(&what);
+        assert_eq!(first["type"], "MODIFIED", "{what}");
+        assert_eq!(
+            first["object"]["metadata"]["labels"]["seen"], "yes",
+            "{what}"
+        );
+    }
+    let left = raw.get(what.clone(), None).await.expect("etcd").count();
+    assert_eq!(left, i64::from(stored.stays()), "{what}");
+    refused
+}
+
+/// Labels an object. Gives why it could not be done, if what the object holds is the reason.
+async fn update(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Option<String> {
+    let what = stored.key();
+    let patch = json!({"metadata": {"labels": {"seen": "yes"}}});
+    let request = Request::patch(stored.own_path());
+    let request = request.header("Content-Type", "application/merge-patch+json");
+    let patched = match send(client, request, &patch).await {
+        Ok(object) => object,
+        Err(Error::Api(status)) if status.code == 422 => {
+            // What it holds may be wrong, but that it is changed is not.
+            let changed = status.message.contains("Forbidden");
+            assert!(!changed, "{what}: {}", status.message);
+            return Some(format!("{what}: {}", status.message));
+        }
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let mut labels = stored.json["metadata"]["labels"].clone();
+    labels["seen"] = "yes".into();
+    assert_eq!(patched["metadata"]["labels"], labels, "{what}");
+    let understood = stored.understood(raw).await;
+    assert_eq!(understood, bare(patched), "{what}");
+    None
+}
+
+async fn delete(client: &Client, stored: &Stored) {
+    let request = Request::delete(stored.own_path()).header("Content-Type", "application/json");
+    // By default some kinds wait for the garbage collector, and pods for their node.
+    let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
+    let deleted = send(client, request, &options).await;
+    deleted.unwrap_or_else(|error| panic!("{}: {error}", stored.key()));
+}
