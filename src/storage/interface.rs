@@ -125,6 +125,8 @@ pub struct List {
     pub continue_token: Option<String>,
     /// How many more there are; known only without selectors.
     pub remaining_item_count: Option<u64>,
+    /// The keys of what was skipped since it cannot be read, and why; see [`ListOptions::skip_corrupt`].
+    pub corrupt: Vec<(String, String)>,
     /// What the objects have of the memory budget, if they are the list's own and it was asked.
     pub memory: Option<Arc<Share>>,
 }

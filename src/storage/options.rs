@@ -31,6 +31,8 @@ pub struct ListOptions {
     pub progress_notify: bool,
     /// When the watch will be ended by its caller, for a last bookmark shortly before.
     pub deadline: Option<Instant>,
+    /// Whether a list goes on without what cannot be read, and names it; otherwise it is refused.
+    pub skip_corrupt: bool,
     /// Whom a list asks for the memory of objects that it has for itself, before it reads them.
     /// Unset: nobody.
     pub memory: Option<Ledger>,

@@ -96,8 +96,19 @@ impl CorruptKeys {
         let StorageError::Corrupt { keys } = error else {
             return Err(error);
         };
-        self.keys.extend(keys);
-        Ok(self.keys.len() <= CORRUPT_KEYS_MAX)
+        if self.has_room() {
+            self.keys.extend(keys);
+        }
+        Ok(self.has_room())
+    }
+
+    fn has_room(&self) -> bool {
+        self.keys.len() <= CORRUPT_KEYS_MAX
+    }
+
+    /// What was noted: the keys and why.
+    pub(super) fn into_keys(self) -> Vec<(String, String)> {
+        self.keys
     }
 
     /// Nothing, if nothing was noted.

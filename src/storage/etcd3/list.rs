@@ -68,7 +68,7 @@ pub(super) async fn get_list(
         }
         list.revision = request.revision;
         let before = list.items.len();
-        let taken = take(store, predicate, &page, bucket, &mut list, &mut corrupt)?;
+        let taken = take(store, options, &page, bucket, &mut list, &mut corrupt)?;
         memory.keep(&list.items[before..]);
         cost.fetched += page.kvs.len();
         cost.evaluated += taken.objects;
@@ -92,7 +92,11 @@ pub(super) async fn get_list(
         request.range = range(&prefix, Some(&from), true);
         wanted = next_page(predicate, wanted, list.items.len());
     }
-    corrupt.finish()?;
+    if options.skip_corrupt {
+        list.corrupt = corrupt.into_keys();
+    } else {
+        corrupt.finish()?;
+    }
     cost.returned = list.items.len();
     store.lists().count(cost);
     list.memory = memory.held();
@@ -161,7 +165,7 @@ impl Taken {
 /// Moves what is selected from the page into the list, until the bucket is full (0: for ever).
 fn take(
     store: &Store,
-    predicate: &SelectionPredicate,
+    options: &ListOptions,
     page: &RangeResponse,
     bucket: usize,
     list: &mut List,
@@ -172,12 +176,12 @@ fn take(
             return Ok(Taken { objects: index });
         }
         match store.values().decode(kv) {
-            Ok(object) if predicate.matches(object.attributes()) => {
+            Ok(object) if options.predicate.matches(object.attributes()) => {
                 list.items.push(Arc::new(object));
             }
             Ok(_) => {}
             Err(error) => {
-                if !corrupt.note(error)? {
+                if !corrupt.note(error)? && !options.skip_corrupt {
                     std::mem::take(corrupt).finish()?;
                 }
             }

@@ -21,6 +21,7 @@ over_backends!(
     a_compacted_page_offers_to_go_on_inconsistently,
     tokens_and_versions_exclude_each_other,
     corrupt_values_are_all_named,
+    a_list_goes_on_without_corrupt_values_if_it_may,
     stats_count_and_weigh,
 );
 
@@ -274,6 +275,24 @@ async fn corrupt_values_are_all_named(fixture: Fixture) {
     assert_eq!(keys.len(), CORRUPT_KEYS_MAX + 1);
     assert_eq!(keys[0].0, "/registry/configmaps/default/bad-000");
     assert_eq!(keys[99].0, "/registry/configmaps/default/bad-099");
+}
+
+async fn a_list_goes_on_without_corrupt_values_if_it_may(fixture: Fixture) {
+    fixture.create("a", "x").await;
+    let bad = "/registry/configmaps/default/bad";
+    fixture.write_raw(bad, "garbage").await;
+    fixture.create("c", "x").await;
+    let options = ListOptions {
+        skip_corrupt: true,
+        ..recursive()
+    };
+    let list = list(&fixture, options).await.expect("a list");
+    assert_eq!(names(&list), ["a", "c"]);
+    let [(key, why)] = list.corrupt.as_slice() else {
+        panic!("{:?}", list.corrupt);
+    };
+    assert_eq!(key, bad);
+    assert!(why.contains("object not decodable"), "{why}");
 }
 
 async fn stats_count_and_weigh(fixture: Fixture) {
