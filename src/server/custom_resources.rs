@@ -9,30 +9,30 @@
 //! ```
 //!
 //! Everything is decided by what definitions say now, so it does not matter how many changes of one
-//! are seen as one, and after a failure it is all looked at again.
+//! are seen as one. What cannot be read, written or cleaned up fails by itself: the others are served,
+//! and it is tried again, later after every failure.
+
+mod retries;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::StreamExt;
-use serde_json::Value;
 
+use self::retries::Retries;
 use super::health::Done;
 use super::storage_factory::{Joined, StorageFactory};
-use crate::clock::Clock;
+use crate::clock::{Clock, Instant};
 use crate::endpoints::Api;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
-use crate::registry::custom_resources::{CLEAN_UP, Definition, accept};
-use crate::registry::{
-    DeleteOptions, Error, NamespaceLifecycle, RequestContext, Store, UpdateOptions, UpdatedObject,
-    User,
-};
+use crate::registry::custom_resources::Definition;
+use crate::registry::{Error, NamespaceLifecycle, Store};
 use crate::storage::cacher::Feed;
 use crate::storage::{ListOptions, StorageMediaType, Versioner};
 
-/// How long after a failure everything is looked at again.
+/// How long after a watch has ended definitions are listed again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether the objects of a definition that is being deleted are gone.
@@ -43,9 +43,6 @@ const CHANGES_MAX: usize = 256;
 
 /// A type that joins the feed is served when its cache is filled, but at the latest after this time.
 const FILLED_SECONDS_MAX: Duration = Duration::from_secs(10);
-
-/// Who writes the status of definitions.
-const MANAGER: &str = "kube-apiserver";
 
 /// Follows the definitions.
 #[derive(Debug)]
@@ -60,7 +57,7 @@ pub struct CustomResources {
     pub lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
     /// What serves them.
     pub api: Arc<Api>,
-    /// Told when all definitions of the start are served.
+    /// Told when all definitions of the start are served that can be.
     pub synced: Done,
     /// The time.
     pub clock: Clock,
@@ -73,6 +70,8 @@ struct State {
     definitions: BTreeMap<String, Definition>,
     /// What is served, by the name of its definition.
     served: BTreeMap<String, Serving>,
+    /// What failed.
+    retries: Retries,
 }
 
 /// The resources of one definition, being served.
@@ -100,14 +99,20 @@ impl CustomResources {
 
     /// Lists the definitions and follows their changes until the watch ends.
     async fn follow(&self, state: &mut State) -> Result<(), Error> {
-        let list = self.definitions.list("", ListOptions::default()).await?;
-        state.definitions.clear();
-        for object in list.items {
-            let definition = self.read(&object)?;
-            let name = definition.name().to_owned();
-            state.definitions.insert(name, definition);
+        let options = ListOptions {
+            skip_corrupt: true,
+            ..ListOptions::default()
+        };
+        let list = self.definitions.list("", options).await?;
+        for (key, error) in &list.corrupt {
+            tracing::warn!(key, error, "a definition cannot be read, and is not served");
         }
-        self.reconcile(state).await?;
+        state.definitions.clear();
+        state.retries.clear();
+        for object in &list.items {
+            self.define(state, object);
+        }
+        self.reconcile(state).await;
         self.synced.set();
         let options = ListOptions {
             resource_version: Some(ResourceVersion(list.revision)),
@@ -116,33 +121,63 @@ impl CustomResources {
         let changes = self.definitions.watch("", options).await?;
         let mut changes = changes.ready_chunks(CHANGES_MAX);
         loop {
-            let cleaning = state.definitions.values().any(Definition::is_terminating);
+            let next = self.next_look(state);
+            let at_next = async {
+                match next {
+                    Some(next) => self.clock.sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 changes = changes.next() => {
                     let Some(changes) = changes else { return Ok(()) };
                     for change in changes {
-                        self.note(state, change.map_err(Error::Storage)?)?;
+                        self.note(state, change.map_err(Error::Storage)?);
                     }
                 }
-                () = self.clock.sleep(CLEAN_UP_PERIOD), if cleaning => {}
+                () = at_next => {}
             }
-            self.reconcile(state).await?;
+            self.reconcile(state).await;
         }
     }
 
-    fn note(&self, state: &mut State, change: WatchEvent) -> Result<(), Error> {
+    /// When everything is looked at again though no definition changes.
+    fn next_look(&self, state: &State) -> Option<Instant> {
+        let cleaning = state
+            .definitions
+            .iter()
+            .any(|(name, it)| it.is_terminating() && !state.retries.has_failed(name));
+        let clean_up = cleaning.then(|| self.clock.now() + CLEAN_UP_PERIOD);
+        clean_up.into_iter().chain(state.retries.next_due()).min()
+    }
+
+    fn note(&self, state: &mut State, change: WatchEvent) {
         match change {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                let definition = self.read(&object)?;
-                let name = definition.name().to_owned();
-                state.definitions.insert(name, definition);
+                self.define(state, &object);
             }
             WatchEvent::Deleted(object) => {
                 state.definitions.remove(object.name());
+                state.retries.forget(object.name());
             }
             WatchEvent::Bookmark { .. } => {}
         }
-        Ok(())
+    }
+
+    /// Takes note of a definition as it is now.
+    fn define(&self, state: &mut State, object: &Object) {
+        state.retries.forget(object.name());
+        match self.read(object) {
+            Ok(definition) => {
+                let name = definition.name().to_owned();
+                state.definitions.insert(name, definition);
+            }
+            Err(error) => {
+                let definition = object.name();
+                tracing::warn!(%error, definition, "a definition cannot be read, and is not served");
+                state.definitions.remove(definition);
+            }
+        }
     }
 
     fn read(&self, object: &Object) -> Result<Definition, Error> {
@@ -150,9 +185,9 @@ impl CustomResources {
         Ok(Definition::new(value))
     }
 
-    /// Makes everything as the definitions say.
-    async fn reconcile(&self, state: &mut State) -> Result<(), Error> {
-        self.accept_names(state).await?;
+    /// Makes everything as the definitions say, and tries again what failed and is due.
+    async fn reconcile(&self, state: &mut State) {
+        self.accept_names(state).await;
         let left = self.leave(state);
         let joined = self.join(state).await;
         if left || joined {
@@ -161,28 +196,7 @@ impl CustomResources {
             let stores = served.into_iter().flat_map(|it| &it.stores);
             self.api.serve_custom(&stores.cloned().collect::<Vec<_>>());
         }
-        self.clean_up(state).await
-    }
-
-    /// Writes the status of definitions whose names are accepted, or refused, now.
-    async fn accept_names(&self, state: &mut State) -> Result<(), Error> {
-        let names: Vec<String> = state.definitions.keys().cloned().collect();
-        for name in names {
-            let definition = &state.definitions[&name];
-            let known = state.definitions.values();
-            if definition.is_terminating() || accept(definition, known, self.clock.wall()).is_none()
-            {
-                continue;
-            }
-            let mut change = Change(|object: &Value| {
-                let definition = Definition::new(object.clone());
-                accept(&definition, state.definitions.values(), self.clock.wall())
-            });
-            if let Some(changed) = self.update(&name, "status", &mut change).await? {
-                state.definitions.insert(name, changed);
-            }
-        }
-        Ok(())
+        self.clean_up(state).await;
     }
 
     /// Takes away what is not defined any more, or lies elsewhere now.
@@ -250,62 +264,6 @@ impl CustomResources {
         }
         changed
     }
-
-    /// Deletes the objects of definitions that are being deleted, and lets go those that have none.
-    async fn clean_up(&self, state: &mut State) -> Result<(), Error> {
-        for (name, definition) in &state.definitions {
-            if !definition.is_terminating() || !definition.is_to_be_cleaned_up() {
-                continue;
-            }
-            let store = state.served.get(name).and_then(|it| it.stores.first());
-            if let Some(store) = store {
-                let context = self.context("");
-                let options = DeleteOptions::default();
-                store
-                    .delete_collection(&context, "", options, ListOptions::default())
-                    .await?;
-                let left = store.list("", ListOptions::default()).await?;
-                if !left.items.is_empty() {
-                    continue;
-                }
-            }
-            let mut change = Change(|object: &Value| {
-                let mut next = object.clone();
-                let finalizers = next.pointer_mut("/metadata/finalizers");
-                let finalizers = finalizers.and_then(Value::as_array_mut)?;
-                finalizers.retain(|it| it != CLEAN_UP);
-                Some(next)
-            });
-            self.update(name, "", &mut change).await?;
-        }
-        Ok(())
-    }
-
-    /// Changes a definition; `None` if it is gone.
-    async fn update(
-        &self,
-        name: &str,
-        subresource: &str,
-        change: &mut dyn UpdatedObject,
-    ) -> Result<Option<Definition>, Error> {
-        let context = self.context(subresource);
-        let options = UpdateOptions::default();
-        let updated = self
-            .definitions
-            .update(&context, "", name, change, &options);
-        match updated.await {
-            Ok((object, _)) => self.read(&object).map(Some),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn context(&self, subresource: &str) -> RequestContext {
-        let user = User::default();
-        let mut context = RequestContext::new(user, MANAGER.to_owned(), self.clock.clone());
-        subresource.clone_into(&mut context.subresource);
-        context
-    }
 }
 
 /// Waits until what has joined can be read from memory.
@@ -323,21 +281,5 @@ async fn wait_until_filled(state: &State) {
     };
     if tokio::time::timeout(FILLED_SECONDS_MAX, all).await.is_err() {
         tracing::warn!("caches of custom resources are still being filled");
-    }
-}
-
-/// A change of a definition as it is when it is written; nothing if there is nothing to change.
-struct Change<F>(F);
-
-#[async_trait]
-impl<F: Fn(&Value) -> Option<Value> + Send> UpdatedObject for Change<F> {
-    async fn updated(
-        &mut self,
-        _context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let existing =
-            existing.ok_or_else(|| Error::Internal("an update of nothing".to_owned()))?;
-        Ok((self.0)(existing).unwrap_or_else(|| existing.clone()))
     }
 }

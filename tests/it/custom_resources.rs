@@ -10,6 +10,7 @@ use kube::core::{ApiResource, GroupVersionKind, WatchEvent};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
+use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
 /// Whatever is waited for comes within this time.
@@ -225,6 +226,72 @@ async fn names_belong_to_whoever_had_them_first() {
     wait("the other to be established", async || {
         let established = condition(&client, "cogs.example.com", "Established").await;
         (established.0 == "True").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_definition_that_cannot_be_read_is_in_nobodys_way() {
+    const BAD: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/bad.example.com";
+    let test = "custom_resources::a_definition_that_cannot_be_read_is_in_nobodys_way";
+    for cache in ["--watch-cache=true", "--watch-cache=false"] {
+        let Some(etcd) = Etcd::start(test) else {
+            return;
+        };
+        etcd.etcdctl(&["put", BAD, "nonsense"]);
+        let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), cache]);
+        let client = server.client().await;
+        define(&client).await;
+        let created = create(&gears(&client), gear("one", json!({}))).await;
+        created.expect("a gear");
+
+        server.stop().await;
+        server.start_again();
+        let client = server.client().await;
+        let list = select(&gears(&client), "").await;
+        assert_eq!(list.expect("a list"), ["one"]);
+        let definitions = select(&definitions(&client), "").await;
+        assert_eq!(code(definitions), 500);
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_cannot_be_cleaned_up_is_in_nobodys_way() {
+    const BAD: &str = "/registry/example.com/gears/default/bad";
+    let test = "custom_resources::a_definition_that_cannot_be_cleaned_up_is_in_nobodys_way";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
+    let client = server.client().await;
+    define(&client).await;
+    etcd.etcdctl(&["put", BAD, "nonsense"]);
+    delete(&definitions(&client), "gears.example.com").await;
+
+    server.stop().await;
+    server.start_again();
+    let client = server.client().await;
+    let other = create(&definitions(&client), definition("cogs", "Cog")).await;
+    other.expect("a definition");
+    wait("the other to be served", async || {
+        let cogs = resource("example.com", "Cog");
+        let cogs: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &cogs);
+        select(&cogs, "").await.ok()
+    })
+    .await;
+    let held = definitions(&client).get("gears.example.com").await;
+    assert!(
+        held.expect("a definition")
+            .metadata
+            .deletion_timestamp
+            .is_some()
+    );
+
+    // Once it can be cleaned up, it is.
+    etcd.etcdctl(&["del", BAD]);
+    wait("the end of the definition", async || {
+        let gone = code(definitions(&client).get("gears.example.com").await) == 404;
+        gone.then_some(())
     })
     .await;
 }

@@ -1,0 +1,135 @@
+//! What the server writes to definitions: which names they have, and that they may go.
+//!
+//! What cannot be done to one definition is told to the log and tried again later. It is never in the
+//! way of the others.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{CustomResources, Serving, State};
+use crate::registry::custom_resources::{CLEAN_UP, Definition, accept};
+use crate::registry::{DeleteOptions, Error, RequestContext, UpdateOptions, UpdatedObject, User};
+use crate::storage::ListOptions;
+
+/// Who writes the status of definitions.
+const MANAGER: &str = "kube-apiserver";
+
+impl CustomResources {
+    /// Writes the status of definitions whose names are accepted, or refused, now.
+    pub(super) async fn accept_names(&self, state: &mut State) {
+        let names: Vec<String> = state.definitions.keys().cloned().collect();
+        for name in names {
+            let definition = &state.definitions[&name];
+            let known = state.definitions.values();
+            if definition.is_terminating()
+                || !state.retries.is_due(&name, self.clock.now())
+                || accept(definition, known, self.clock.wall()).is_none()
+            {
+                continue;
+            }
+            let mut change = Change(|object: &Value| {
+                let definition = Definition::new(object.clone());
+                accept(&definition, state.definitions.values(), self.clock.wall())
+            });
+            match self.update(&name, "status", &mut change).await {
+                Ok(changed) => {
+                    state.retries.forget(&name);
+                    state.definitions.extend(changed.map(|it| (name, it)));
+                }
+                Err(error) => self.try_later(state, &name, &error),
+            }
+        }
+    }
+
+    /// Deletes the objects of definitions that are being deleted, and lets go those that have none.
+    pub(super) async fn clean_up(&self, state: &mut State) {
+        let now = self.clock.now();
+        let definitions = state.definitions.iter();
+        let due = definitions.filter(|(name, definition)| {
+            definition.is_terminating()
+                && definition.is_to_be_cleaned_up()
+                && state.retries.is_due(name, now)
+        });
+        let due: Vec<String> = due.map(|(name, _)| name.clone()).collect();
+        for name in due {
+            match self.clean_up_one(&name, state.served.get(&name)).await {
+                Ok(()) => state.retries.forget(&name),
+                Err(error) => self.try_later(state, &name, &error),
+            }
+        }
+    }
+
+    async fn clean_up_one(&self, name: &str, serving: Option<&Serving>) -> Result<(), Error> {
+        if let Some(store) = serving.and_then(|it| it.stores.first()) {
+            let context = self.context("");
+            let options = DeleteOptions::default();
+            store
+                .delete_collection(&context, "", options, ListOptions::default())
+                .await?;
+            let left = store.list("", ListOptions::default()).await?;
+            if !left.items.is_empty() {
+                return Ok(());
+            }
+        }
+        let mut change = Change(|object: &Value| {
+            let mut next = object.clone();
+            let finalizers = next.pointer_mut("/metadata/finalizers");
+            let finalizers = finalizers.and_then(Value::as_array_mut)?;
+            finalizers.retain(|it| it != CLEAN_UP);
+            Some(next)
+        });
+        self.update(name, "", &mut change).await.map(drop)
+    }
+
+    fn try_later(&self, state: &mut State, name: &str, error: &Error) {
+        let pause = state.retries.failed(name, self.clock.now());
+        tracing::warn!(
+            %error,
+            definition = name,
+            seconds = pause.as_secs(),
+            "a definition cannot be written or cleaned up, and is tried again later"
+        );
+    }
+
+    /// Changes a definition; `None` if it is gone.
+    async fn update(
+        &self,
+        name: &str,
+        subresource: &str,
+        change: &mut dyn UpdatedObject,
+    ) -> Result<Option<Definition>, Error> {
+        let context = self.context(subresource);
+        let options = UpdateOptions::default();
+        let updated = self
+            .definitions
+            .update(&context, "", name, change, &options);
+        match updated.await {
+            Ok((object, _)) => self.read(&object).map(Some),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn context(&self, subresource: &str) -> RequestContext {
+        let user = User::default();
+        let mut context = RequestContext::new(user, MANAGER.to_owned(), self.clock.clone());
+        subresource.clone_into(&mut context.subresource);
+        context
+    }
+}
+
+/// A change of a definition as it is when it is written; nothing if there is nothing to change.
+struct Change<F>(F);
+
+#[async_trait]
+impl<F: Fn(&Value) -> Option<Value> + Send> UpdatedObject for Change<F> {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let existing =
+            existing.ok_or_else(|| Error::Internal("an update of nothing".to_owned()))?;
+        Ok((self.0)(existing).unwrap_or_else(|| existing.clone()))
+    }
+}
