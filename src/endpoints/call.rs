@@ -170,6 +170,7 @@ impl Call<'_> {
             group_version,
             kind,
             strategy: is_own.then_some(&*resource.strategy),
+            custom: is_own && resource.is_custom(),
         };
         super::decode::object(
             self.headers,

@@ -231,7 +231,8 @@ impl Resource {
     }
 }
 
-fn qualified(name: &str, group: &str) -> String {
+/// A name with its group behind it, unless that is the core.
+pub(super) fn qualified(name: &str, group: &str) -> String {
     if group.is_empty() {
         name.to_owned()
     } else {

@@ -168,6 +168,42 @@ async fn what_is_defined_is_served_and_outlives_a_restart() {
 }
 
 #[tokio::test]
+async fn another_kind_or_version_is_refused() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    define(&client).await;
+    let gears_of = gears(&client);
+    let params = PatchParams::default();
+    let small = create(&gears_of, gear("small", json!({}))).await;
+    small.expect("a gear");
+    let mut gadget = gear("gadget", json!({"bogus": 1}));
+    gadget.types.as_mut().expect("types").kind = "Gadget".to_owned();
+    let Err(Error::Api(status)) = create(&gears_of, gadget).await else {
+        panic!("another kind is taken");
+    };
+    assert_eq!(status.code, 422);
+    assert_eq!(
+        status.message,
+        r#"Gadget.example.com "gadget" is invalid: kind: Invalid value: "Gadget": must be Gear"#
+    );
+    let renamed = Patch::Merge(json!({"kind": "Gadget"}));
+    let renamed = gears_of.patch("small", &params, &renamed).await;
+    assert_eq!(code(renamed), 422);
+    let mut later = gear("later", json!({}));
+    later.types.as_mut().expect("types").api_version = "example.com/v2".to_owned();
+    let Err(Error::Api(status)) = create(&gears_of, later).await else {
+        panic!("another version is taken");
+    };
+    assert_eq!(
+        (status.code, status.message.as_str()),
+        (
+            400,
+            "the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)"
+        )
+    );
+}
+
+#[tokio::test]
 async fn a_definition_goes_with_its_objects_and_ends_their_watches() {
     let mut server = Server::start(&[]);
     let client = server.client().await;

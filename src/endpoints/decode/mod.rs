@@ -38,6 +38,8 @@ pub(super) struct Expected<'a> {
     pub(super) kind: &'a str,
     /// How the kind is written, if it is that of a stored resource.
     pub(super) strategy: Option<&'a dyn Strategy>,
+    /// Whether it is the kind of a custom resource. Then another kind is refused when it is written.
+    pub(super) custom: bool,
 }
 
 /// Reads a body of limited size.
@@ -147,7 +149,8 @@ pub(super) fn object(
     metadata::check(members).map_err(|error| cannot(&error))?;
     top_level::check_maps(members, expected).map_err(|error| cannot(&error))?;
     top_level::drop_unknown(members, expected, &mut complaints);
-    let unknown = expected.strategy.map(|it| it.unknown_fields(&value));
+    let strategy = expected.strategy.filter(|_| kind == expected.kind);
+    let unknown = strategy.map(|it| it.unknown_fields(&value));
     let unknown = unknown.unwrap_or_default().into_iter();
     complaints.extend(unknown.map(|path| format!("unknown field {path:?}")));
     match validation {
@@ -202,17 +205,17 @@ fn check_type(
 ) -> Result<(), Failure> {
     let cannot = |error: &str| cannot_be_handled(kind, version, expected, error);
     let wanted = expected.group_version.to_string();
-    if kind == expected.kind && version == wanted {
+    if (kind == expected.kind || expected.custom) && version == wanted {
         return Ok(());
     }
     let (group, short) = version.split_once('/').unwrap_or(("", version));
-    if !known(&GroupVersion::new(group, short), kind) {
+    if !expected.custom && !known(&GroupVersion::new(group, short), kind) {
         return Err(cannot(&format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\""
         )));
     }
-    if kind == expected.kind && group == expected.group_version.group {
+    if expected.custom || kind == expected.kind && group == expected.group_version.group {
         return Err(Failure::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version \
              ({wanted})"
@@ -262,6 +265,7 @@ mod tests {
             group_version: &core,
             kind: "ConfigMap",
             strategy: None,
+            custom: false,
         };
         let known = |version: &GroupVersion, kind: &str| {
             version.to_string() == "v1" && matches!(kind, "ConfigMap" | "Secret")

@@ -58,6 +58,7 @@ mod tests {
             group_version: &core,
             kind,
             strategy: None,
+            custom: false,
         };
         let known = |_: &GroupVersion, kind: &str| matches!(kind, "ConfigMap" | "Secret");
         object(content, expected, &known, &|error| {

@@ -140,6 +140,7 @@ mod tests {
                 group_version: &core,
                 kind,
                 strategy: None,
+                custom: false,
             };
             let members = object.as_object().expect("an object");
             check_maps(members, expected).expect_err("wrong")

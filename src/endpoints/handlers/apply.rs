@@ -77,6 +77,7 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
             group_version: &resource.group_version,
             kind: &resource.kind,
             strategy: Some(&*resource.strategy),
+            custom: false,
         },
         &|group_version, kind| call.routes.knows(group_version, kind),
         params.field_validation,

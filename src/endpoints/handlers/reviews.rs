@@ -57,6 +57,7 @@ pub(in super::super) async fn review(
         group_version: &resource.group_version,
         kind: &resource.kind,
         strategy: None,
+        custom: false,
     };
     let asked = decode::object(
         review.headers,

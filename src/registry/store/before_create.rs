@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Store;
 use crate::registry::accessor::text;
+use crate::registry::resource::qualified;
 use crate::registry::validation::validate_object_meta;
 use crate::registry::{Error, FieldError, RequestContext};
 
@@ -21,6 +22,7 @@ impl Store {
         self.ensure_namespace(namespace, object)?;
         let strategy = self.strategy();
         strategy.prepare_for_create(context, object);
+        self.check_kind(object)?;
         let mut errors =
             validate_object_meta(object, self.resource.namespaced, strategy.name_rule());
         errors.extend(strategy.validate(object));
@@ -33,6 +35,26 @@ impl Store {
         }
         strategy.canonicalize(object);
         Ok(())
+    }
+
+    /// Refuses a custom object of another kind than its definition's, before anything else is looked at.
+    /// Those of built-in kinds do not come so far.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], about the kind that the object says it has.
+    pub(super) fn check_kind(&self, object: &Value) -> Result<(), Error> {
+        let resource = &self.resource;
+        let found = &object["kind"];
+        if !resource.is_custom() || *found == *resource.kind {
+            return Ok(());
+        }
+        let kind = found.as_str().unwrap_or_default();
+        let why = format!("must be {}", resource.kind);
+        Err(Error::Invalid {
+            kind: qualified(kind, &resource.group_version.group),
+            name: text(object, "name").to_owned(),
+            errors: vec![FieldError::invalid("kind", found, why)],
+        })
     }
 
     /// The error that an object is not valid.

@@ -69,6 +69,7 @@ impl Store {
         let strategy = self.strategy_of(context);
         strategy.prepare_for_update(context, object, old);
         keep_system_fields(object, old);
+        self.check_kind(object)?;
         let mut errors =
             validate_object_meta(object, self.resource.namespaced, NameRule::PathSegment);
         errors.extend(validate_object_meta_update(object, old));
