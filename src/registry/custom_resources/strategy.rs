@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::schema::StructuralSchema;
+use crate::registry::resources::generic::set_generation;
 use crate::registry::resources::part::{Part, PartMetadata};
-use crate::registry::resources::path::{get, keep, remove, set};
+use crate::registry::resources::path::{keep, remove, set};
 use crate::registry::{FieldError, GroupVersion, RequestContext, Strategy};
 
 /// The strategy of one served version. All versions have the same content and differ in their names
@@ -63,12 +64,8 @@ impl Strategy for CustomResource {
         if self.status.is_some() {
             keep(object, old, "status");
         }
-        keep(object, old, "metadata.generation");
-        if self.is_changed(object, old) {
-            let generation = get(old, "metadata.generation").and_then(Value::as_i64);
-            let next = generation.unwrap_or_default().saturating_add(1);
-            set(object, "metadata.generation", json!(next));
-        }
+        let begins = self.is_changed(object, old);
+        set_generation(object, old, begins);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {

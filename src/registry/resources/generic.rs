@@ -246,11 +246,17 @@ pub(super) fn count_generation(object: &mut Value, old: &Value, members: &[&str]
     if members.is_empty() {
         return;
     }
-    keep(object, old, "metadata.generation");
-    if members
+    let mut changes = members
         .iter()
-        .any(|path| get(object, path) != get(old, path))
-    {
+        .map(|path| get(object, path) != get(old, path));
+    let begins = changes.any(|changed| changed);
+    set_generation(object, old, begins);
+}
+
+/// One more than the old generation if a new one begins, else the old one.
+pub(in crate::registry) fn set_generation(object: &mut Value, old: &Value, begins: bool) {
+    keep(object, old, "metadata.generation");
+    if begins {
         let generation = get(old, "metadata.generation").and_then(Value::as_i64);
         let next = generation.unwrap_or_default().saturating_add(1);
         set(object, "metadata.generation", json!(next));

@@ -20,7 +20,7 @@ mod defaults;
 mod discovery;
 mod events;
 mod flowcontrol;
-mod generic;
+pub(super) mod generic;
 #[cfg(test)]
 mod golden;
 mod namespaces;
