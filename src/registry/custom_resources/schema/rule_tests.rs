@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::rules::RULES_MAX;
+use super::tests::widget;
 use super::*;
 use crate::registry::Error;
 
@@ -31,23 +32,6 @@ fn integer(rule: Value) -> Value {
 fn refused(rule: Value) -> Vec<String> {
     let whole = json!({"type": "object", "properties": {"x": integer(rule)}});
     lines(&StructuralSchema::read(&whole, false).unwrap_err())
-}
-
-fn widget() -> StructuralSchema {
-    let spec = json!({
-        "type": "object",
-        "required": ["color"],
-        "x-kubernetes-validations": [
-            {"rule": "self.replicas <= 10", "message": "too many replicas"}
-        ],
-        "properties": {
-            "color": {"type": "string", "enum": ["red", "green", "blue"]},
-            "replicas": {"type": "integer", "default": 1, "minimum": 0},
-            "note": {"type": "string", "maxLength": 8}
-        }
-    });
-    let whole = json!({"type": "object", "properties": {"spec": spec}});
-    StructuralSchema::read(&whole, false).unwrap()
 }
 
 fn message(object: &Value) -> String {

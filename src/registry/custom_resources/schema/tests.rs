@@ -29,7 +29,8 @@ fn said_of_x(x: Value, value: Value) -> Vec<String> {
     lines(&about_x(x).validate(&json!({"spec": {"x": value}})))
 }
 
-fn widget() -> StructuralSchema {
+/// What the replayed definition says about its objects.
+pub(super) fn widget() -> StructuralSchema {
     schema(json!({
         "type": "object",
         "properties": {
