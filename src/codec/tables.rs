@@ -110,8 +110,12 @@ pub(super) struct Field {
     pub(super) absent: Box<[u8]>,
     /// Whether Go's JSON leaves out some value of the field though the wire has it.
     pub(super) may_vanish: bool,
+    /// Whether a zero on the wire is such a value.
+    pub(super) skips_zero: bool,
     /// The wire type of its values.
     pub(super) wire_type: u8,
+    /// Its number and wire type; numbers in a list may be packed under another.
+    pub(super) tag: u64,
 }
 
 /// How many values a field has.
@@ -171,8 +175,8 @@ pub(super) fn all_kinds() -> impl Iterator<Item = (&'static str, &'static str)> 
 impl Message {
     /// Where the field of a number is.
     #[inline]
-    pub(super) fn place(&self, number: u32) -> Option<usize> {
-        let place = self.places.get(number as usize)?;
+    pub(super) fn place(&self, number: u64) -> Option<usize> {
+        let place = self.places.get(usize::try_from(number).ok()?)?;
         usize::from(*place).checked_sub(1)
     }
 
@@ -190,7 +194,7 @@ impl Message {
 
     /// The field of a number.
     pub(super) fn field(&self, number: u32) -> Option<&Field> {
-        self.place(number).map(|at| &self.fields[at])
+        self.place(number.into()).map(|at| &self.fields[at])
     }
 }
 
@@ -281,6 +285,8 @@ impl Tables {
         for (field, (absent, may_vanish)) in fields.zip(known) {
             field.absent = absent.into();
             field.may_vanish = may_vanish;
+            // A double that is zero may be negative, and has more than one byte.
+            field.skips_zero = may_vanish && field.kind != Type::Double;
         }
         for message in &mut self.messages {
             let mut next = message.fields.len() as u8;
@@ -323,7 +329,7 @@ impl Field {
         package: &'static str,
         ids: &HashMap<(&'static str, &'static str), MessageId>,
     ) -> Option<Self> {
-        let number = number.parse().ok()?;
+        let number: u32 = number.parse().ok()?;
         let name = words.next()?;
         let text = words.next()?;
         let (mut flags, mut list_keys, mut patch_key) = ("", "", "");
@@ -359,6 +365,13 @@ impl Field {
                 Type::Message(*ids.get(&(package, name))?)
             }
         };
+        let wire_type = match kind {
+            Type::Bool | Type::Int32 | Type::Int64 => 0,
+            Type::Double => 1,
+            Type::Text | Type::Bytes | Type::Message(_) => 2,
+        };
+        // The entries of maps are messages.
+        let own_type = if arity == Arity::Map { 2 } else { wire_type };
         Some(Self {
             number,
             name,
@@ -372,11 +385,9 @@ impl Field {
             key: format!("\"{name}\":").into_bytes().into(),
             absent: Box::default(),
             may_vanish: false,
-            wire_type: match kind {
-                Type::Bool | Type::Int32 | Type::Int64 => 0,
-                Type::Double => 1,
-                Type::Text | Type::Bytes | Type::Message(_) => 2,
-            },
+            skips_zero: false,
+            wire_type,
+            tag: u64::from(number) << 3 | u64::from(own_type),
         })
     }
 }
@@ -400,10 +411,15 @@ mod tests {
         }));
         for message in &TABLES.messages {
             for (at, field) in message.fields.iter().enumerate() {
-                assert_eq!(message.place(field.number), Some(at), "{}", field.name);
+                assert_eq!(
+                    message.place(field.number.into()),
+                    Some(at),
+                    "{}",
+                    field.name
+                );
             }
             assert_eq!(message.place(0), None);
-            assert_eq!(message.place(u32::MAX), None);
+            assert_eq!(message.place(u64::MAX), None);
         }
     }
 

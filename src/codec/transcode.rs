@@ -17,23 +17,13 @@ use super::output::Output;
 use super::special;
 use super::tables::{Arity, Field, Message, Shape, Type};
 use super::text;
-use super::wire::Fields;
+use super::wire::{self, Fields};
 
 /// How deep lists, maps and messages may be nested; JSON that is nested deeper cannot be read back.
 pub(super) const NESTING_MAX: usize = 100;
 
 /// A map's entry: its key, and the wire type of its value with what follows it.
 type Entry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
-
-/// A list or a map that is being written.
-struct Several<'a> {
-    /// Which field it is.
-    place: usize,
-    /// Where it begins in the output.
-    start: usize,
-    /// The key of its last entry.
-    last_key: Option<&'a [u8]>,
-}
 
 /// Writes an object of a kind as JSON, its kind and version first.
 ///
@@ -107,51 +97,26 @@ impl Transcoder {
         }
         self.out.check()?;
         let mut written = 0;
-        let mut open = None;
         let mut fields = Fields::new(bytes);
         while !fields.is_empty() {
-            let (number, wire_type) = fields.tag()?;
-            let Some(place) = message.place(number) else {
-                fields.content(wire_type)?;
+            let tag = fields.varint()?;
+            let Some(place) = message.place(tag >> 3) else {
+                fields.skip(tag)?;
                 continue;
             };
-            let field = &message.fields[place];
-            if let Some(several) = open
-                .as_mut()
-                .filter(|it: &&mut Several<'_>| it.place == place)
-            {
-                self.one_more(field, several, wire_type, &mut fields, depth)?;
-                continue;
-            }
             if place < written {
                 return Err(WireError::OutOfOrder);
-            }
-            if let Some(several) = open.take() {
-                self.close(&message.fields[several.place], &several);
             }
             for field in message.required(written, place) {
                 self.out.put(&field.absent);
             }
             written = place + 1;
-            if field.arity == Arity::One {
-                self.one(field, wire_type, &mut fields, depth)?;
-                continue;
+            let field = &message.fields[place];
+            match field.arity {
+                Arity::One => self.one(field, tag, &mut fields, depth)?,
+                Arity::List => self.list(field, tag, &mut fields, depth)?,
+                Arity::Map => self.map(field, tag, &mut fields, depth)?,
             }
-            let several = open.insert(Several {
-                place,
-                start: self.out.len(),
-                last_key: None,
-            });
-            self.out.put(&field.key);
-            self.out.push(if field.arity == Arity::List {
-                b'['
-            } else {
-                b'{'
-            });
-            self.one_more(field, several, wire_type, &mut fields, depth)?;
-        }
-        if let Some(several) = open {
-            self.close(&message.fields[several.place], &several);
         }
         for field in message.required(written, message.fields.len()) {
             self.out.put(&field.absent);
@@ -163,21 +128,23 @@ impl Transcoder {
     fn one(
         &mut self,
         field: &Field,
-        wire_type: u8,
+        tag: u64,
         fields: &mut Fields<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
-        let is_double = field.kind == Type::Double;
-        if field.may_vanish && wire_type == field.wire_type && !is_double && fields.skip_zero() {
+        if tag != field.tag {
+            return Err(field.wrong_tag(tag));
+        }
+        if field.skips_zero && fields.skip_zero() {
             return Ok(());
         }
-        if let (true, Type::Message(id), 2) = (field.inline, field.kind, wire_type) {
+        if let (true, Type::Message(id)) = (field.inline, field.kind) {
             return self.members(id.message(), fields.run()?, depth + 1);
         }
         let start = self.out.len();
         self.out.put(&field.key);
         let value_at = self.out.len();
-        self.value(field, wire_type, fields, depth + 1)?;
+        self.value(field.kind, fields, depth + 1)?;
         if field.may_vanish && field.vanishes(self.out.since(value_at)) {
             self.out.truncate(start);
         } else {
@@ -186,85 +153,92 @@ impl Transcoder {
         Ok(())
     }
 
-    /// Writes an item of a list, or an entry of a map.
-    fn one_more<'a>(
+    /// Writes a list whose first tag has been read.
+    fn list(
         &mut self,
         field: &Field,
-        several: &mut Several<'a>,
-        wire_type: u8,
-        fields: &mut Fields<'a>,
+        tag: u64,
+        fields: &mut Fields<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
-        if field.arity == Arity::Map {
-            return self.entry(field, several, wire_type, fields, depth);
-        }
-        if wire_type == 2 && field.wire_type == 0 {
-            let mut packed = Fields::new(fields.run()?);
-            while !packed.is_empty() {
-                self.value(field, field.wire_type, &mut packed, depth + 2)?;
+        let start = self.out.len();
+        self.out.put(&field.key);
+        self.out.push(b'[');
+        let items_at = self.out.len();
+        let mut next = Some(tag);
+        while let Some(tag) = next {
+            if tag == field.tag {
+                self.value(field.kind, fields, depth + 2)?;
                 self.out.push(b',');
+            } else if field.wire_type == 0 && tag == field.tag | 2 {
+                let mut packed = Fields::new(fields.run()?);
+                while !packed.is_empty() {
+                    self.value(field.kind, &mut packed, depth + 2)?;
+                    self.out.push(b',');
+                }
+            } else {
+                return Err(field.wrong_tag(tag));
             }
-            return Ok(());
+            next = fields.tag_of(field.number)?;
         }
-        self.value(field, wire_type, fields, depth + 2)?;
-        self.out.push(b',');
-        Ok(())
-    }
-
-    fn entry<'a>(
-        &mut self,
-        field: &Field,
-        several: &mut Several<'a>,
-        wire_type: u8,
-        fields: &mut Fields<'a>,
-        depth: usize,
-    ) -> Result<(), WireError> {
-        if wire_type != 2 {
-            return Err(field.wrong_type(wire_type));
-        }
-        let (key, value) = entry_of(fields.run()?)?;
-        if several.last_key.is_some_and(|last| last >= key) {
-            return Err(WireError::OutOfOrder);
-        }
-        several.last_key = Some(key);
-        text::put(&mut self.out, key);
-        self.out.push(b':');
-        match value {
-            Some((wire_type, mut value)) => self.value(field, wire_type, &mut value, depth + 2)?,
-            None => self.empty(field.kind, depth + 2)?,
-        }
-        self.out.push(b',');
-        Ok(())
-    }
-
-    /// Ends a list or a map.
-    fn close(&mut self, field: &Field, several: &Several<'_>) {
-        if field.arity == Arity::Map {
-            self.out.close(b'}');
-        } else if self.out.len() == several.start + field.key.len() + 1 {
+        if self.out.len() == items_at {
             // Numbers that were packed into no bytes are no list.
-            self.out.truncate(several.start);
+            self.out.truncate(start);
             self.out.put(&field.absent);
-            return;
         } else {
             self.out.close(b']');
+            self.out.push(b',');
         }
+        Ok(())
+    }
+
+    /// Writes a map whose first tag has been read.
+    fn map(
+        &mut self,
+        field: &Field,
+        tag: u64,
+        fields: &mut Fields<'_>,
+        depth: usize,
+    ) -> Result<(), WireError> {
+        self.out.put(&field.key);
+        self.out.push(b'{');
+        let mut last_key = None;
+        let mut next = Some(tag);
+        while let Some(tag) = next {
+            if tag != field.tag {
+                return Err(field.wrong_tag(tag));
+            }
+            let (key, value) = entry_of(fields.run()?)?;
+            if last_key.is_some_and(|last| last >= key) {
+                return Err(WireError::OutOfOrder);
+            }
+            last_key = Some(key);
+            text::put(&mut self.out, key);
+            self.out.push(b':');
+            match value {
+                Some((wire_type, mut value)) if wire_type == field.wire_type => {
+                    self.value(field.kind, &mut value, depth + 2)?;
+                }
+                Some((wire_type, _)) => return Err(field.wrong_type(wire_type)),
+                None => self.empty(field.kind, depth + 2)?,
+            }
+            self.out.push(b',');
+            next = fields.tag_of(field.number)?;
+        }
+        self.out.close(b'}');
         self.out.push(b',');
+        Ok(())
     }
 
     /// Writes one value, whose tag has been read.
     #[inline]
     fn value(
         &mut self,
-        field: &Field,
-        wire_type: u8,
+        kind: Type,
         fields: &mut Fields<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
-        if wire_type != field.wire_type {
-            return Err(field.wrong_type(wire_type));
-        }
-        match field.kind {
+        match kind {
             Type::Text => text::put(&mut self.out, fields.run()?),
             Type::Bytes => self.out.base64(fields.run()?),
             Type::Bool => self.out.put(if fields.varint()? == 0 {
@@ -320,6 +294,15 @@ impl Field {
             b"null" => self.omit_zero,
             b"\"\"" | b"0" | b"-0" | b"false" | b"[]" => self.omit_empty,
             _ => false,
+        }
+    }
+
+    /// What to say about a tag of the field's number that is not the field's.
+    #[cold]
+    fn wrong_tag(&self, tag: u64) -> WireError {
+        match wire::tag_parts(tag) {
+            Ok((_, wire_type)) => self.wrong_type(wire_type),
+            Err(error) => error,
         }
     }
 

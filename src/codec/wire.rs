@@ -67,15 +67,36 @@ impl<'a> Fields<'a> {
     /// As [`Self::next`].
     #[inline(always)]
     pub(super) fn tag(&mut self) -> Result<(u32, u8), WireError> {
-        let tag = varint(&mut self.0)?;
-        let wire_type = (tag & 7) as u8;
-        match u32::try_from(tag >> 3) {
-            Ok(number) if number > 0 && wire_type < 6 => Ok((number, wire_type)),
-            _ => Err(WireError::IllegalTag {
-                number: tag >> 3,
-                wire_type,
-            }),
+        tag_parts(self.varint()?)
+    }
+
+    /// The next field's whole tag if it is of this number; else nothing is taken.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    #[inline]
+    pub(super) fn tag_of(&mut self, number: u32) -> Result<Option<u64>, WireError> {
+        if self.is_empty() {
+            return Ok(None);
         }
+        let mut rest = *self;
+        let tag = rest.varint()?;
+        if tag >> 3 != u64::from(number) {
+            return Ok(None);
+        }
+        *self = rest;
+        Ok(Some(tag))
+    }
+
+    /// Takes the content that follows a whole tag.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    #[cold]
+    pub(super) fn skip(&mut self, tag: u64) -> Result<(), WireError> {
+        let (_, wire_type) = tag_parts(tag)?;
+        self.content(wire_type)?;
+        Ok(())
     }
 
     /// The content that follows a tag.
@@ -180,6 +201,22 @@ impl<'a> Fields<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// The number and the wire type of a tag.
+///
+/// # Errors
+/// [`WireError`] when there is no such number or type.
+#[inline(always)]
+pub(super) fn tag_parts(tag: u64) -> Result<(u32, u8), WireError> {
+    let wire_type = (tag & 7) as u8;
+    match u32::try_from(tag >> 3) {
+        Ok(number) if number > 0 && wire_type < 6 => Ok((number, wire_type)),
+        _ => Err(WireError::IllegalTag {
+            number: tag >> 3,
+            wire_type,
+        }),
     }
 }
 
