@@ -26,8 +26,10 @@ const NUMBER_BYTES_MAX: usize = 20;
 /// JSON, and how much more of it there may be.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// What has been written.
+    /// What has been written, then zeros: room that needs only be filled in.
     bytes: Vec<u8>,
+    /// How much has been written.
+    length: usize,
     /// How long it may be.
     bytes_max: usize,
     /// Whether something did not fit.
@@ -39,7 +41,8 @@ impl Output {
     pub(super) fn new(input_bytes: usize) -> Self {
         let first = input_bytes.saturating_mul(OUTPUT_PER_INPUT_FIRST);
         Self {
-            bytes: Vec::with_capacity(first),
+            bytes: vec![0; first],
+            length: 0,
             bytes_max: OUTPUT_BYTES_MIN
                 .saturating_add(input_bytes.saturating_mul(OUTPUT_PER_INPUT_MAX)),
             full: false,
@@ -52,6 +55,7 @@ impl Output {
     /// [`WireError::TooLong`] when it did not fit.
     pub(super) fn finish(mut self) -> Result<Vec<u8>, WireError> {
         self.check()?;
+        self.bytes.truncate(self.length);
         self.bytes.shrink_to_fit();
         Ok(self.bytes)
     }
@@ -70,38 +74,39 @@ impl Output {
 
     /// How much there is.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+        self.length
     }
 
     /// What was written from a place on.
     pub(super) fn since(&self, start: usize) -> &[u8] {
-        self.bytes.get(start..).unwrap_or_default()
+        self.bytes.get(start..self.length).unwrap_or_default()
     }
 
     /// Takes back what was written from a place on.
     pub(super) fn truncate(&mut self, length: usize) {
-        self.bytes.truncate(length);
+        self.length = self.length.min(length);
     }
 
     /// Appends bytes that are JSON.
     #[inline]
     pub(super) fn put(&mut self, bytes: &[u8]) {
-        if self.fits(bytes.len()) {
-            self.bytes.extend_from_slice(bytes);
+        if let Some(room) = self.room(bytes.len()) {
+            room.copy_from_slice(bytes);
         }
     }
 
     /// Appends one byte.
     #[inline]
     pub(super) fn push(&mut self, byte: u8) {
-        if self.fits(1) {
-            self.bytes.push(byte);
+        if let Some([room]) = self.room(1) {
+            *room = byte;
         }
     }
 
     /// Ends a list or an object whose members each ended with a comma.
+    #[inline]
     pub(super) fn close(&mut self, bracket: u8) {
-        match self.bytes.last_mut() {
+        match self.bytes.get_mut(self.length.wrapping_sub(1)) {
             Some(comma) if *comma == b',' => *comma = bracket,
             _ => self.push(bracket),
         }
@@ -111,11 +116,9 @@ impl Output {
     pub(super) fn base64(&mut self, bytes: &[u8]) {
         let length = bytes.len().div_ceil(3) * 4;
         self.push(b'"');
-        if self.fits(length) {
-            let start = self.bytes.len();
-            self.bytes.resize(start + length, b'=');
-            // There is as much room as it needs.
-            let _ = STANDARD.encode_slice(bytes, &mut self.bytes[start..]);
+        if let Some(room) = self.room(length) {
+            // There is as much as it needs.
+            let _ = STANDARD.encode_slice(bytes, room);
         }
         self.push(b'"');
     }
@@ -167,24 +170,30 @@ impl Output {
         Ok(())
     }
 
-    /// Whether there is room, which is made if it may be.
+    /// Room for so many bytes, which must be filled in; `None` if there may not be so much.
     #[inline]
-    fn fits(&mut self, more: usize) -> bool {
-        more <= self.bytes.capacity() - self.bytes.len() || self.grow(more)
+    pub(super) fn room(&mut self, more: usize) -> Option<&mut [u8]> {
+        if more > self.bytes.len() - self.length && !self.grow(more) {
+            return None;
+        }
+        let start = self.length;
+        self.length += more;
+        self.bytes.get_mut(start..self.length)
     }
 
     #[cold]
     fn grow(&mut self, more: usize) -> bool {
-        let length = self.bytes.len().saturating_add(more);
+        let length = self.length.saturating_add(more);
         if length > self.bytes_max {
             self.full = true;
             return false;
         }
         // Old and new bytes are there at once, so the last step starts from at most half of them.
-        let doubled = self.bytes.capacity().saturating_mul(2).max(length);
+        let doubled = self.bytes.len().saturating_mul(2).max(length);
         let is_last = doubled > self.bytes_max / 2;
         let capacity = if is_last { self.bytes_max } else { doubled };
         self.bytes.reserve_exact(capacity - self.bytes.len());
+        self.bytes.resize(capacity, 0);
         true
     }
 }

@@ -16,19 +16,58 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// line there.
 pub(super) const SEPARATOR_BYTES: usize = 3;
 
+/// How many quotes a text has around it.
+const QUOTES: usize = 2;
+
 /// What stands for bytes that are no text.
 pub(super) const REPLACEMENT: &[u8] = b"\\ufffd";
 
 /// Appends a text, with its quotes.
 #[inline]
 pub(super) fn put(out: &mut Output, text: &[u8]) {
-    out.push(b'"');
-    if plain_bytes(text) == text.len() {
-        out.put(text);
-    } else {
-        escape(out, text);
+    let start = out.len();
+    if let Some([open, room @ .., close]) = out.room(text.len() + QUOTES) {
+        if copy_plain(room, text) {
+            (*open, *close) = (b'"', b'"');
+            return;
+        }
+        out.truncate(start);
     }
-    out.push(b'"');
+    escape(out, text);
+}
+
+/// Copies a text into as much room; `false` if it may not stand for itself, and was not copied whole.
+/// Eight bytes are looked at together, some of them twice.
+#[inline]
+fn copy_plain(room: &mut [u8], text: &[u8]) -> bool {
+    if let (Some(last), Some(last_room)) = (text.last_chunk(), room.last_chunk_mut()) {
+        let mut others = may_be_other(u64::from_le_bytes(*last));
+        *last_room = *last;
+        let (words, _) = text.as_chunks::<8>();
+        let (rooms, _) = room.as_chunks_mut::<8>();
+        for (room, word) in rooms.iter_mut().zip(words) {
+            others |= may_be_other(u64::from_le_bytes(*word));
+            *room = *word;
+        }
+        others & HIGHEST == 0
+    } else if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        let ends = [u32::from_le_bytes(*first), u32::from_le_bytes(*last)];
+        room.copy_from_slice(text);
+        may_be_other(u64::from(ends[0]) << 32 | u64::from(ends[1])) & HIGHEST == 0
+    } else {
+        room.copy_from_slice(text);
+        text.iter().all(|byte| is_plain(*byte))
+    }
+}
+
+/// Has the highest bit of some byte of a word if one does not stand for itself; perhaps for `^`, `|` and
+/// `~` too, which look like `<`, `>` and backslashes then.
+#[inline]
+const fn may_be_other(word: u64) -> u64 {
+    let control = word.wrapping_sub(ONES * 0x20);
+    let quote_or_and = (word | (ONES * 0x04)) ^ (ONES * b'&' as u64);
+    let bracket_or_backslash = (word | (ONES * 0x62)) ^ (ONES * 0x7e);
+    control | word | quote_or_and.wrapping_sub(ONES) | bracket_or_backslash.wrapping_sub(ONES)
 }
 
 /// How many bytes at the beginning stand for themselves. Eight are looked at together.
@@ -107,6 +146,7 @@ pub(super) fn put_escaped(out: &mut Output, byte: u8) {
 
 #[cold]
 fn escape(out: &mut Output, text: &[u8]) {
+    out.push(b'"');
     for chunk in text.utf8_chunks() {
         let valid = chunk.valid().as_bytes();
         let mut from = 0;
@@ -128,6 +168,7 @@ fn escape(out: &mut Output, text: &[u8]) {
             out.put(REPLACEMENT);
         }
     }
+    out.push(b'"');
 }
 
 /// The highest bit of the first byte of a word that is this one.

@@ -75,6 +75,7 @@ impl Transcoder {
     }
 
     /// Writes a message.
+    #[inline(always)]
     pub(super) fn message(
         &mut self,
         message: &Message,
@@ -124,7 +125,7 @@ impl Transcoder {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn one(
         &mut self,
         field: &Field,
@@ -154,6 +155,7 @@ impl Transcoder {
     }
 
     /// Writes a list whose first tag has been read.
+    #[inline(never)]
     fn list(
         &mut self,
         field: &Field,
@@ -193,6 +195,7 @@ impl Transcoder {
     }
 
     /// Writes a map whose first tag has been read.
+    #[inline(never)]
     fn map(
         &mut self,
         field: &Field,
@@ -231,7 +234,7 @@ impl Transcoder {
     }
 
     /// Writes one value, whose tag has been read.
-    #[inline]
+    #[inline(always)]
     fn value(
         &mut self,
         kind: Type,
