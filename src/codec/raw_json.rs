@@ -50,56 +50,56 @@ fn is_compact(raw: &[u8], depth_max: usize) -> bool {
     let is_simple = !raw
         .iter()
         .fold(false, |other, byte| other | is_other(*byte));
-    is_simple && objects_end(raw, depth_max) == Some(raw.len())
+    is_simple && after_object(raw, depth_max).is_some_and(<[u8]>::is_empty)
 }
 
-/// Where the objects and texts end with which bytes without spaces begin; `None` for anything else.
-fn objects_end(raw: &[u8], depth_max: usize) -> Option<usize> {
-    let (mut at, mut depth) = (0, 0);
+/// What follows an object of objects and texts without spaces; `None` for anything else.
+fn after_object(raw: &[u8], depth_max: usize) -> Option<&[u8]> {
+    let (mut rest, mut depth) = (raw.strip_prefix(b"{")?, 1);
     loop {
-        match raw.get(at)? {
-            b'{' if depth == depth_max => return None,
-            b'{' if raw.get(at + 1) == Some(&b'}') => at += 2,
-            b'{' => {
-                depth += 1;
-                at = name_end(raw, at + 1)?;
-                continue;
-            }
-            b'"' => at = text_end(raw, at)?,
-            _ => return None,
-        }
-        while depth > 0 && raw.get(at) == Some(&b'}') {
-            at += 1;
-            depth -= 1;
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-        if raw.get(at) != Some(&b',') {
+        if depth > depth_max {
             return None;
         }
-        at = name_end(raw, at + 1)?;
+        if let Some(after) = rest.strip_prefix(b"}") {
+            rest = after;
+            depth -= 1;
+        } else {
+            // Nearly all members are empty, and followed by another one.
+            rest = loop {
+                match after_text(rest)? {
+                    [b':', b'{', b'}', b',', after @ ..] => rest = after,
+                    [b':', after @ ..] => break after,
+                    _ => return None,
+                }
+            };
+            if let Some(after) = rest.strip_prefix(b"{") {
+                rest = after;
+                depth += 1;
+                continue;
+            }
+            rest = after_text(rest)?;
+        }
+        // A value is over: so may be what it is in.
+        rest = loop {
+            match rest {
+                _ if depth == 0 => return Some(rest),
+                [b'}', after @ ..] => rest = after,
+                [b',', after @ ..] => break after,
+                _ => return None,
+            }
+            depth -= 1;
+        };
     }
 }
 
-/// Where the value of a member begins.
+/// What follows a text; `None` if it has other escapes than those of quotes and backslashes.
 #[inline]
-fn name_end(raw: &[u8], at: usize) -> Option<usize> {
-    let end = text_end(raw, at)?;
-    (raw.get(end) == Some(&b':')).then_some(end + 1)
-}
-
-/// Where a text ends; `None` if it has other escapes than those of quotes and backslashes.
-#[inline]
-fn text_end(raw: &[u8], start: usize) -> Option<usize> {
-    if raw.get(start) != Some(&b'"') {
-        return None;
-    }
-    let mut rest = raw.get(start + 1..)?;
+fn after_text(raw: &[u8]) -> Option<&[u8]> {
+    let mut rest = raw.strip_prefix(b"\"")?;
     loop {
         rest = &rest[text::unquoted_bytes(rest)..];
         match rest {
-            [b'"', rest @ ..] => return Some(raw.len() - rest.len()),
+            [b'"', after @ ..] => return Some(after),
             [b'\\', b'"' | b'\\', after @ ..] => rest = after,
             _ => return None,
         }

@@ -87,16 +87,17 @@ pub(super) fn plain_bytes(text: &[u8]) -> usize {
 /// How many bytes at the beginning are neither quotes nor backslashes. Eight are looked at together.
 #[inline]
 pub(super) fn unquoted_bytes(text: &[u8]) -> usize {
-    let (words, rest) = text.as_chunks::<8>();
-    for (at, word) in words.iter().enumerate() {
+    let mut rest = text;
+    while let Some((word, after)) = rest.split_first_chunk() {
         let word = u64::from_le_bytes(*word);
         let others = (equal(word, b'"') | equal(word, b'\\')) & HIGHEST;
         if others != 0 {
-            return at * 8 + others.trailing_zeros() as usize / 8;
+            return text.len() - rest.len() + others.trailing_zeros() as usize / 8;
         }
+        rest = after;
     }
     let other = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
-    words.len() * 8 + other.unwrap_or(rest.len())
+    text.len() - rest.len() + other.unwrap_or(rest.len())
 }
 
 /// The highest bit of every byte of a word that does not stand for itself; above the first of them it
@@ -200,6 +201,28 @@ mod tests {
                 text[at] = byte;
                 let expected = text.iter().position(|byte| !is_plain(*byte));
                 assert_eq!(plain_bytes(&text), expected.unwrap_or(9), "{byte} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_escaped_wherever_they_need_it() {
+        let written = |write: fn(&mut Output, &[u8]), text: &[u8]| {
+            let mut out = Output::new(text.len());
+            write(&mut out, text);
+            out.finish().expect("room")
+        };
+        for byte in 0..=255u8 {
+            for length in 1..=25 {
+                for at in 0..length {
+                    let mut text = b"abcdefghijklmnopqrstuvwxyz"[..length].to_vec();
+                    text[at] = byte;
+                    assert_eq!(
+                        written(put, &text),
+                        written(escape, &text),
+                        "{byte} at {at}"
+                    );
+                }
             }
         }
     }
