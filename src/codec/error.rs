@@ -26,10 +26,10 @@ pub enum DecodeError {
     },
 }
 
-/// The bytes break protobuf's rules or this codec's bounds.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum WireError {
-    /// They break off.
+/// A number or a run of bytes cannot be read. It is asked for at every field, so it fits a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Broken {
+    /// The bytes break off.
     #[error("unexpected EOF")]
     Truncated,
     /// A number has more than 64 bits.
@@ -38,6 +38,14 @@ pub(super) enum WireError {
     /// A length of more than 63 bits.
     #[error("proto: negative length found during unmarshaling")]
     NegativeLength,
+}
+
+/// The bytes break protobuf's rules or this codec's bounds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WireError {
+    /// Not even a number or a length can be read.
+    #[error(transparent)]
+    Broken(#[from] Broken),
     /// A field of number 0, or of a wire type that does not exist.
     #[error("proto: illegal tag {number} (wire type {wire_type})")]
     IllegalTag {

@@ -26,7 +26,7 @@ const NUMBER_BYTES_MAX: usize = 20;
 /// JSON, and how much more of it there may be.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// What has been written, then zeros: room that needs only be filled in.
+    /// What has been written, then room that needs only be filled in.
     bytes: Vec<u8>,
     /// How much has been written.
     length: usize,

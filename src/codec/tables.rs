@@ -57,8 +57,8 @@ pub(super) struct Message {
     pub(super) fields: Box<[Field]>,
     /// For each number where its field is, counted from 1; 0 for none.
     places: Box<[u8]>,
-    /// For each field, and for the end, where the next one is that Go writes though it is absent.
-    next_required: Box<[u8]>,
+    /// Where the first field is that Go writes though it is absent; the end if there is none.
+    pub(super) first_required: usize,
 }
 
 /// What a message is in JSON.
@@ -108,6 +108,8 @@ pub(super) struct Field {
     pub(super) key: Box<[u8]>,
     /// What Go's JSON has for the field when the wire does not have it, with a comma at its end.
     pub(super) absent: Box<[u8]>,
+    /// Where the next field is that Go writes though it is absent; the end if there is none.
+    pub(super) next_required: usize,
     /// Whether Go's JSON leaves out some value of the field though the wire has it.
     pub(super) may_vanish: bool,
     /// Whether a zero on the wire is such a value.
@@ -178,18 +180,6 @@ impl Message {
     pub(super) fn place(&self, number: u64) -> Option<usize> {
         let place = self.places.get(usize::try_from(number).ok()?)?;
         usize::from(*place).checked_sub(1)
-    }
-
-    /// The fields from one place to before another that Go writes though they are absent.
-    #[inline]
-    pub(super) fn required(&self, from: usize, to: usize) -> impl Iterator<Item = &Field> {
-        let mut at = from;
-        std::iter::from_fn(move || {
-            at = self.next_required.get(at).map_or(to, |it| usize::from(*it));
-            let field = self.fields.get(at).filter(|_| at < to);
-            at += 1;
-            field
-        })
     }
 
     /// The field of a number.
@@ -265,7 +255,7 @@ impl Tables {
             shape,
             fields,
             places,
-            next_required: Box::default(),
+            first_required: 0,
         });
     }
 
@@ -289,15 +279,14 @@ impl Tables {
             field.skips_zero = may_vanish && field.kind != Type::Double;
         }
         for message in &mut self.messages {
-            let mut next = message.fields.len() as u8;
-            let mut places = vec![next; message.fields.len() + 1];
-            for (at, field) in message.fields.iter().enumerate().rev() {
+            let mut next = message.fields.len();
+            for (at, field) in message.fields.iter_mut().enumerate().rev() {
+                field.next_required = next;
                 if !field.absent.is_empty() {
-                    next = at as u8;
+                    next = at;
                 }
-                places[at] = next;
             }
-            message.next_required = places.into();
+            message.first_required = next;
         }
     }
 }
@@ -384,6 +373,7 @@ impl Field {
             item_keys: item_keys.split(',').filter(|it| !it.is_empty()).collect(),
             key: format!("\"{name}\":").into_bytes().into(),
             absent: Box::default(),
+            next_required: 0,
             may_vanish: false,
             skips_zero: false,
             wire_type,

@@ -97,7 +97,7 @@ impl Transcoder {
             return Err(WireError::TooDeep);
         }
         self.out.check()?;
-        let mut written = 0;
+        let (mut written, mut required) = (0, message.first_required);
         let mut fields = Fields::new(bytes);
         while !fields.is_empty() {
             let tag = fields.varint()?;
@@ -108,21 +108,26 @@ impl Transcoder {
             if place < written {
                 return Err(WireError::OutOfOrder);
             }
-            for field in message.required(written, place) {
-                self.out.put(&field.absent);
-            }
-            written = place + 1;
             let field = &message.fields[place];
+            if required < place {
+                self.absent(&message.fields[required..place]);
+            }
+            (written, required) = (place + 1, field.next_required);
             match field.arity {
                 Arity::One => self.one(field, tag, &mut fields, depth)?,
                 Arity::List => self.list(field, tag, &mut fields, depth)?,
                 Arity::Map => self.map(field, tag, &mut fields, depth)?,
             }
         }
-        for field in message.required(written, message.fields.len()) {
+        self.absent(message.fields.get(required..).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Writes what Go writes of fields that the wire does not have.
+    fn absent(&mut self, fields: &[Field]) {
+        for field in fields {
             self.out.put(&field.absent);
         }
-        Ok(())
     }
 
     #[inline(always)]

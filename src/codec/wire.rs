@@ -1,6 +1,6 @@
 //! Protobuf's wire format: fields with a number, each a varint, a fixed number or a run of bytes.
 
-use super::error::WireError;
+use super::error::{Broken, WireError};
 
 /// How deep groups may be nested; nobody sends any.
 const GROUP_DEPTH_MAX: usize = 16;
@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// As [`Self::next`].
     #[inline]
-    pub(super) fn tag_of(&mut self, number: u32) -> Result<Option<u64>, WireError> {
+    pub(super) fn tag_of(&mut self, number: u32) -> Result<Option<u64>, Broken> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
         Ok(match wire_type {
             0 => Content::Varint(self.varint()?),
             1 => {
-                let bytes: [u8; 8] = self.take(8)?.try_into().map_err(|_| WireError::Truncated)?;
+                let bytes: [u8; 8] = self.take(8)?.try_into().map_err(|_| Broken::Truncated)?;
                 Content::Fixed64(u64::from_le_bytes(bytes))
             }
             2 => Content::Bytes(self.run()?),
@@ -144,8 +144,8 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// As [`Self::next`].
-    pub(super) fn double(&mut self) -> Result<f64, WireError> {
-        let bytes = self.take(8)?.try_into().map_err(|_| WireError::Truncated)?;
+    pub(super) fn double(&mut self) -> Result<f64, Broken> {
+        let bytes = self.take(8)?.try_into().map_err(|_| Broken::Truncated)?;
         Ok(f64::from_le_bytes(bytes))
     }
 
@@ -154,7 +154,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// As [`Self::next`].
     #[inline(always)]
-    pub(super) fn varint(&mut self) -> Result<u64, WireError> {
+    pub(super) fn varint(&mut self) -> Result<u64, Broken> {
         varint(&mut self.0)
     }
 
@@ -163,18 +163,15 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// As [`Self::next`].
     #[inline(always)]
-    pub(super) fn run(&mut self) -> Result<&'a [u8], WireError> {
+    pub(super) fn run(&mut self) -> Result<&'a [u8], Broken> {
         let length = varint(&mut self.0)?;
-        let length = i64::try_from(length).map_err(|_| WireError::NegativeLength)?;
-        self.take(usize::try_from(length).map_err(|_| WireError::Truncated)?)
+        let length = i64::try_from(length).map_err(|_| Broken::NegativeLength)?;
+        self.take(usize::try_from(length).map_err(|_| Broken::Truncated)?)
     }
 
     #[inline(always)]
-    fn take(&mut self, length: usize) -> Result<&'a [u8], WireError> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(length)
-            .ok_or(WireError::Truncated)?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Broken> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Broken::Truncated)?;
         self.0 = rest;
         Ok(taken)
     }
@@ -223,9 +220,9 @@ pub(super) fn tag_parts(tag: u64) -> Result<(u32, u8), WireError> {
 /// Takes a varint off the front. Nearly all have one byte or two.
 ///
 /// # Errors
-/// [`WireError`] when it breaks off or has more than 64 bits.
+/// [`Broken`] when it breaks off or has more than 64 bits.
 #[inline(always)]
-pub(super) fn varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
+pub(super) fn varint(bytes: &mut &[u8]) -> Result<u64, Broken> {
     match *bytes {
         [byte @ ..0x80, rest @ ..] => {
             *bytes = rest;
@@ -240,17 +237,17 @@ pub(super) fn varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
 }
 
 #[cold]
-fn long_varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
+fn long_varint(bytes: &mut &[u8]) -> Result<u64, Broken> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first().ok_or(WireError::Truncated)?;
+        let (byte, rest) = bytes.split_first().ok_or(Broken::Truncated)?;
         *bytes = rest;
         value |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
             return Ok(value);
         }
     }
-    Err(WireError::Overflow)
+    Err(Broken::Overflow)
 }
 
 /// Appends a varint.
@@ -318,15 +315,15 @@ mod tests {
     #[test]
     fn broken_bytes_are_errors() {
         let error = |bytes: &[u8]| Fields::new(bytes).next().expect_err("broken");
-        assert_eq!(error(&[0x08]), WireError::Truncated);
-        assert_eq!(error(&[0x0a, 5, 1]), WireError::Truncated);
-        assert_eq!(error(&[0xff; 11]), WireError::Overflow);
+        assert_eq!(error(&[0x08]), Broken::Truncated.into());
+        assert_eq!(error(&[0x0a, 5, 1]), Broken::Truncated.into());
+        assert_eq!(error(&[0xff; 11]), Broken::Overflow.into());
         assert_eq!(error(&[0x0c]), WireError::UnexpectedEndOfGroup);
         assert!(matches!(error(&[0x02]), WireError::IllegalTag { .. }));
         assert_eq!(error(&[0x0b; 40]), WireError::TooDeep);
         let mut negative = vec![0x0a];
         put_varint(&mut negative, u64::MAX);
-        assert_eq!(error(&negative), WireError::NegativeLength);
+        assert_eq!(error(&negative), Broken::NegativeLength.into());
         let group = [0x0b, 0x10, 1, 0x0c];
         assert_eq!(Fields::new(&group).next(), Ok(Some((1, Content::Group))));
     }
