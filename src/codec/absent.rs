@@ -42,6 +42,17 @@ pub(super) fn may_vanish<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Mess
     one && (field.omit_zero || field.omit_empty && !is_struct)
 }
 
+/// Whether Go writes nothing to the wire when a field is absent.
+pub(super) fn is_optional<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> bool {
+    match field.kind {
+        _ if field.inline => false,
+        _ if field.pointer || field.arity != Arity::One => true,
+        Type::Bytes => true,
+        Type::Message(id) => find(id).shape == Shape::Items,
+        _ => false,
+    }
+}
+
 /// The members of a message without any bytes.
 fn members<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let fields = message.fields.iter();

@@ -7,11 +7,18 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use super::special_write;
 use super::tables::{Arity, Field, Message, Shape, Type};
 use super::unknown::{self, Old, OldItems};
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
+
+/// How many fields nearly all messages have at most.
+const FIELDS_MANY: usize = 64;
+
+/// The values of a message's fields by their places.
+type Values<'a> = SmallVec<[Option<&'a Value>; FIELDS_MANY]>;
 
 /// Writes a message; an absent value is an empty one. What the tables do not know of the old message,
 /// which the value continues, is kept.
@@ -29,25 +36,39 @@ fn members(
     members: Option<&Map<String, Value>>,
     mut old: Old<'_>,
 ) {
-    for field in &message.fields {
+    for (field, value) in message.fields.iter().zip(values(message, members)) {
         let old = old.advance(out, field.number);
-        self::field(out, field, members, old);
+        if value.is_none() && field.optional {
+            continue;
+        }
+        if let (true, Type::Message(id)) = (field.inline, field.kind) {
+            put_nested(out, field.number, |out| {
+                let old = Old::new(unknown::content(old));
+                self::members(out, id.message(), members, old);
+            });
+        } else {
+            self::field(out, field, value, old);
+        }
     }
     old.finish(out);
 }
 
-/// Writes a field, of which the old message has these occurrences.
-fn field(out: &mut Vec<u8>, field: &Field, members: Option<&Map<String, Value>>, old: &[u8]) {
-    if let (true, Type::Message(id)) = (field.inline, field.kind) {
-        put_nested(out, field.number, |out| {
-            let old = Old::new(unknown::content(old));
-            self::members(out, id.message(), members, old);
-        });
-        return;
+/// The value of each field; `None` if it is null or absent.
+fn values<'a>(message: &Message, members: Option<&'a Map<String, Value>>) -> Values<'a> {
+    let mut values = Values::from_elem(None, message.fields.len());
+    // Names and members are in the same order: each is found soon after the last one.
+    let mut next = 0;
+    for (name, value) in members.into_iter().flatten() {
+        if let Some(at) = message.name_at(name, next) {
+            values[message.names[at].place] = Some(value).filter(|value| !value.is_null());
+            next = at + 1;
+        }
     }
-    let value = members
-        .and_then(|members| members.get(field.name))
-        .filter(|value| !value.is_null());
+    values
+}
+
+/// Writes a field, of which the old message has these occurrences.
+fn field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     match field.arity {
         Arity::One => one(out, field, value, old),
         Arity::List => list(out, field, value, old),
@@ -85,13 +106,8 @@ pub(super) fn list(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old:
 
 /// Writes a field of one value, unless it may be absent and is.
 fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
-    let may_be_absent = match field.kind {
-        Type::Bytes => true,
-        Type::Message(id) => field.pointer || id.message().shape == Shape::Items,
-        _ => field.pointer,
-    };
     let value = value.filter(|value| fits(field.kind, value));
-    if value.is_some() || !may_be_absent {
+    if value.is_some() || !field.optional {
         let old = Old::new(unknown::content(old));
         put(out, field.number, field.kind, value, old);
     }

@@ -50,7 +50,10 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>,
         }
         Shape::RawExtension | Shape::Json => {
             if let Some(value) = value {
-                put_bytes(out, 1, value.to_string().as_bytes());
+                put_nested(out, 1, |out| {
+                    // Nothing can fail: a tree has JSON, and memory takes it.
+                    let _ = serde_json::to_writer(out, value);
+                });
             }
         }
         Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts => {

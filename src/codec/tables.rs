@@ -55,10 +55,20 @@ pub(super) struct Message {
     pub(super) shape: Shape,
     /// By number.
     pub(super) fields: Box<[Field]>,
+    /// The names in JSON, in their order; fields whose members JSON merges into those around them have none.
+    pub(super) names: Box<[Name]>,
     /// For each number where its field is, counted from 1; 0 for none.
     places: Box<[u8]>,
     /// Where the first field is that Go writes though it is absent; the end if there is none.
     pub(super) first_required: usize,
+}
+
+/// The name of a field in JSON.
+#[derive(Debug)]
+pub(super) struct Name {
+    name: &'static str,
+    /// Where the field is among those of its message.
+    pub(super) place: usize,
 }
 
 /// What a message is in JSON.
@@ -106,6 +116,8 @@ pub(super) struct Field {
     pub(super) item_keys: Box<[&'static str]>,
     /// How the field begins in JSON: its name, quoted, and a colon.
     pub(super) key: Box<[u8]>,
+    /// Whether the wire has nothing of the field when its value is absent.
+    pub(super) optional: bool,
     /// What Go's JSON has for the field when the wire does not have it, with a comma at its end.
     pub(super) absent: Box<[u8]>,
     /// Where the next field is that Go writes though it is absent; the end if there is none.
@@ -182,6 +194,15 @@ impl Message {
         usize::from(*place).checked_sub(1)
     }
 
+    /// Where a name is among the names, which is looked for from a place on first.
+    #[inline]
+    pub(super) fn name_at(&self, name: &str, from: usize) -> Option<usize> {
+        let (before, after) = self.names.split_at_checked(from)?;
+        let mut after = after.iter();
+        let found = after.position(|it| it.name == name).map(|at| from + at);
+        found.or_else(|| before.iter().position(|it| it.name == name))
+    }
+
     /// The field of a number.
     pub(super) fn field(&self, number: u32) -> Option<&Field> {
         self.place(number.into()).map(|at| &self.fields[at])
@@ -251,9 +272,18 @@ impl Tables {
             // A test shows that no message has more fields than that.
             places[field.number as usize] = u8::try_from(at + 1).unwrap_or_default();
         }
+        let named = fields.iter().enumerate().filter(|(_, field)| !field.inline);
+        let mut names: Vec<Name> = named
+            .map(|(place, field)| Name {
+                name: field.name,
+                place,
+            })
+            .collect();
+        names.sort_unstable_by_key(|it| it.name);
         self.messages.push(Message {
             shape,
             fields,
+            names: names.into(),
             places,
             first_required: 0,
         });
@@ -263,16 +293,18 @@ impl Tables {
     fn complete(&mut self) {
         let find = |id: MessageId| &self.messages[id.0];
         let fields = self.messages.iter().flat_map(|it| &it.fields);
-        let known: Vec<(Vec<u8>, bool)> = fields
+        let known: Vec<(Vec<u8>, bool, bool)> = fields
             .map(|field| {
                 (
                     absent::of_field(field, &find),
                     absent::may_vanish(field, &find),
+                    absent::is_optional(field, &find),
                 )
             })
             .collect();
         let fields = self.messages.iter_mut().flat_map(|it| &mut it.fields);
-        for (field, (absent, may_vanish)) in fields.zip(known) {
+        for (field, (absent, may_vanish, optional)) in fields.zip(known) {
+            field.optional = optional;
             field.absent = absent.into();
             field.may_vanish = may_vanish;
             // A double that is zero may be negative, and has more than one byte.
@@ -372,6 +404,7 @@ impl Field {
             inline: flags.contains('i'),
             item_keys: item_keys.split(',').filter(|it| !it.is_empty()).collect(),
             key: format!("\"{name}\":").into_bytes().into(),
+            optional: false,
             absent: Box::default(),
             next_required: 0,
             may_vanish: false,
@@ -400,6 +433,12 @@ mod tests {
                 .all(|two| two[0].number < two[1].number)
         }));
         for message in &TABLES.messages {
+            assert!(
+                message
+                    .names
+                    .windows(2)
+                    .all(|two| two[0].name < two[1].name)
+            );
             for (at, field) in message.fields.iter().enumerate() {
                 assert_eq!(
                     message.place(field.number.into()),

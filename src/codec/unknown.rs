@@ -79,7 +79,11 @@ impl<'a> Old<'a> {
 
     /// Copies the fields before the one of this number, none of which the tables know, and gives what
     /// there is of that one.
+    #[inline]
     pub(super) fn advance(&mut self, out: &mut Vec<u8>, number: u32) -> &'a [u8] {
+        if self.rest.is_empty() {
+            return &[];
+        }
         let (unknown, rest) = self.split(|it| it < number);
         out.extend_from_slice(unknown);
         self.rest = rest;

@@ -290,9 +290,14 @@ pub(super) fn put_nested(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut 
     let start = out.len();
     out.push(0);
     write(out);
-    let mut length = Vec::new();
-    put_varint(&mut length, (out.len() - start - 1) as u64);
-    out.splice(start..=start, length);
+    let (mut at, mut length) = (start, out.len() - start - 1);
+    while length >= 0x80 {
+        out[at] = (length & 0x7f) as u8 | 0x80;
+        length >>= 7;
+        at += 1;
+        out.insert(at, 0);
+    }
+    out[at] = length as u8;
 }
 
 #[cfg(test)]
