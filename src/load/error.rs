@@ -11,9 +11,9 @@ use super::target::TargetError;
 /// Why there is no outcome.
 #[derive(Debug, Error)]
 pub(crate) enum LoadError {
-    /// The command line asks for what cannot be.
+    /// A command that was to be run.
     #[error("{0}")]
-    WrongFlags(String),
+    Command(String),
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error("{0}")]

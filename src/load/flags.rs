@@ -8,7 +8,9 @@ use ringwatch::duration;
 use serde::{Serialize, Serializer};
 
 use super::client::{Encoding, HttpVersion};
-use super::scenario::fanout;
+use super::scenario::{
+    burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
+};
 use super::target::TargetFlags;
 
 /// More runs than anybody waits for.
@@ -119,6 +121,16 @@ pub(crate) struct RunFlags {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scenario {
     Fanout(fanout::Flags),
+    Burst(burst::Flags),
+    Idle(idle::Flags),
+    Write(write::Flags),
+    List(list::Flags),
+    Get(get::Flags),
+    Selective(selective::Flags),
+    Slow(slow::Flags),
+    Resume(resume::Flags),
+    Storm(storm::Flags),
+    Restart(restart::Flags),
 }
 
 impl Scenario {
@@ -126,6 +138,16 @@ impl Scenario {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Fanout(_) => "fanout",
+            Self::Burst(_) => "burst",
+            Self::Idle(_) => "idle",
+            Self::Write(_) => "write",
+            Self::List(_) => "list",
+            Self::Get(_) => "get",
+            Self::Selective(_) => "selective",
+            Self::Slow(_) => "slow",
+            Self::Resume(_) => "resume",
+            Self::Storm(_) => "storm",
+            Self::Restart(_) => "restart",
         }
     }
 }
@@ -147,6 +169,9 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn seconds<S: Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
 }

@@ -14,11 +14,6 @@
 //! it was due, so a stall is charged to every event that it delayed. Whatever else goes well, a run
 //! that lost or repeated one event scores zero.
 #![allow(
-    dead_code,
-    unused_imports,
-    reason = "the scenarios that use all of it come one by one"
-)]
-#![allow(
     clippy::disallowed_methods,
     reason = "the load generator is a composition root of its own: it spawns its clients and needs real time"
 )]
@@ -29,6 +24,11 @@
     reason = "counts and nanoseconds are far below 2^52"
 )]
 
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the checks of verify read single events; they are not connected yet"
+)]
 mod client;
 mod context;
 mod error;
@@ -38,11 +38,13 @@ mod measure;
 mod outcome;
 mod output;
 mod payload;
+mod requests;
 mod run;
 mod scenario;
 mod schedule;
 mod target;
 mod time;
+#[allow(dead_code, unused_imports, reason = "nothing collects histories yet")]
 mod verify;
 mod workspace;
 mod writer;

@@ -116,11 +116,6 @@ impl Payload {
         self.encoding
     }
 
-    /// How many bytes of padding an object has.
-    pub(crate) fn padding(&self) -> usize {
-        self.padding.len()
-    }
-
     /// Creates an object in this collection.
     pub(crate) fn create(&self, kind: Kind, collection: &str, stamp: Stamp) -> Request {
         let request = Request::post(collection, self.whole(kind, stamp));

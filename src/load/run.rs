@@ -15,7 +15,9 @@ use super::error::LoadError;
 use super::flags::{LoadFlags, RunFlags, Scenario};
 use super::outcome::{Outcome, Run};
 use super::output::table;
-use super::scenario;
+use super::scenario::{
+    self, burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
+};
 use super::target::Target;
 use super::time::timestamp;
 use super::workspace::Workspace;
@@ -88,7 +90,17 @@ async fn in_workspace(
 
 async fn measure(context: &Context, scenario: &Scenario) -> Result<Vec<Run>, LoadError> {
     match scenario {
-        Scenario::Fanout(flags) => scenario::fanout::run(context, flags).await,
+        Scenario::Fanout(flags) => fanout::run(context, flags).await,
+        Scenario::Burst(flags) => burst::run(context, flags).await,
+        Scenario::Idle(flags) => idle::run(context, flags).await,
+        Scenario::Write(flags) => write::run(context, flags).await,
+        Scenario::List(flags) => list::run(context, flags).await,
+        Scenario::Get(flags) => get::run(context, flags).await,
+        Scenario::Selective(flags) => selective::run(context, flags).await,
+        Scenario::Slow(flags) => slow::run(context, flags).await,
+        Scenario::Resume(flags) => resume::run(context, flags).await,
+        Scenario::Storm(flags) => storm::run(context, flags).await,
+        Scenario::Restart(flags) => restart::run(context, flags).await,
     }
 }
 

@@ -101,8 +101,13 @@ impl Writers {
         })
     }
 
+    /// Whether a server that is not there is waited for.
+    pub(crate) fn persist(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.persists)
+    }
+
     /// From here on a server that is not there is waited for.
-    pub(crate) fn persist(&mut self) {
+    pub(crate) fn start_persisting(&mut self) {
         for lane in &mut self.lanes {
             lane.persists = true;
         }
@@ -111,6 +116,13 @@ impl Writers {
     /// How often a write had to be repeated.
     pub(crate) fn repeated(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.repeated).sum()
+    }
+
+    /// Counts from here on.
+    pub(crate) fn begin(&self) {
+        for recorder in [&self.answers, &self.lateness] {
+            recorder.lock().clear();
+        }
     }
 
     /// The number of each object's next event.
@@ -126,9 +138,6 @@ impl Writers {
         writes: u64,
         sent: &AtomicUsize,
     ) -> Result<(), LoadError> {
-        for recorder in [&self.answers, &self.lateness] {
-            recorder.lock().clear();
-        }
         let lanes = self.lanes.len() as u64;
         let (next, answers, lateness) = (&self.next, &self.answers, &self.lateness);
         let writing = self.lanes.iter_mut().zip(0..).map(|(lane, number)| {
@@ -185,7 +194,7 @@ impl Lane {
             let (due, due_wall) = task.schedule.due(write);
             tokio::time::sleep_until(due).await;
             let late = now().saturating_duration_since(due);
-            task.lateness.record(nanos(late), 0);
+            task.lateness.record(Some(nanos(late)), 0);
             let object = write % count;
             let number = u64::from(task.next[object as usize]) + write / count;
             let stamp = Stamp {
@@ -195,7 +204,7 @@ impl Lane {
             };
             self.update(task.objects, stamp).await?;
             let latency = now().saturating_duration_since(due);
-            task.answers.record(nanos(latency), 0);
+            task.answers.record(Some(nanos(latency)), 0);
             task.sent.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())

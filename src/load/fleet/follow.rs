@@ -77,10 +77,10 @@ impl Follower {
         let path = group.path(self.watcher);
         let encoding = group.spec.encoding;
         match &self.lines {
-            Some((lines, line)) => lines.watch(*line, client, &path, encoding).await,
-            None if group.spec.small_buffers => {
+            _ if group.has_small_buffers() => {
                 client.watch_with_small_buffers(&path, encoding).await
             }
+            Some((lines, line)) => lines.watch(*line, client, &path, encoding).await,
             None => client.watch(&path, encoding).await,
         }
     }

@@ -1,7 +1,7 @@
 //! Watchers that behave alike, and what they have counted.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +30,6 @@ pub(crate) struct WatchSpec {
     pub(crate) next: u32,
     /// Whether a watch that ends is begun again where it ended, or is a fault.
     pub(crate) resumes: bool,
-    /// Whether connections have little room, so that a client that stalls is felt by the server.
-    pub(crate) small_buffers: bool,
 }
 
 /// How a group behaves.
@@ -51,6 +49,9 @@ pub(crate) enum Mode {
 pub(crate) struct Group {
     pub(crate) spec: WatchSpec,
     mode: AtomicUsize,
+    /// Whether connections that are opened have little room, so that a client that stalls is felt by
+    /// the server.
+    small_buffers: AtomicBool,
     mode_changed: Notify,
     /// What the watchers of one thread have counted.
     parts: Vec<Part>,
@@ -111,6 +112,7 @@ impl Group {
             parts: (0..threads).map(part).collect(),
             spec,
             mode: AtomicUsize::new(Mode::Reads as usize),
+            small_buffers: AtomicBool::new(false),
             mode_changed: Notify::new(),
             live: AtomicUsize::default(),
             bookmarks: AtomicUsize::default(),
@@ -137,6 +139,14 @@ impl Group {
     /// Waits until so many are.
     pub(crate) async fn until_live(&self, live: usize, seconds_max: u64) -> bool {
         until(Duration::from_secs(seconds_max), || self.live() == live).await
+    }
+
+    /// Waits until watches were begun again so often.
+    pub(crate) async fn until_resumed(&self, resumed: usize, seconds_max: u64) -> bool {
+        until(Duration::from_secs(seconds_max), || {
+            self.resumed() >= resumed
+        })
+        .await
     }
 
     /// How many bookmarks came, over all watchers.
@@ -166,6 +176,16 @@ impl Group {
             1 => Mode::Stalls,
             _ => Mode::Away,
         }
+    }
+
+    /// Whether connections that are opened from here on have little room. Over HTTP/2 they are not
+    /// shared then.
+    pub(crate) fn set_small_buffers(&self, small: bool) {
+        self.small_buffers.store(small, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_small_buffers(&self) -> bool {
+        self.small_buffers.load(Ordering::Relaxed)
     }
 
     pub(super) fn mode_changed(&self) -> &Notify {
@@ -215,8 +235,13 @@ impl Group {
     /// What went wrong since the last time, after every watcher was asked whether it has got
     /// everything up to the number of each object's next event.
     pub(crate) fn take_faults(&self, next: &[u32]) -> Vec<String> {
+        self.take_faults_from(0, next)
+    }
+
+    /// The same, leaving out objects before this one.
+    pub(crate) fn take_faults_from(&self, first: u32, next: &[u32]) -> Vec<String> {
         for watcher in 0..self.watchers() {
-            let missing = self.positions(watcher)[watcher / self.parts.len()].missing(next);
+            let missing = self.positions(watcher)[watcher / self.parts.len()].missing(first, next);
             if let Some(missing) = missing {
                 self.fault(format!("watcher {watcher} {missing}"));
             }
@@ -268,14 +293,20 @@ impl Group {
             EventKind::Bookmark => None,
             _ => Stamp::find(event.object),
         };
-        let taken = read.and_then(|()| stamp.map_or(Ok(()), |stamp| position.take(stamp)));
+        let taken = read.and_then(|()| match stamp {
+            None => Ok(()),
+            Some(stamp) if event.kind == EventKind::Deleted => position.take_end(stamp),
+            Some(stamp) => position.take(stamp),
+        });
         drop(positions);
         if let Err(why) = taken {
             self.fault(format!("watcher {watcher}: {why}"));
         }
         if let Some(stamp) = stamp {
             let recorder = &self.parts[watcher % self.parts.len()].recorder;
-            recorder.record(now.saturating_sub(stamp.at), event.object.len());
+            // A deletion carries the time of the last write, not its own.
+            let latency = (event.kind != EventKind::Deleted).then(|| now.saturating_sub(stamp.at));
+            recorder.record(latency, event.object.len());
         }
         Heard::More
     }

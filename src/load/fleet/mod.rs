@@ -29,7 +29,7 @@ const OPENING_MAX: usize = 64;
 /// All watchers of a group must be watching within this time.
 const OPENED_SECONDS_MAX: u64 = 180;
 /// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Threads for watchers. Dropping it closes all their connections.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Fleet {
     /// Begins to open a group of watchers.
     pub(crate) fn begin(&self, spec: WatchSpec) -> Arc<Group> {
         let group = Arc::new(Group::new(spec, self.threads.len()));
-        let shared = self.client.http() == HttpVersion::Two && !group.spec.small_buffers;
+        let shared = self.client.http() == HttpVersion::Two;
         let streams = if shared { self.streams } else { 1 };
         let lines = Arc::new(Lines::new(group.watchers().div_ceil(streams)));
         for watcher in 0..group.watchers() {

@@ -13,7 +13,6 @@ pub(crate) enum Sees {
     All(u32),
     /// The one whose index is the watcher's.
     Own,
-    None,
 }
 
 /// Where a watcher is.
@@ -35,7 +34,6 @@ impl Position {
         let (first, count) = match sees {
             Sees::All(count) => (0, count),
             Sees::Own => (watcher, 1),
-            Sees::None => (0, 0),
         };
         Self {
             revision,
@@ -83,12 +81,28 @@ impl Position {
         Ok(())
     }
 
-    /// What it has not seen, given the number of each object's next event.
-    pub(crate) fn missing(&self, next: &[u32]) -> Option<String> {
+    /// Takes the end of an object, which carries the stamp of its last write; a fault if that was not
+    /// seen.
+    pub(crate) fn take_end(&mut self, stamp: Stamp) -> Result<(), String> {
+        let Stamp { object, number, .. } = stamp;
+        let index = object.checked_sub(self.first);
+        let next = index.and_then(|index| self.next.get(index as usize));
+        if next == Some(&number.wrapping_add(1)) {
+            return Ok(());
+        }
+        Err(format!(
+            "the end of object {object} after event {number}, which it did not get"
+        ))
+    }
+
+    /// What it has not seen of the objects from this one on, given the number of each object's next
+    /// event.
+    pub(crate) fn missing(&self, first: u32, next: &[u32]) -> Option<String> {
         let objects = self.first..;
         let mut behind = objects.zip(&self.next).filter_map(|(object, own)| {
             let wanted = next.get(object as usize)?;
-            (own < wanted).then(|| format!("events {own} to {} of object {object}", wanted - 1))
+            (object >= first && own < wanted)
+                .then(|| format!("events {own} to {} of object {object}", wanted - 1))
         });
         behind
             .next()
@@ -123,12 +137,21 @@ mod tests {
     #[test]
     fn what_never_came_is_told() {
         let mut position = Position::new(Sees::All(2), 7, 10, 1);
-        assert_eq!(position.missing(&[1, 1]), None);
+        assert_eq!(position.missing(0, &[1, 1]), None);
         position.take(stamp(1, 1)).expect("the next");
-        assert_eq!(position.missing(&[1, 2]), None);
-        let missing = position.missing(&[1, 4]).expect("something");
+        assert_eq!(position.missing(0, &[1, 2]), None);
+        let missing = position.missing(0, &[1, 4]).expect("something");
         assert!(missing.contains("events 2 to 3 of object 1"), "{missing}");
-        assert_eq!(Position::new(Sees::None, 7, 10, 1).missing(&[5, 5]), None);
+        assert_eq!(Position::new(Sees::Own, 7, 10, 1).missing(0, &[5, 5]), None);
+    }
+
+    #[test]
+    fn an_end_follows_the_last_write() {
+        let mut position = Position::new(Sees::All(1), 0, 10, 1);
+        assert!(position.take_end(stamp(0, 1)).is_err());
+        position.take(stamp(0, 1)).expect("the next");
+        assert_eq!(position.take_end(stamp(0, 1)), Ok(()));
+        assert!(position.take_end(stamp(1, 1)).is_err());
     }
 
     #[test]

@@ -81,10 +81,12 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one that is read by itself.
-    pub(crate) fn record(&self, nanos: u64, bytes: usize) {
+    /// Counts one, if it has a latency with that.
+    pub(crate) fn record(&self, nanos: Option<u64>, bytes: usize) {
         let mut recorded = self.lock();
-        recorded.record(nanos);
+        if let Some(nanos) = nanos {
+            recorded.record(nanos);
+        }
         recorded.received += 1;
         recorded.bytes += bytes as u64;
     }
@@ -125,11 +127,11 @@ mod tests {
     #[test]
     fn looking_moves_and_loses_nothing() {
         let recorder = Recorder::default();
-        recorder.record(2_000_000, 10);
+        recorder.record(Some(2_000_000), 10);
         let mut fresh = Latencies::default();
         recorder.lock().look(&mut fresh);
         assert_eq!(fresh.at(50.0), Some(2.0));
-        recorder.record(4_000_000, 10);
+        recorder.record(Some(4_000_000), 10);
         let mut fresh = Latencies::default();
         recorder.lock().look(&mut fresh);
         let only = fresh.curve().expect("one latency");

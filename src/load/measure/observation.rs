@@ -31,7 +31,6 @@ pub(crate) struct Observation {
     pub(crate) latencies: Latencies,
     pub(crate) received: u64,
     pub(crate) bytes: u64,
-    pub(crate) sent: u64,
     /// The server's processor time, if it can be told.
     pub(crate) server_cpu: Option<Duration>,
     /// The most memory that the server was seen with.
@@ -42,7 +41,7 @@ pub(crate) struct Observation {
 
 impl Gauges {
     /// Begins a run.
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         for recorder in &self.recorders {
             recorder.lock().clear();
         }
@@ -106,7 +105,6 @@ pub(crate) async fn observe<T>(
         latencies,
         received,
         bytes,
-        sent: gauges.sent(),
         server_cpu,
         server_rss: looking.rss_max.max(after.map(|after| after.rss)),
         client_cpu: own_cpu().saturating_sub(looking.client_first),

@@ -7,13 +7,15 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::phases::Phases;
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
 use crate::load::fleet::{Fleet, Group, Sees, Strain, WatchSpec, until};
-use crate::load::measure::{Gauges, Observation};
+use crate::load::measure::{Gauges, Latencies, Observation};
 use crate::load::outcome::Run;
 use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
+use crate::load::time::{nanos, now};
 use crate::load::writer::{Objects, Writers};
 
 /// Some 50 seconds in all.
@@ -23,7 +25,7 @@ pub(super) const DEFAULT_LENGTH: Length = Length {
     warm_up: Duration::from_secs(2),
 };
 /// What is still on its way after the last write must come within this time.
-const LATE_MAX: Duration = Duration::from_secs(60);
+pub(super) const LATE_MAX: Duration = Duration::from_secs(60);
 /// A thread that is busy for more of the time than this is what is measured.
 const BUSY_MAX: f64 = 0.8;
 /// A client that wakes up later than this, and than half of what it measures, measures itself.
@@ -48,6 +50,26 @@ pub(crate) struct WriteFlags {
     pub(crate) size: u32,
 }
 
+/// Writes in turns: each is awaited before the next begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    pub(super) count: u32,
+    /// Writes of a turn.
+    pub(super) writes: u64,
+    /// How long after its beginning the next begins at the earliest.
+    pub(super) every: Duration,
+}
+
+/// What was delivered.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    pub(super) expected: u64,
+    pub(super) seen: Observation,
+    strain: Strain,
+    /// How long it took from a turn's first write until all had come.
+    pub(super) drains: Latencies,
+}
+
 /// Writers, watchers, and what they are measured by.
 pub(super) struct Delivery<'a> {
     pub(super) context: &'a Context,
@@ -55,10 +77,22 @@ pub(super) struct Delivery<'a> {
     pub(super) groups: Vec<Arc<Group>>,
     pub(super) writers: Writers,
     pub(super) objects: Objects,
-    /// From here a watch gets every later event.
+    /// From here a watch gets every later event, of which this is each object's first.
     revision: u64,
+    next: u32,
     /// Processors that the server keeps busy with nothing to do.
     idle: Option<f64>,
+}
+
+impl Turns {
+    /// One turn.
+    pub(super) fn one(writes: u64) -> Self {
+        Self {
+            count: 1,
+            writes,
+            every: Duration::ZERO,
+        }
+    }
 }
 
 impl<'a> Delivery<'a> {
@@ -90,10 +124,19 @@ impl<'a> Delivery<'a> {
             fleet: context.fleet()?,
             groups: Vec::new(),
             revision: context.revision(kind).await?,
+            next: 1,
             writers,
             objects,
             idle: None,
         })
+    }
+
+    /// Watchers that are opened from here on begin with what is written from here on. All objects must
+    /// have had as many writes.
+    pub(super) async fn begin_anew(&mut self) -> Result<(), LoadError> {
+        self.revision = self.context.revision(self.objects.kind).await?;
+        self.next = self.writers.next().first().copied().unwrap_or(1);
+        Ok(())
     }
 
     /// Watchers that may go on in another way than usual.
@@ -105,9 +148,8 @@ impl<'a> Delivery<'a> {
             encoding: self.context.flags.encoding,
             sees,
             revision: self.revision,
-            next: 1,
+            next: self.next,
             resumes: false,
-            small_buffers: false,
         }
     }
 
@@ -129,24 +171,14 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// How many watchers see a write to an object.
-    fn watchers_of(&self, object: u32) -> u64 {
-        let seeing = self.groups.iter().map(|group| match group.spec.sees {
-            Sees::All(_) => group.watchers() as u64,
-            Sees::Own => u64::from((object as usize) < group.watchers()),
-            Sees::None => 0,
-        });
-        seeing.sum()
-    }
-
-    /// How many events so many writes to all objects in turn make.
-    pub(super) fn events(&self, writes: u64) -> u64 {
+    /// How many events so many writes to all objects in turn make for these groups.
+    fn events_of(&self, groups: &[Arc<Group>], writes: u64) -> u64 {
         let count = u64::from(self.objects.count);
         let each = writes / count;
         let rest = writes % count;
         let events = (0..self.objects.count).map(|object| {
             let turns = each + u64::from(u64::from(object) < rest);
-            turns * self.watchers_of(object)
+            turns * watchers_of(groups, object)
         });
         events.sum()
     }
@@ -163,6 +195,26 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
+    /// Warms up, measures the baseline and all runs, and closes.
+    pub(super) async fn measure(&mut self, rate: f64) -> Result<Vec<Run>, LoadError> {
+        let Length {
+            runs: count,
+            duration,
+            warm_up,
+        } = self.context.length;
+        let writes = |duration: Duration| (duration.as_secs_f64() * rate).ceil() as u64;
+        let schedule = || Schedule::steady(rate);
+        self.warm_up(schedule(), writes(warm_up)).await?;
+        self.idle(duration).await;
+        let mut runs = Vec::new();
+        for number in 1..=count {
+            let what = format!("run {number}/{count}");
+            runs.push(self.run(&what, schedule, writes(duration)).await?);
+        }
+        self.close(&mut runs).await?;
+        Ok(runs)
+    }
+
     /// Measures what the server uses with nothing to do.
     pub(super) async fn idle(&mut self, duration: Duration) {
         let idle = tokio::time::sleep(duration);
@@ -172,28 +224,77 @@ impl<'a> Delivery<'a> {
         self.idle = seen.server_cpu.map(cores);
     }
 
+    /// The version from which watchers are opened: that of the newest object, at first.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Processors that the server keeps busy with nothing to do, once that was measured.
+    pub(super) fn idle_cores(&self) -> Option<f64> {
+        self.idle
+    }
+
+    /// A run of requests.
+    pub(super) fn phases(&self) -> Phases {
+        Phases {
+            idle: self.idle_cores().unwrap_or_default(),
+            ..Phases::default()
+        }
+    }
+
     /// Writes, and waits until all has come.
-    async fn observe(
+    pub(super) async fn observe(
         &mut self,
         what: &str,
         schedule: impl Fn() -> Schedule,
         writes: u64,
-    ) -> Result<(u64, Observation, Strain), LoadError> {
-        let expected = self.events(writes);
-        let gauges = Fleet::gauges(&self.groups);
-        let (context, groups, objects) = (self.context, &self.groups, &self.objects);
+    ) -> Result<Delivered, LoadError> {
+        let groups = self.groups.clone();
+        let turns = Turns::one(writes);
+        self.observe_turns(what, &groups, schedule, turns).await
+    }
+
+    /// Writes turn by turn, and after each waits until these groups have got all of it.
+    pub(super) async fn observe_turns(
+        &mut self,
+        what: &str,
+        groups: &[Arc<Group>],
+        schedule: impl Fn() -> Schedule,
+        turns: Turns,
+    ) -> Result<Delivered, LoadError> {
+        let expected_each = self.events_of(groups, turns.writes);
+        let expected = expected_each * u64::from(turns.count);
+        let gauges = Fleet::gauges(groups);
+        self.writers.begin();
+        let (context, objects) = (self.context, &self.objects);
         let writers = &mut self.writers;
         let sent = Arc::clone(&gauges.sent);
         let delivering = async {
-            writers.write(objects, schedule(), writes, &sent).await?;
-            let received = || groups.iter().map(|group| group.received()).sum::<u64>();
-            until(LATE_MAX, || received() >= expected).await;
-            Ok::<_, LoadError>(())
+            let mut drains = Latencies::default();
+            for turn in 1..=turns.count {
+                let schedule = schedule();
+                let (due, _) = schedule.due(0);
+                writers
+                    .write(objects, schedule, turns.writes, &sent)
+                    .await?;
+                let expected = expected_each * u64::from(turn);
+                let received = || groups.iter().map(|group| group.received()).sum::<u64>();
+                until(LATE_MAX, || received() >= expected).await;
+                drains.record(nanos(now().saturating_duration_since(due)));
+                if turn < turns.count {
+                    tokio::time::sleep_until(due + turns.every).await;
+                }
+            }
+            Ok::<_, LoadError>(drains)
         };
         let observing = context.observe(what, expected, &gauges, delivering);
-        let ((done, seen), strain) = self.fleet.strain(observing).await;
-        done?;
-        Ok((expected, seen, strain))
+        let ((drains, seen), strain) = self.fleet.strain(observing).await;
+        Ok(Delivered {
+            expected,
+            seen,
+            strain,
+            drains: drains?,
+        })
     }
 
     /// One run.
@@ -203,7 +304,18 @@ impl<'a> Delivery<'a> {
         schedule: impl Fn() -> Schedule,
         writes: u64,
     ) -> Result<Run, LoadError> {
-        let (expected, seen, strain) = self.observe(what, schedule, writes).await?;
+        let delivered = self.observe(what, schedule, writes).await?;
+        Ok(self.assess(delivered))
+    }
+
+    /// The figures of what was delivered to all groups.
+    pub(super) fn assess(&self, delivered: Delivered) -> Run {
+        let Delivered {
+            expected,
+            seen,
+            strain,
+            ..
+        } = delivered;
         let mut run = Run {
             seconds: seen.elapsed.as_secs_f64(),
             expected,
@@ -215,7 +327,7 @@ impl<'a> Delivery<'a> {
         self.add_figures(&mut run, &seen, &strain);
         self.doubt(&seen, &strain);
         run.series = seen.series;
-        Ok(run)
+        run
     }
 
     /// What went wrong since the last time.
@@ -274,7 +386,8 @@ impl<'a> Delivery<'a> {
             ));
         }
         let late = self.writers.lateness.lock().all().at(99.0);
-        if let Some(late) = late.filter(|late| *late > LATENESS_MS_MAX) {
+        let is_late = |late: &f64| *late > LATENESS_MS_MAX && !self.writers.persist();
+        if let Some(late) = late.filter(is_late) {
             self.context.warn(format!(
                 "writes were sent up to {late:.0} ms late (p99), which is part of the latencies; \
                  the server does not keep up, or there are too few --writers"
@@ -287,12 +400,11 @@ impl<'a> Delivery<'a> {
     pub(super) async fn close(&mut self, runs: &mut [Run]) -> Result<(), LoadError> {
         let at_once = self.objects.count;
         let schedule = || Schedule::bursts(at_once, Duration::ZERO);
-        let (expected, seen, _) = self
-            .observe("closing", schedule, u64::from(at_once))
-            .await?;
+        let closing = self.observe("closing", schedule, u64::from(at_once));
+        let closing = closing.await?;
+        let (expected, received) = (closing.expected, closing.seen.received);
         let mut faults = self.faults();
-        if seen.received != expected && faults.is_empty() {
-            let received = seen.received;
+        if received != expected && faults.is_empty() {
             faults.push(format!(
                 "{received} events of {expected} after the last run"
             ));
@@ -302,6 +414,15 @@ impl<'a> Delivery<'a> {
         }
         Ok(())
     }
+}
+
+/// How many watchers see a write to an object.
+fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
+    let seeing = groups.iter().map(|group| match group.spec.sees {
+        Sees::All(_) => group.watchers() as u64,
+        Sees::Own => u64::from((object as usize) < group.watchers()),
+    });
+    seeing.sum()
 }
 
 /// What the server and the client used, for each of so many things done.

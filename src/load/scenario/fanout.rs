@@ -10,7 +10,6 @@ use crate::load::flags::rate;
 use crate::load::fleet::Sees;
 use crate::load::outcome::Run;
 use crate::load::payload::Kind;
-use crate::load::schedule::Schedule;
 
 /// Many watchers of the same objects, written to at a steady rate.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -34,21 +33,5 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let mut delivery = Delivery::prepare(context, kind, &flags.writes).await?;
     let sees = Sees::All(flags.writes.writers);
     delivery.watch_all(flags.watchers, sees).await?;
-    let length = context.length;
-    let writes =
-        |duration: std::time::Duration| (duration.as_secs_f64() * flags.rate).ceil() as u64;
-    let schedule = || Schedule::steady(flags.rate);
-    delivery.warm_up(schedule(), writes(length.warm_up)).await?;
-    delivery.idle(length.duration).await;
-    let mut runs = Vec::new();
-    for number in 1..=length.runs {
-        let what = format!("run {number}/{}", length.runs);
-        runs.push(
-            delivery
-                .run(&what, schedule, writes(length.duration))
-                .await?,
-        );
-    }
-    delivery.close(&mut runs).await?;
-    Ok(runs)
+    delivery.measure(flags.rate).await
 }

@@ -1,15 +1,30 @@
 //! What is measured, one file a scenario. Each sets up what it needs in the workspace, is measured
 //! in several runs, and checks that everything came.
 
+pub(crate) mod burst;
 mod delivery;
 pub(crate) mod fanout;
+pub(crate) mod get;
+pub(crate) mod idle;
+pub(crate) mod list;
+mod phases;
+pub(crate) mod restart;
+pub(crate) mod resume;
+pub(crate) mod selective;
+pub(crate) mod slow;
+pub(crate) mod storm;
+pub(crate) mod write;
 
 use super::context::Length;
 use super::flags::Scenario;
 
-/// How long a scenario takes when nobody says otherwise: less than a minute in all.
+/// How long a scenario takes when nobody says otherwise: about a minute in all.
 pub(crate) fn default_length(scenario: &Scenario) -> Length {
     match scenario {
-        Scenario::Fanout(_) => delivery::DEFAULT_LENGTH,
+        Scenario::Idle(_) => idle::DEFAULT_LENGTH,
+        Scenario::Resume(_) => resume::DEFAULT_LENGTH,
+        Scenario::Storm(_) => storm::DEFAULT_LENGTH,
+        Scenario::Restart(_) => restart::DEFAULT_LENGTH,
+        _ => delivery::DEFAULT_LENGTH,
     }
 }

@@ -1,0 +1,153 @@
+//! The server is restarted by a command while clients watch and write. Every watch goes on where it
+//! was, and every write is made.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::delivery::{Delivery, WriteFlags};
+use crate::load::context::{Context, Length};
+use crate::load::error::LoadError;
+use crate::load::flags::rate;
+use crate::load::fleet::Sees;
+use crate::load::outcome::Run;
+use crate::load::payload::Kind;
+use crate::load::schedule::Schedule;
+use crate::load::time::now;
+
+pub(super) const DEFAULT_LENGTH: Length = Length {
+    runs: 1,
+    duration: Duration::from_secs(20),
+    warm_up: Duration::from_secs(2),
+};
+/// The command must end within this time.
+const COMMAND_SECONDS_MAX: u64 = 60;
+/// All watchers must have come back within this time.
+const BACK_SECONDS_MAX: u64 = 60;
+
+/// Watchers and writers, and a server that is restarted in between.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct Flags {
+    /// What restarts the server; a shell runs it, and it must end by itself. It begins when half of
+    /// the run is over.
+    #[arg(long, value_name = "COMMAND")]
+    command: String,
+
+    /// How many watchers.
+    #[arg(long, value_name = "N", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    watchers: u32,
+
+    /// Writes a second.
+    #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
+    rate: f64,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    writes: WriteFlags,
+}
+
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+    let mut delivery = Delivery::prepare(context, Kind::ConfigMaps, &flags.writes).await?;
+    delivery.writers.start_persisting();
+    let mut spec = delivery.spec(flags.watchers, Sees::All(flags.writes.writers));
+    spec.resumes = true;
+    delivery.watch(spec).await?;
+    let length = context.length;
+    let writes = |duration: Duration| (duration.as_secs_f64() * flags.rate).ceil() as u64;
+    let warm_up = writes(length.warm_up);
+    delivery
+        .warm_up(Schedule::steady(flags.rate), warm_up)
+        .await?;
+    let mut runs = Vec::new();
+    for number in 1..=length.runs {
+        let what = format!("run {number}/{}", length.runs);
+        let events = writes(length.duration);
+        runs.push(one_run(&mut delivery, flags, &what, events).await?);
+    }
+    delivery.close(&mut runs).await?;
+    Ok(runs)
+}
+
+async fn one_run(
+    delivery: &mut Delivery<'_>,
+    flags: &Flags,
+    what: &str,
+    writes: u64,
+) -> Result<Run, LoadError> {
+    let group = Arc::clone(&delivery.groups[0]);
+    let (resumed, gone) = (group.resumed(), group.gone());
+    let repeated = delivery.writers.repeated();
+    let half = delivery.context.length.duration / 2;
+    let restarting = async {
+        tokio::time::sleep(half).await;
+        let began = now();
+        run_command(&flags.command).await?;
+        let ended = began.elapsed();
+        // A watcher that has not noticed yet counts as one that is there, so they must have come
+        // back first.
+        let back = group.watchers();
+        group.until_resumed(resumed + back, BACK_SECONDS_MAX).await;
+        group.until_live(back, BACK_SECONDS_MAX).await;
+        Ok::<_, LoadError>((ended, began.elapsed()))
+    };
+    let delivering = delivery.observe(what, || Schedule::steady(flags.rate), writes);
+    let (delivered, restarted) = tokio::join!(delivering, restarting);
+    let (ended, back) = restarted?;
+    let mut run = delivery.assess(delivered?);
+    let felt = group.resumed() - resumed;
+    if felt < group.watchers() {
+        let watchers = group.watchers();
+        run.faults
+            .push(format!("{felt} of {watchers} watchers felt a restart"));
+    }
+    // The processor time of two processes is not that of one.
+    run.figures
+        .retain(|name, _| !name.starts_with("server CPU"));
+    // How long writers and watchers felt it is the worst write and the worst delivery.
+    let worst = delivery.writers.answers.lock().all().at(100.0);
+    if let Some(worst) = worst {
+        run.lower("write max", "ms", worst);
+    }
+    run.lower("command", "s", ended.as_secs_f64());
+    run.lower("all watching again", "s", back.as_secs_f64());
+    run.lower("positions gone", "", (group.gone() - gone) as f64);
+    run.lower(
+        "writes repeated",
+        "",
+        (delivery.writers.repeated() - repeated) as f64,
+    );
+    Ok(run)
+}
+
+/// Runs a command to its end. A thread waits for it, since it is not ours to end.
+async fn run_command(command: &str) -> Result<(), LoadError> {
+    let failed = |why: String| LoadError::Command(format!("the command {command:?} {why}"));
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(format!("cannot be run: {error}")))?;
+    let (tell, ended) = oneshot::channel();
+    std::thread::spawn(move || {
+        // Nobody waits any more if this fails.
+        let _ = tell.send(child.wait());
+    });
+    let at_most = Duration::from_secs(COMMAND_SECONDS_MAX);
+    let Ok(ended) = tokio::time::timeout(at_most, ended).await else {
+        return Err(failed(format!(
+            "does not end within {COMMAND_SECONDS_MAX} s"
+        )));
+    };
+    match ended {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(failed(format!("ended with {status}"))),
+        Ok(Err(error)) => Err(failed(format!("cannot be waited for: {error}"))),
+        Err(_) => Err(failed("was lost".to_owned())),
+    }
+}

@@ -1,0 +1,48 @@
+//! Watchers of the pods of one node each: an event concerns one of them, however many there are.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::delivery::{Delivery, WriteFlags};
+use crate::load::context::Context;
+use crate::load::error::LoadError;
+use crate::load::flags::rate;
+use crate::load::fleet::Sees;
+use crate::load::outcome::Run;
+use crate::load::payload::{Kind, node};
+
+/// Watchers that each select the pods of one node by a field selector.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct Flags {
+    /// How many watchers. What an event costs should not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    watchers: u32,
+
+    /// How many pods are written to, each on a node of its own, in turns.
+    #[arg(long, value_name = "N", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pods: u32,
+
+    /// Writes a second, over all pods.
+    #[arg(long, value_name = "RATE", default_value = "200", value_parser = rate)]
+    rate: f64,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    writes: WriteFlags,
+}
+
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+    let kind = Kind::Pods;
+    let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, flags.pods).await?;
+    let mut spec = delivery.spec(flags.watchers, Sees::Own);
+    let collection = delivery.objects.collection.clone();
+    spec.path = Box::new(move |watcher| {
+        let node = node(watcher as u32);
+        let selector = format!("fieldSelector=spec.nodeName%3D{node}");
+        format!("{collection}?watch=true&allowWatchBookmarks=true&{selector}")
+    });
+    delivery.watch(spec).await?;
+    delivery.measure(flags.rate).await
+}
