@@ -15,7 +15,8 @@ use ringwatch::server::serve;
 use tikv_jemallocator::Jemalloc;
 
 /// Every delivery over TLS allocates a record, a little longer than what glibc's allocator keeps ready
-/// for a thread. jemalloc does, and gives idle memory back in the background.
+/// for a thread. jemalloc does, and gives idle memory back in the background. It asks for huge pages
+/// (`.cargo/config.toml`).
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
