@@ -95,6 +95,19 @@ impl Output {
         }
     }
 
+    /// Appends the first bytes of a block, all of which is copied: its size is known, so that takes no
+    /// loop. `false` if there is no room for the block.
+    #[inline]
+    pub(super) fn put_part<const N: usize>(&mut self, block: &[u8; N], length: usize) -> bool {
+        let room = self.bytes.get_mut(self.length..);
+        let Some(room) = room.and_then(<[u8]>::first_chunk_mut) else {
+            return false;
+        };
+        *room = *block;
+        self.length += length;
+        true
+    }
+
     /// Appends one byte.
     #[inline]
     pub(super) fn push(&mut self, byte: u8) {

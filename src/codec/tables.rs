@@ -19,6 +19,9 @@ use super::absent;
 /// What the generator wrote.
 const TEXT: &str = include_str!("tables.txt");
 
+/// How long nearly all names are in JSON with what is around them.
+pub(super) const KEY_BYTES: usize = 32;
+
 /// Where the kinds are that every group and version has.
 const META: &str = "meta.k8s.io/v1";
 
@@ -100,36 +103,40 @@ pub(super) enum Shape {
     SchemaOrTexts,
 }
 
-/// A field.
+/// A field. What is asked for whenever it is read comes first, in one line of the processor's cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Field {
-    pub(super) number: u32,
-    pub(super) name: &'static str,
+    /// The beginning of its key, or all of it.
+    pub(super) key_start: [u8; KEY_BYTES],
+    pub(super) key_length: u8,
     pub(super) arity: Arity,
-    pub(super) kind: Type,
-    /// Whether it may be absent in Go: then it is written only if it is present.
-    pub(super) pointer: bool,
-    pub(super) omit_empty: bool,
-    pub(super) omit_zero: bool,
-    pub(super) inline: bool,
-    /// The members that tell the items of a list apart; none if only their place does.
-    pub(super) item_keys: Box<[&'static str]>,
-    /// How the field begins in JSON: its name, quoted, and a colon.
-    pub(super) key: Box<[u8]>,
-    /// Whether the wire has nothing of the field when its value is absent.
-    pub(super) optional: bool,
-    /// What Go's JSON has for the field when the wire does not have it, with a comma at its end.
-    pub(super) absent: Box<[u8]>,
-    /// Where the next field is that Go writes though it is absent; the end if there is none.
-    pub(super) next_required: usize,
     /// Whether Go's JSON leaves out some value of the field though the wire has it.
     pub(super) may_vanish: bool,
     /// Whether a zero on the wire is such a value.
     pub(super) skips_zero: bool,
+    pub(super) inline: bool,
     /// The wire type of its values.
     pub(super) wire_type: u8,
+    /// Where the next field is that Go writes though it is absent; the end if there is none.
+    pub(super) next_required: u8,
+    /// Whether the wire has nothing of the field when its value is absent.
+    pub(super) optional: bool,
+    pub(super) kind: Type,
     /// Its number and wire type; numbers in a list may be packed under another.
-    pub(super) tag: u64,
+    pub(super) tag: u32,
+    pub(super) number: u32,
+    /// Whether it may be absent in Go: then it is written only if it is present.
+    pub(super) pointer: bool,
+    pub(super) omit_empty: bool,
+    pub(super) omit_zero: bool,
+    pub(super) name: &'static str,
+    /// How the field begins in JSON: its name, quoted, and a colon.
+    pub(super) key: Box<[u8]>,
+    /// What Go's JSON has for the field when the wire does not have it, with a comma at its end.
+    pub(super) absent: Box<[u8]>,
+    /// The members that tell the items of a list apart; none if only their place does.
+    pub(super) item_keys: Box<[&'static str]>,
 }
 
 /// How many values a field has.
@@ -154,7 +161,7 @@ pub(super) enum Type {
 
 /// Which message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MessageId(usize);
+pub(super) struct MessageId(u32);
 
 /// All messages.
 #[derive(Debug, Default)]
@@ -167,7 +174,7 @@ struct Tables {
 impl MessageId {
     /// The message itself.
     pub(super) fn message(self) -> &'static Message {
-        &TABLES.messages[self.0]
+        &TABLES.messages[self.0 as usize]
     }
 }
 
@@ -235,7 +242,7 @@ impl Tables {
             } else {
                 open = Some(Shape::parse(mark));
                 if mark == "kind" {
-                    let id = MessageId(tables.messages.len());
+                    let id = MessageId(tables.messages.len() as u32);
                     tables.kinds.insert((version, name), id);
                 }
             }
@@ -255,7 +262,7 @@ impl Tables {
             match line.split(' ').collect::<Vec<_>>()[..] {
                 ["package", name, ..] => package = name,
                 ["message", name, ..] => {
-                    let id = MessageId(ids.len());
+                    let id = MessageId(ids.len() as u32);
                     ids.insert((package, name), id);
                 }
                 _ => {}
@@ -291,7 +298,7 @@ impl Tables {
 
     /// Notes what becomes of each field when it is absent or empty, which its message decides too.
     fn complete(&mut self) {
-        let find = |id: MessageId| &self.messages[id.0];
+        let find = |id: MessageId| &self.messages[id.0 as usize];
         let fields = self.messages.iter().flat_map(|it| &it.fields);
         let known: Vec<(Vec<u8>, bool, bool)> = fields
             .map(|field| {
@@ -313,7 +320,7 @@ impl Tables {
         for message in &mut self.messages {
             let mut next = message.fields.len();
             for (at, field) in message.fields.iter_mut().enumerate().rev() {
-                field.next_required = next;
+                field.next_required = next as u8;
                 if !field.absent.is_empty() {
                     next = at;
                 }
@@ -393,6 +400,7 @@ impl Field {
         };
         // The entries of maps are messages.
         let own_type = if arity == Arity::Map { 2 } else { wire_type };
+        let key = format!("\"{name}\":").into_bytes();
         Some(Self {
             number,
             name,
@@ -403,14 +411,16 @@ impl Field {
             omit_zero: flags.contains('z'),
             inline: flags.contains('i'),
             item_keys: item_keys.split(',').filter(|it| !it.is_empty()).collect(),
-            key: format!("\"{name}\":").into_bytes().into(),
+            key_start: std::array::from_fn(|at| key.get(at).copied().unwrap_or_default()),
+            key_length: key.len() as u8,
+            key: key.into(),
             optional: false,
             absent: Box::default(),
             next_required: 0,
             may_vanish: false,
             skips_zero: false,
             wire_type,
-            tag: u64::from(number) << 3 | u64::from(own_type),
+            tag: number << 3 | u32::from(own_type),
         })
     }
 }
@@ -440,6 +450,7 @@ mod tests {
                     .all(|two| two[0].name < two[1].name)
             );
             for (at, field) in message.fields.iter().enumerate() {
+                assert_eq!(usize::from(field.key_length), field.key.len());
                 assert_eq!(
                     message.place(field.number.into()),
                     Some(at),
@@ -450,6 +461,11 @@ mod tests {
             assert_eq!(message.place(0), None);
             assert_eq!(message.place(u64::MAX), None);
         }
+    }
+
+    #[test]
+    fn what_is_asked_for_first_is_in_one_line_of_the_cache() {
+        assert!(std::mem::offset_of!(Field, number) <= align_of::<Field>());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::error::WireError;
 use super::order;
 use super::output::Output;
 use super::special;
-use super::tables::{Arity, Field, Message, Shape, Type};
+use super::tables::{Arity, Field, KEY_BYTES, Message, Shape, Type};
 use super::text;
 use super::wire::{self, Fields};
 
@@ -112,7 +112,7 @@ impl Transcoder {
             if required < place {
                 self.absent(&message.fields[required..place]);
             }
-            (written, required) = (place + 1, field.next_required);
+            (written, required) = (place + 1, field.next_required.into());
             match field.arity {
                 Arity::One => self.one(field, tag, &mut fields, depth)?,
                 Arity::List => self.list(field, tag, &mut fields, depth)?,
@@ -121,6 +121,15 @@ impl Transcoder {
         }
         self.absent(message.fields.get(required..).unwrap_or_default());
         Ok(())
+    }
+
+    /// Begins a member.
+    #[inline(always)]
+    fn begin(&mut self, field: &Field) {
+        let length = usize::from(field.key_length);
+        if length > KEY_BYTES || !self.out.put_part(&field.key_start, length) {
+            self.out.put(&field.key);
+        }
     }
 
     /// Writes what Go writes of fields that the wire does not have.
@@ -138,7 +147,7 @@ impl Transcoder {
         fields: &mut Fields<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
-        if tag != field.tag {
+        if tag != u64::from(field.tag) {
             return Err(field.wrong_tag(tag));
         }
         if field.skips_zero && fields.skip_zero() {
@@ -148,7 +157,7 @@ impl Transcoder {
             return self.members(id.message(), fields.run()?, depth + 1);
         }
         let start = self.out.len();
-        self.out.put(&field.key);
+        self.begin(field);
         let value_at = self.out.len();
         self.value(field.kind, fields, depth + 1)?;
         if field.may_vanish && field.vanishes(self.out.since(value_at)) {
@@ -169,15 +178,15 @@ impl Transcoder {
         depth: usize,
     ) -> Result<(), WireError> {
         let start = self.out.len();
-        self.out.put(&field.key);
+        self.begin(field);
         self.out.push(b'[');
         let items_at = self.out.len();
         let mut next = Some(tag);
         while let Some(tag) = next {
-            if tag == field.tag {
+            if tag == u64::from(field.tag) {
                 self.value(field.kind, fields, depth + 2)?;
                 self.out.push(b',');
-            } else if field.wire_type == 0 && tag == field.tag | 2 {
+            } else if field.wire_type == 0 && tag == u64::from(field.tag | 2) {
                 let mut packed = Fields::new(fields.run()?);
                 while !packed.is_empty() {
                     self.value(field.kind, &mut packed, depth + 2)?;
@@ -208,12 +217,12 @@ impl Transcoder {
         fields: &mut Fields<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
-        self.out.put(&field.key);
+        self.begin(field);
         self.out.push(b'{');
         let mut last_key = None;
         let mut next = Some(tag);
         while let Some(tag) = next {
-            if tag != field.tag {
+            if tag != u64::from(field.tag) {
                 return Err(field.wrong_tag(tag));
             }
             let (key, value) = entry_of(fields.run()?)?;
