@@ -6,6 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::client::ClientError;
+use super::compare::SavedError;
 use super::target::TargetError;
 
 /// Why there is no outcome.
@@ -18,6 +19,8 @@ pub(crate) enum LoadError {
     Target(#[from] TargetError),
     #[error("{0}")]
     Client(#[from] ClientError),
+    #[error(transparent)]
+    Saved(#[from] SavedError),
     /// A request of the set-up or of the scenario failed.
     #[error("cannot {what}: {error}")]
     Request { what: String, error: ClientError },

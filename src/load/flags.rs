@@ -8,6 +8,7 @@ use ringwatch::duration;
 use serde::{Serialize, Serializer};
 
 use super::client::{Encoding, HttpVersion};
+use super::compare;
 use super::scenario::{
     burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
 };
@@ -31,7 +32,16 @@ pub(crate) struct LoadFlags {
     pub(crate) run: RunFlags,
 
     #[command(subcommand)]
-    pub(crate) scenario: Scenario,
+    pub(crate) action: Action,
+}
+
+/// What is done: something is measured, or what was measured is shown.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Action {
+    #[command(flatten)]
+    Scenario(Scenario),
+    Compare(compare::Flags),
+    Show(compare::ShowFlags),
 }
 
 /// How it is run, whatever the scenario.
@@ -114,6 +124,11 @@ pub(crate) struct RunFlags {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
     #[serde(skip)]
     pub(crate) save: Option<PathBuf>,
+
+    /// Write a page with the figures and their curves into this file: one HTML file that needs no network.
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
+    #[serde(skip)]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// What is measured.

@@ -7,7 +7,7 @@
 //!              |     \-- writers --> writes, at their due times
 //!              |      \- measure --> histograms; processor time of server and client
 //!              v
-//!           outcome -> table, JSON
+//!           outcome -> table, JSON, report page; saved ones side by side
 //! ```
 //!
 //! It is a pure client and knows nothing of the server's modules. A write's time is the one at which
@@ -30,6 +30,7 @@
     reason = "the checks of verify read single events; they are not connected yet"
 )]
 mod client;
+mod compare;
 mod context;
 mod error;
 mod flags;

@@ -1,20 +1,17 @@
 //! From the command line to an outcome. Whatever happens in between, a failure, ctrl-C or the time
 //! limit, the namespace is deleted.
 
-use std::fs;
-use std::io::Write;
-use std::path::Path;
-
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::client::Client;
+use super::compare;
 use super::context::{Context, Length, server_version};
 use super::error::LoadError;
-use super::flags::{LoadFlags, RunFlags, Scenario};
+use super::flags::{Action, LoadFlags, Scenario};
 use super::outcome::{Outcome, Run};
-use super::output::table;
+use super::output::show;
 use super::scenario::{
     self, burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
 };
@@ -22,27 +19,45 @@ use super::target::Target;
 use super::time::timestamp;
 use super::workspace::Workspace;
 
-/// Runs a scenario and prints its outcome. Says whether it passed.
+/// Runs a scenario, or finds what was saved of earlier ones, and prints the outcome. Says whether it
+/// passed.
 ///
 /// # Errors
 /// One line that says what is wrong and what to do.
 pub(crate) fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
-    raise_limit_of_open_files();
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(system("start"))?;
-    let outcome = runtime.block_on(load(flags))?;
-    show(&outcome, &flags.run)?;
-    Ok(outcome.has_passed())
+    match &flags.action {
+        Action::Scenario(scenario) => {
+            raise_limit_of_open_files();
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(system("start"))?;
+            let outcome = runtime.block_on(load(flags, scenario))?;
+            show::outcome(&outcome, &flags.run)?;
+            Ok(outcome.has_passed())
+        }
+        Action::Show(saved) => {
+            let outcome = compare::read(&saved.outcome)?.outcome;
+            show::outcome(&outcome, &flags.run)?;
+            Ok(outcome.has_passed())
+        }
+        Action::Compare(saved) => {
+            let comparison = saved.compare()?;
+            show::comparison(&comparison, &flags.run)?;
+            Ok(comparison.have_both_passed())
+        }
+    }
 }
 
-async fn load(flags: &LoadFlags) -> Result<Outcome, LoadError> {
+async fn load(flags: &LoadFlags, scenario: &Scenario) -> Result<Outcome, LoadError> {
     let mut interruptions = Interruptions::new()?;
     let target = Target::find(&flags.target).await?;
     let client = Client::new(target, flags.run.http)?;
     let mut workspace = Workspace::new(flags.run.namespace.as_deref());
     let limit = flags.run.time_limit;
     let outcome = {
-        let loading = tokio::time::timeout(limit, in_workspace(flags, &client, &mut workspace));
+        let loading = tokio::time::timeout(
+            limit,
+            in_workspace(flags, scenario, &client, &mut workspace),
+        );
         tokio::select! {
             outcome = loading => outcome.unwrap_or(Err(LoadError::TimeLimit(limit))),
             () = interruptions.next() => Err(LoadError::Interrupted),
@@ -67,18 +82,19 @@ async fn load(flags: &LoadFlags) -> Result<Outcome, LoadError> {
 
 async fn in_workspace(
     flags: &LoadFlags,
+    scenario: &Scenario,
     client: &Client,
     workspace: &mut Workspace,
 ) -> Result<Outcome, LoadError> {
     let started = timestamp();
     let server = server_version(client).await?;
     workspace.create(&mut client.connect().await?).await?;
-    let length = Length::of(&flags.run, scenario::default_length(&flags.scenario));
+    let length = Length::of(&flags.run, scenario::default_length(scenario));
     let run_flags = flags.run.clone();
     let context = Context::new(client.clone(), run_flags, length, workspace.clone()).await;
-    let runs = measure(&context, &flags.scenario).await?;
-    let setting = context.setting(&flags.scenario, &server);
-    let name = flags.scenario.name();
+    let runs = measure(&context, scenario).await?;
+    let setting = context.setting(scenario, &server);
+    let name = scenario.name();
     Ok(Outcome::new(
         name,
         started,
@@ -102,21 +118,6 @@ async fn measure(context: &Context, scenario: &Scenario) -> Result<Vec<Run>, Loa
         Scenario::Storm(flags) => storm::run(context, flags).await,
         Scenario::Restart(flags) => restart::run(context, flags).await,
     }
-}
-
-fn show(outcome: &Outcome, flags: &RunFlags) -> Result<(), LoadError> {
-    let json = serde_json::to_string_pretty(outcome);
-    let json = json.map_err(|error| system("write JSON")(error.into()))? + "\n";
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |error| LoadError::Write { path, error }
-    };
-    if let Some(path) = &flags.save {
-        fs::write(path, &json).map_err(failed(path))?;
-    }
-    let text = if flags.json { json } else { table(outcome) };
-    let written = std::io::stdout().write_all(text.as_bytes());
-    written.map_err(failed(Path::new("standard output")))
 }
 
 /// Every watcher is an open file. If the limit cannot be raised, whoever needs more will say so.

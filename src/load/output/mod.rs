@@ -3,8 +3,10 @@
 //! Whatever is shown of an outcome comes from [`Outcome`](super::outcome::Outcome) alone, so that all
 //! ways to show it agree.
 
+pub(crate) mod number;
 mod progress;
+pub(crate) mod report;
+pub(crate) mod show;
 mod table;
 
 pub(crate) use progress::Progress;
-pub(crate) use table::table;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::number::digits;
 use crate::load::outcome::{Better, Figure, Outcome, Verdict};
 
 /// The outcome in lines.
@@ -76,16 +77,6 @@ pub(crate) fn values(figure: &Figure) -> [String; 3] {
     [figure.median, figure.min, figure.max].map(digits)
 }
 
-/// Three digits behind the point for small values, none for large ones.
-fn digits(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        size if size < 10.0 => format!("{value:.3}"),
-        size if size < 1_000.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
 /// Words in lines of a readable length.
 fn filled(words: &[String]) -> Vec<String> {
     const WIDTH: usize = 100;
@@ -133,17 +124,5 @@ mod tests {
             assert!(table.contains(words), "{table}");
         }
         assert!(!table.contains("3.25"), "{table}");
-    }
-
-    #[test]
-    fn values_are_short() {
-        for (value, text) in [
-            (0.0, "0"),
-            (0.5, "0.500"),
-            (12.34, "12.3"),
-            (12_345.6, "12346"),
-        ] {
-            assert_eq!(digits(value), text);
-        }
     }
 }

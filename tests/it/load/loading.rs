@@ -71,7 +71,7 @@ fn agree(table: &str, outcome: &Value) {
         let row = row.unwrap_or_else(|| panic!("{name} is not in\n{table}"));
         let told: Vec<f64> = row
             .split_whitespace()
-            .map_while(|word| word.parse().ok())
+            .map_while(|word| word.replace(',', "").parse().ok())
             .collect();
         let kept = ["median", "min", "max"].map(|field| figure[field].as_f64().expect("a number"));
         assert_eq!(told.len(), kept.len(), "{row}");

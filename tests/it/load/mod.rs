@@ -1,5 +1,8 @@
 //! `ringwatch load` against a real server: small, and every outcome looked at.
 
+mod comparisons;
 mod loading;
+mod recorded;
 mod refusals;
+mod reports;
 mod scenarios;

@@ -1,0 +1,351 @@
+//! Which charts a page has. One outcome has a curve for each quantity, two have a curve each.
+
+use super::chart::{Chart, Curve, Point};
+use super::scale::{Percentiles, Scale};
+use super::timeline::Timeline;
+use crate::load::outcome::{Outcome, Run, Second};
+use crate::load::output::number::short;
+
+/// What is said of a curve that is not there.
+const NOT_MEASURED: &str = "not measured";
+
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// An outcome and what it is called.
+pub(super) type Named<'a> = (&'a str, &'a Outcome);
+
+/// A quantity of a second. The second may be shorter or longer than one: its length comes along.
+type Quantity = fn(&Second, f64) -> Option<f64>;
+
+/// What a chart over time shows.
+struct OverTime {
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    /// Whether it is filled below, as amounts are.
+    is_amount: bool,
+    quantities: &'static [(&'static str, Quantity)],
+}
+
+const LATENCY: OverTime = OverTime {
+    id: "latency-over-time",
+    title: "Latency over time",
+    unit: "ms",
+    is_amount: false,
+    quantities: &[("p50", |it, _| it.p50_ms), ("p99", |it, _| it.p99_ms)],
+};
+
+const RECEIVED: OverTime = OverTime {
+    id: "received",
+    title: "Received",
+    unit: "events or answers a second",
+    is_amount: true,
+    quantities: &[("received", |it, length| Some(it.received as f64 / length))],
+};
+
+const SENT: OverTime = OverTime {
+    id: "sent",
+    title: "Sent",
+    unit: "writes or requests a second",
+    is_amount: true,
+    quantities: &[("sent", |it, length| Some(it.sent as f64 / length))],
+};
+
+const PROCESSORS: OverTime = OverTime {
+    id: "cpu",
+    title: "CPU",
+    unit: "processors kept busy",
+    is_amount: false,
+    quantities: &[
+        ("server", |it, _| it.server_cpu),
+        ("client", |it, _| Some(it.client_cpu)),
+    ],
+};
+
+const MEMORY: OverTime = OverTime {
+    id: "memory",
+    title: "Server memory",
+    unit: "MiB resident",
+    is_amount: true,
+    quantities: &[("server", |it, _| {
+        it.server_rss.map(|bytes| bytes as f64 / MEBIBYTE)
+    })],
+};
+
+/// Parts of the above that two outcomes are shown by.
+const MEDIAN_LATENCY: OverTime = OverTime {
+    id: "p50-over-time",
+    title: "p50 over time",
+    quantities: &[LATENCY.quantities[0]],
+    ..LATENCY
+};
+const HIGH_LATENCY: OverTime = OverTime {
+    id: "p99-over-time",
+    title: "p99 over time",
+    quantities: &[LATENCY.quantities[1]],
+    ..LATENCY
+};
+const SERVER_PROCESSORS: OverTime = OverTime {
+    id: "server-cpu",
+    title: "Server CPU",
+    quantities: &[PROCESSORS.quantities[0]],
+    ..PROCESSORS
+};
+
+/// The charts of an outcome.
+pub(super) fn of_one(outcome: &Outcome) -> Vec<Chart> {
+    let axis = axis_of_percentiles(&[outcome]);
+    let curve = |(number, run): (usize, &Run)| Curve {
+        label: format!("run {}", number + 1),
+        colour: number,
+        is_filled: false,
+        lines: percentile_line(number, run, axis).into_iter().collect(),
+        absent: if run.is_whole() {
+            NOT_MEASURED
+        } else {
+            "scores zero"
+        },
+    };
+    let curves = outcome.runs.iter().enumerate().map(curve).collect();
+    let mut charts = vec![percentiles(curves, axis)];
+    let over_time = [LATENCY, RECEIVED, SENT, PROCESSORS, MEMORY];
+    charts.extend(over_time.iter().map(|chart| chart.of_one(outcome)));
+    charts.retain(Chart::shows_anything);
+    charts
+}
+
+/// The charts of two outcomes.
+pub(super) fn of_two(outcomes: [Named<'_>; 2]) -> Vec<Chart> {
+    let axis = axis_of_percentiles(&outcomes.map(|(_, outcome)| outcome));
+    let curve = |(colour, (name, outcome)): (usize, Named<'_>)| {
+        let runs = outcome.runs.iter().enumerate();
+        let lines = runs.filter_map(|(number, run)| percentile_line(number, run, axis));
+        Curve {
+            label: name.to_owned(),
+            colour,
+            is_filled: false,
+            lines: lines.collect(),
+            absent: if outcome.has_passed() {
+                NOT_MEASURED
+            } else {
+                "scores zero"
+            },
+        }
+    };
+    let curves = outcomes.into_iter().enumerate().map(curve).collect();
+    let mut charts = vec![percentiles(curves, axis)];
+    let over_time = [
+        MEDIAN_LATENCY,
+        HIGH_LATENCY,
+        RECEIVED,
+        SENT,
+        SERVER_PROCESSORS,
+        MEMORY,
+    ];
+    charts.extend(over_time.iter().map(|chart| chart.of_two(outcomes)));
+    charts.retain(Chart::shows_anything);
+    charts
+}
+
+impl Chart {
+    fn shows_anything(&self) -> bool {
+        self.curves.iter().any(|curve| !curve.lines.is_empty())
+    }
+}
+
+fn percentiles(curves: Vec<Curve>, axis: Percentiles) -> Chart {
+    let scale = Scale::fitting(&values(&curves));
+    Chart {
+        id: "latency-by-percentile",
+        title: "Latency by percentile",
+        about: format!(
+            "ms{}, at each percentile of what was received",
+            logarithmic(scale)
+        ),
+        scale,
+        ticks: axis.ticks(),
+        slots: Vec::new(),
+        curves,
+    }
+}
+
+/// One axis for all curves of a chart.
+fn axis_of_percentiles(outcomes: &[&Outcome]) -> Percentiles {
+    let runs = outcomes.iter().flat_map(|outcome| &outcome.runs);
+    let latencies = runs.filter_map(|run| run.latency.as_ref());
+    let points = latencies.flat_map(|latency| &latency.percentiles);
+    Percentiles::new(points.map(|(percentile, _)| *percentile))
+}
+
+/// The line of a run, if it has one.
+fn percentile_line(number: usize, run: &Run, axis: Percentiles) -> Option<Vec<Point>> {
+    let latency = run.latency.as_ref()?;
+    let point = |(percentile, value): &(f64, f64)| Point {
+        x: axis.place(*percentile),
+        value: *value,
+        about: format!("run {}, {percentile} %: {} ms", number + 1, short(*value)),
+    };
+    Some(latency.percentiles.iter().map(point).collect())
+}
+
+impl OverTime {
+    fn of_one(&self, outcome: &Outcome) -> Chart {
+        let timeline = Timeline::new(&[outcome]);
+        let quantities = self.quantities.iter().enumerate();
+        let curve = |(colour, (label, quantity)): (usize, &(&str, Quantity))| Curve {
+            label: (*label).to_owned(),
+            colour,
+            is_filled: self.is_amount,
+            lines: self.lines(outcome, *quantity, &timeline),
+            absent: NOT_MEASURED,
+        };
+        self.chart(quantities.map(curve).collect(), &timeline, &[outcome])
+    }
+
+    fn of_two(&self, outcomes: [Named<'_>; 2]) -> Chart {
+        let both = outcomes.map(|(_, outcome)| outcome);
+        let timeline = Timeline::new(&both);
+        let mut curves = Vec::new();
+        for (colour, (name, outcome)) in outcomes.into_iter().enumerate() {
+            let lines = self.quantities.iter();
+            let lines = lines.flat_map(|(_, quantity)| self.lines(outcome, *quantity, &timeline));
+            curves.push(Curve {
+                label: name.to_owned(),
+                colour,
+                is_filled: false,
+                lines: lines.collect(),
+                absent: NOT_MEASURED,
+            });
+        }
+        self.chart(curves, &timeline, &both)
+    }
+
+    fn chart(&self, curves: Vec<Curve>, timeline: &Timeline, outcomes: &[&Outcome]) -> Chart {
+        let values = values(&curves);
+        let scale = if self.is_amount {
+            Scale::linear(&values)
+        } else {
+            Scale::fitting(&values)
+        };
+        Chart {
+            id: self.id,
+            title: self.title,
+            about: format!("{}{}; {}", self.unit, logarithmic(scale), timeline.about()),
+            scale,
+            ticks: timeline.ticks(),
+            slots: timeline.slots(outcomes),
+            curves,
+        }
+    }
+
+    /// A line for each stretch without a gap.
+    fn lines(&self, outcome: &Outcome, quantity: Quantity, timeline: &Timeline) -> Vec<Vec<Point>> {
+        let mut lines = Vec::new();
+        for (number, run) in outcome.runs.iter().enumerate() {
+            let mut line = Vec::new();
+            let mut begun = 0.0;
+            for second in &run.series {
+                let length = second.at - begun;
+                begun = second.at;
+                let value = (length > 0.0).then(|| quantity(second, length)).flatten();
+                let Some(value) = value else {
+                    lines.push(std::mem::take(&mut line));
+                    continue;
+                };
+                let at = second.at - length / 2.0;
+                let (run, time) = (number + 1, short(second.at));
+                line.push(Point {
+                    x: timeline.place(number, at),
+                    value,
+                    about: format!("run {run}, {time} s: {} {}", short(value), self.unit),
+                });
+            }
+            lines.push(line);
+        }
+        lines.retain(|line| !line.is_empty());
+        lines
+    }
+}
+
+fn values(curves: &[Curve]) -> Vec<f64> {
+    let points = curves.iter().flat_map(|curve| curve.lines.iter().flatten());
+    points.map(|point| point.value).collect()
+}
+
+fn logarithmic(scale: Scale) -> &'static str {
+    match scale {
+        Scale::Linear { .. } => "",
+        Scale::Logarithmic { .. } => " (logarithmic)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::load::outcome::Latency;
+
+    fn outcome(p99: &[Option<f64>]) -> Outcome {
+        let second = |(number, p99_ms): (usize, &Option<f64>)| Second {
+            at: number as f64 + 1.0,
+            received: 10,
+            p99_ms: *p99_ms,
+            ..Second::default()
+        };
+        let run = Run {
+            seconds: p99.len() as f64,
+            latency: Some(Latency {
+                count: 2,
+                percentiles: vec![(0.0, 1.0), (99.0, 2.0), (100.0, 3.0)],
+            }),
+            series: p99.iter().enumerate().map(second).collect(),
+            ..Run::default()
+        };
+        Outcome::new(
+            "test",
+            String::new(),
+            BTreeMap::new(),
+            vec![run],
+            Vec::new(),
+        )
+    }
+
+    #[test]
+    fn seconds_without_events_break_the_line() {
+        let outcome = outcome(&[Some(1.0), Some(2.0), None, Some(3.0)]);
+        let charts = of_one(&outcome);
+        let latency = charts.iter().find(|chart| chart.id == "latency-over-time");
+        let curves = &latency.expect("a chart").curves;
+        let lengths: Vec<usize> = curves[1].lines.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [2, 1]);
+        assert!(curves[0].lines.is_empty(), "no p50 was measured");
+    }
+
+    #[test]
+    fn what_nobody_measured_has_no_chart() {
+        let ids: Vec<&str> = of_one(&outcome(&[None]))
+            .iter()
+            .map(|chart| chart.id)
+            .collect();
+        assert_eq!(ids, ["latency-by-percentile", "received", "sent", "cpu"]);
+    }
+
+    #[test]
+    fn two_outcomes_share_their_axes() {
+        let (left, right) = (outcome(&[Some(1.0); 10]), outcome(&[Some(4.0); 20]));
+        let charts = of_two([("a", &left), ("b", &right)]);
+        let chart = charts.iter().find(|chart| chart.id == "p99-over-time");
+        let chart = chart.expect("a chart");
+        let last = |curve: &Curve| curve.lines[0].last().map(|point| point.x);
+        assert_eq!(last(&chart.curves[0]), Some(9.5 / 20.0));
+        assert_eq!(last(&chart.curves[1]), Some(19.5 / 20.0));
+        assert_eq!(
+            chart.scale,
+            Scale::Linear {
+                top: 4.0,
+                step: 1.0
+            }
+        );
+    }
+}
