@@ -17,6 +17,10 @@ use super::output::Progress;
 use super::payload::{Kind, Payload, Stamp};
 use super::workspace::Workspace;
 
+/// How often the first object is tried to create, and how long is waited between: some seconds.
+const FIRST_TRIES_MAX: u32 = 20;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
 /// How often and how long a scenario is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Length {
@@ -133,12 +137,22 @@ impl Context {
             at: 0,
         };
         let path = format!("{collection}/{}", super::payload::name(0));
-        for request in [
-            payload.create(kind, &collection, stamp(0)),
-            payload.update(kind, &collection, stamp(1)),
-        ] {
-            connection.request(request).await?.success()?;
+        let create = payload.create(kind, &collection, stamp(0));
+        for tries_left in (0..FIRST_TRIES_MAX).rev() {
+            let created = connection.request(create.clone()).await?.success();
+            match created {
+                // A pod needs the service account that a controller is about to create.
+                Err(ClientError::Refused { code: 403, .. }) if tries_left > 0 => {
+                    tokio::time::sleep(FIRST_PAUSE).await;
+                }
+                created => {
+                    created?;
+                    break;
+                }
+            }
         }
+        let update = payload.update(kind, &collection, stamp(1));
+        connection.request(update).await?.success()?;
         let get = Request::get(&path).accepting(payload.encoding());
         let object = connection.request(get).await?.success()?;
         let delete = format!("{path}?gracePeriodSeconds=0");

@@ -226,6 +226,12 @@ impl Group {
         }
     }
 
+    /// Whether anything went wrong so far.
+    pub(crate) fn has_faults(&self) -> bool {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.count > 0
+    }
+
     /// The first of what went wrong so far.
     pub(crate) fn first_faults(&self) -> Vec<String> {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
@@ -309,5 +315,101 @@ impl Group {
             recorder.record(latency, event.object.len());
         }
         Heard::More
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::client::OwnedEvent;
+
+    fn group(watchers: usize) -> Group {
+        let spec = WatchSpec {
+            watchers,
+            path: Box::new(|watcher| format!("/watch?watcher={watcher}")),
+            encoding: Encoding::Json,
+            sees: Sees::All(1),
+            revision: 10,
+            next: 1,
+            resumes: false,
+        };
+        Group::new(spec, 2)
+    }
+
+    fn event(kind: EventKind, object: String) -> OwnedEvent {
+        OwnedEvent {
+            kind,
+            key: String::new(),
+            revision: 0,
+            object: object.into(),
+            encoding: Encoding::Json,
+            at: 0,
+            ends_initial_events: false,
+        }
+    }
+
+    fn write(number: u32, revision: u64) -> OwnedEvent {
+        let object = format!(
+            r#"{{"metadata":{{"resourceVersion":"{revision}"}},"stamp":"rwl1:000000:{number:08}:{:019};"}}"#,
+            5
+        );
+        event(EventKind::Modified, object)
+    }
+
+    fn take(group: &Group, watcher: usize, event: &OwnedEvent) -> Heard {
+        group.take(watcher, &event.borrowed(), 1_000_005)
+    }
+
+    #[test]
+    fn what_came_once_and_in_order_is_no_fault() {
+        let group = group(3);
+        for watcher in 0..3 {
+            for (number, revision) in [(1, 11), (2, 15)] {
+                assert_eq!(take(&group, watcher, &write(number, revision)), Heard::More);
+            }
+        }
+        assert_eq!(group.take_faults(&[3]), Vec::<String>::new());
+        assert_eq!(group.received(), 6);
+        assert_eq!(group.path(2), "/watch?watcher=2&resourceVersion=15");
+    }
+
+    #[test]
+    fn a_lost_a_repeated_and_a_missing_event_are_faults() {
+        for (events, words) in [
+            (
+                &[(1, 11), (3, 13)][..],
+                "event 3 of object 0 in the place of 2",
+            ),
+            (&[(1, 11), (1, 12)], "event 1 of object 0 in the place of 2"),
+            (&[(1, 11), (2, 11)], "version 11 after 11"),
+            (&[(1, 11)], "watcher 1 did not get events 2 to 2"),
+        ] {
+            let group = group(2);
+            for (number, revision) in events {
+                take(&group, 1, &write(*number, *revision));
+            }
+            take(&group, 0, &write(1, 11));
+            take(&group, 0, &write(2, 12));
+            let faults = group.take_faults(&[3]).join("; ");
+            assert!(faults.contains(words), "{faults}");
+        }
+    }
+
+    #[test]
+    fn a_gone_position_ends_a_watch() {
+        let group = group(1);
+        let gone = r#"{"kind":"Status","message":"too old","code":410}"#.to_owned();
+        let heard = take(&group, 0, &event(EventKind::Error, gone));
+        assert_eq!((heard, group.gone()), (Heard::Over, 1));
+        assert!(group.has_faults());
+    }
+
+    #[test]
+    fn objects_of_others_are_passed_over() {
+        let group = group(1);
+        let object = r#"{"metadata":{"resourceVersion":"12"}}"#.to_owned();
+        take(&group, 0, &event(EventKind::Added, object));
+        assert_eq!(group.take_faults(&[1]), Vec::<String>::new());
+        assert_eq!(group.received(), 0);
     }
 }

@@ -79,7 +79,10 @@ impl Fleet {
     pub(crate) async fn open(&self, spec: WatchSpec) -> Result<Arc<Group>, LoadError> {
         let group = self.begin(spec);
         let watchers = group.watchers();
-        if group.until_live(watchers, OPENED_SECONDS_MAX).await {
+        let at_most = Duration::from_secs(OPENED_SECONDS_MAX);
+        // One that has failed is not waited for.
+        until(at_most, || group.live() == watchers || group.has_faults()).await;
+        if group.live() == watchers && !group.has_faults() {
             return Ok(group);
         }
         let why = format!(

@@ -26,6 +26,8 @@ pub(super) const DEFAULT_LENGTH: Length = Length {
 };
 /// What is still on its way after the last write must come within this time.
 pub(super) const LATE_MAX: Duration = Duration::from_secs(60);
+/// The same when something went wrong already.
+const LATE_FAULTY_MAX: Duration = Duration::from_secs(2);
 /// A thread that is busy for more of the time than this is what is measured.
 const BUSY_MAX: f64 = 0.8;
 /// A client that wakes up later than this, and than half of what it measures, measures itself.
@@ -236,10 +238,7 @@ impl<'a> Delivery<'a> {
 
     /// A run of requests.
     pub(super) fn phases(&self) -> Phases {
-        Phases {
-            idle: self.idle_cores().unwrap_or_default(),
-            ..Phases::default()
-        }
+        Phases::new(self.idle_cores())
     }
 
     /// Writes, and waits until all has come.
@@ -278,8 +277,7 @@ impl<'a> Delivery<'a> {
                     .write(objects, schedule, turns.writes, &sent)
                     .await?;
                 let expected = expected_each * u64::from(turn);
-                let received = || groups.iter().map(|group| group.received()).sum::<u64>();
-                until(LATE_MAX, || received() >= expected).await;
+                all_received(groups, expected).await;
                 drains.record(nanos(now().saturating_duration_since(due)));
                 if turn < turns.count {
                     tokio::time::sleep_until(due + turns.every).await;
@@ -414,6 +412,16 @@ impl<'a> Delivery<'a> {
         }
         Ok(())
     }
+}
+
+/// Waits until so many events have come. When something is known to be lost, waiting for it is of
+/// little use.
+pub(super) async fn all_received(groups: &[Arc<Group>], expected: u64) {
+    let received = || groups.iter().map(|group| group.received()).sum::<u64>();
+    let all_came = || received() >= expected;
+    let is_faulty = || groups.iter().any(|group| group.has_faults());
+    until(LATE_MAX, || all_came() || is_faulty()).await;
+    until(LATE_FAULTY_MAX, all_came).await;
 }
 
 /// How many watchers see a write to an object.

@@ -95,5 +95,5 @@ async fn one_run(
         let answers = clients.ask(context, what, pace, make, check).await?;
         phases.add(&format!("get {kind}"), answers, ("get", 1.0));
     }
-    Ok(phases.run)
+    Ok(phases.finish(delivery.context))
 }

@@ -130,7 +130,7 @@ async fn one_run(
             phases.add(&name, answers, ("1000 objects", objects));
         }
     }
-    Ok(phases.run)
+    Ok(phases.finish(delivery.context))
 }
 
 /// Lists of one form.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, LATE_MAX, Turns, WriteFlags, add_usage};
+use super::delivery::{Delivery, Turns, WriteFlags, add_usage, all_received};
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
-use crate::load::fleet::{Fleet, Group, Mode, Sees, until};
+use crate::load::fleet::{Fleet, Group, Mode, Sees};
 use crate::load::outcome::Run;
 use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
@@ -81,7 +81,7 @@ async fn one_run(
         group.set_mode(Mode::Reads).await;
         group.until_live(watchers, BACK_SECONDS_MAX).await;
         let live = from.elapsed();
-        until(LATE_MAX, || group.received() >= expected).await;
+        all_received(&[Arc::clone(group)], expected).await;
         (live, from.elapsed())
     };
     let context = delivery.context;

@@ -11,11 +11,11 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivered, Delivery, LATE_MAX, Turns, WriteFlags};
+use super::delivery::{Delivered, Delivery, Turns, WriteFlags, all_received};
 use crate::load::context::Context;
 use crate::load::error::LoadError;
 use crate::load::flags::rate;
-use crate::load::fleet::{Fleet, Group, Mode, Sees, until};
+use crate::load::fleet::{Fleet, Group, Mode, Sees};
 use crate::load::outcome::Run;
 use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
@@ -161,7 +161,7 @@ async fn half(
     let from = now();
     stalling.set_mode(Mode::Reads).await;
     let others_expected = turns.writes * stalling.watchers() as u64;
-    until(LATE_MAX, || stalling.received() >= others_expected).await;
+    all_received(&[Arc::clone(stalling)], others_expected).await;
     Ok(Half {
         readers,
         others_expected,

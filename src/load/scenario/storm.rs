@@ -10,6 +10,7 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::delivery::{Delivery, LATE_MAX, WriteFlags};
+use super::phases::add_client;
 use crate::load::client::{Client, ClientError, Encoding, EventKind, ListHead, Request, Watch};
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
@@ -167,6 +168,8 @@ async fn storm(
         "s",
         seen.elapsed.as_secs_f64(),
     );
+    let busy = seen.client_cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
+    add_client(run, &format!("{name} client CPU"), busy, context);
     let before = run.seconds;
     run.series.extend(seen.series.into_iter().map(|mut second| {
         second.at += before;

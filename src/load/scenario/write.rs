@@ -7,12 +7,12 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, LATE_MAX, WriteFlags};
+use super::delivery::{Delivery, WriteFlags, all_received};
 use crate::load::client::Request;
 use crate::load::context::Context;
 use crate::load::error::LoadError;
 use crate::load::flags::rate;
-use crate::load::fleet::{Fleet, Group, Mode, Sees, until};
+use crate::load::fleet::{Fleet, Group, Mode, Sees};
 use crate::load::outcome::Run;
 use crate::load::payload::{Kind, Stamp, name};
 use crate::load::requests::{Clients, Pace};
@@ -107,7 +107,7 @@ async fn one_run(
             .await?;
         phases.add(verb_name, answers, (verb_name, 1.0));
     }
-    let mut run = phases.run;
+    let mut run = phases.finish(delivery.context);
     let writes = u64::from(count) * VERBS.len() as u64;
     watched(
         &mut run,
@@ -120,8 +120,8 @@ async fn one_run(
 }
 
 /// The watcher must have seen every write; it is closed then.
-async fn watched(run: &mut Run, watcher: &Group, writes: u64, next: &[u32]) {
-    until(LATE_MAX, || watcher.received() >= writes).await;
+async fn watched(run: &mut Run, watcher: &Arc<Group>, writes: u64, next: &[u32]) {
+    all_received(&[Arc::clone(watcher)], writes).await;
     run.expected += writes;
     run.received += watcher.received();
     // The object that is there already was not written to.
