@@ -270,8 +270,7 @@ fn fill(message: &Message, random: &mut StdRng, depth: usize, members: &mut Map<
             Type::Bool => json!(true),
             Type::Int32 => json!(random.random_range(i32::MIN..0)),
             Type::Int64 => json!(random.random_range(1..i64::MAX)),
-            // With few digits: the reader of JSON may be off by the last of seventeen.
-            Type::Double => json!(f64::from(random.random_range(1..1000)) / 1024.0),
+            Type::Double => json!(random.random_range(1e-9..1e9)),
             Type::Message(id) => sample(id.message(), random, depth + 1),
         };
         let value = match field.arity {
@@ -423,6 +422,17 @@ fn metadata_come_first_and_nothing_comes_twice() {
 }
 
 proptest! {
+    #[test]
+    fn doubles_survive_to_the_last_digit(number in prop::num::f64::NORMAL) {
+        let schema = json!({"maximum": number});
+        let definition = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+            "spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+        let definition: Value = serde_json::from_str(&definition.to_string()).expect("JSON");
+        let read = decode(&encode_value(&definition).expect("a known kind"), UNTYPED).expect("an object");
+        let found = &read["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["maximum"];
+        prop_assert_eq!(found.as_f64(), Some(number));
+    }
+
     #[test]
     fn the_order_of_fields_does_not_matter(seed: u64, index: prop::sample::Index) {
         let kinds: Vec<_> = all_kinds().collect();
