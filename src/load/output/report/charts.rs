@@ -3,11 +3,14 @@
 use super::chart::{Chart, Curve, Point};
 use super::scale::{Percentiles, Scale};
 use super::timeline::Timeline;
-use crate::load::outcome::{Outcome, Run, Second};
+use crate::load::outcome::{Latency, Outcome, Run, Second};
 use crate::load::output::number::short;
 
 /// What is said of a curve that is not there.
 const NOT_MEASURED: &str = "not measured";
+
+/// A shorter time, as the rest of a run may be, tells no rate: one event more would double it.
+const RATE_SECONDS_MIN: f64 = 0.5;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -40,7 +43,9 @@ const RECEIVED: OverTime = OverTime {
     title: "Received",
     unit: "events or answers a second",
     is_amount: true,
-    quantities: &[("received", |it, length| Some(it.received as f64 / length))],
+    quantities: &[("received", |it, length| {
+        rate(it.received as f64 / length, length)
+    })],
 };
 
 const SENT: OverTime = OverTime {
@@ -48,7 +53,7 @@ const SENT: OverTime = OverTime {
     title: "Sent",
     unit: "writes or requests a second",
     is_amount: true,
-    quantities: &[("sent", |it, length| Some(it.sent as f64 / length))],
+    quantities: &[("sent", |it, length| rate(it.sent as f64 / length, length))],
 };
 
 const PROCESSORS: OverTime = OverTime {
@@ -57,8 +62,8 @@ const PROCESSORS: OverTime = OverTime {
     unit: "processors kept busy",
     is_amount: false,
     quantities: &[
-        ("server", |it, _| it.server_cpu),
-        ("client", |it, _| Some(it.client_cpu)),
+        ("server", |it, length| rate(it.server_cpu?, length)),
+        ("client", |it, length| rate(it.client_cpu, length)),
     ],
 };
 
@@ -147,6 +152,10 @@ pub(super) fn of_two(outcomes: [Named<'_>; 2]) -> Vec<Chart> {
     charts
 }
 
+fn rate(value: f64, length: f64) -> Option<f64> {
+    (length >= RATE_SECONDS_MIN).then_some(value)
+}
+
 impl Chart {
     fn shows_anything(&self) -> bool {
         self.curves.iter().any(|curve| !curve.lines.is_empty())
@@ -173,8 +182,15 @@ fn percentiles(curves: Vec<Curve>, axis: Percentiles) -> Chart {
 fn axis_of_percentiles(outcomes: &[&Outcome]) -> Percentiles {
     let runs = outcomes.iter().flat_map(|outcome| &outcome.runs);
     let latencies = runs.filter_map(|run| run.latency.as_ref());
-    let points = latencies.flat_map(|latency| &latency.percentiles);
+    let points = latencies.flat_map(told);
     Percentiles::new(points.map(|(percentile, _)| *percentile))
+}
+
+/// The percentiles above which there is anything: the last of a hundred is no 99.9th percentile.
+fn told(latency: &Latency) -> impl Iterator<Item = &(f64, f64)> {
+    let above = |percentile: f64| latency.count as f64 * (1.0 - percentile / 100.0);
+    let points = latency.percentiles.iter();
+    points.filter(move |(percentile, _)| *percentile >= 100.0 || above(*percentile) >= 1.0)
 }
 
 /// The line of a run, if it has one.
@@ -185,7 +201,7 @@ fn percentile_line(number: usize, run: &Run, axis: Percentiles) -> Option<Vec<Po
         value: *value,
         about: format!("run {}, {percentile} %: {} ms", number + 1, short(*value)),
     };
-    Some(latency.percentiles.iter().map(point).collect())
+    Some(told(latency).map(point).collect())
 }
 
 impl OverTime {
@@ -284,7 +300,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::load::outcome::Latency;
 
     fn outcome(p99: &[Option<f64>]) -> Outcome {
         let second = |(number, p99_ms): (usize, &Option<f64>)| Second {
@@ -296,8 +311,8 @@ mod tests {
         let run = Run {
             seconds: p99.len() as f64,
             latency: Some(Latency {
-                count: 2,
-                percentiles: vec![(0.0, 1.0), (99.0, 2.0), (100.0, 3.0)],
+                count: 100,
+                percentiles: vec![(0.0, 1.0), (99.0, 2.0), (99.9, 3.0), (100.0, 3.0)],
             }),
             series: p99.iter().enumerate().map(second).collect(),
             ..Run::default()
@@ -320,6 +335,39 @@ mod tests {
         let lengths: Vec<usize> = curves[1].lines.iter().map(Vec::len).collect();
         assert_eq!(lengths, [2, 1]);
         assert!(curves[0].lines.is_empty(), "no p50 was measured");
+    }
+
+    #[test]
+    fn the_rest_of_a_run_tells_no_rate() {
+        let mut outcome = outcome(&[Some(1.0), Some(2.0)]);
+        let rest = Second {
+            at: 2.01,
+            received: 3,
+            p99_ms: Some(9.0),
+            ..Second::default()
+        };
+        outcome.runs[0].series.push(rest);
+        let charts = of_one(&outcome);
+        let last = |id: &str| {
+            let chart = charts.iter().find(|chart| chart.id == id).expect("a chart");
+            let line = chart.curves.last().and_then(|curve| curve.lines.last());
+            line.and_then(|line| line.last()).map(|point| point.value)
+        };
+        assert_eq!(last("received"), Some(10.0));
+        assert_eq!(last("latency-over-time"), Some(9.0));
+    }
+
+    #[test]
+    fn percentiles_end_where_nothing_is_above() {
+        let chart = &of_one(&outcome(&[None]))[0];
+        assert_eq!(chart.curves[0].lines[0].len(), 3, "{chart:?}");
+        let last = chart
+            .ticks
+            .iter()
+            .rev()
+            .nth(1)
+            .map(|tick| tick.label.as_str());
+        assert_eq!(last, Some("99"), "{chart:?}");
     }
 
     #[test]
