@@ -1,0 +1,133 @@
+//! The hottest paths, each with what it needs.
+
+use std::hint::black_box;
+
+use ringwatch::codec;
+use ringwatch::meta::{FieldPath, FieldSchema, FieldSelector, LabelSelector, Object};
+use ringwatch::storage::SelectionPredicate;
+
+use super::pod::pod;
+use super::world::{World, since};
+
+/// How many watchers are told of an event.
+const WATCHERS: usize = 1_000;
+
+/// How often a path is gone: what happens only now and then, such as a new segment, spreads.
+const TIMES: u64 = 20;
+
+/// A path, and how often it is gone when it is counted.
+pub struct Path {
+    pub name: &'static str,
+    pub times: u64,
+    prepare: fn() -> Box<dyn FnMut()>,
+}
+
+/// All of them.
+pub const PATHS: &[Path] = &[
+    Path::new("tell-1000-watchers", tell_watchers),
+    Path::new("read-stored-pod", read_stored),
+    Path::new("pod-to-json", to_json),
+    Path::new("pod-to-protobuf", to_protobuf),
+    Path::new("pod-event-frame", event_frame),
+    Path::new("select-pod", select),
+];
+
+impl Path {
+    const fn new(name: &'static str, prepare: fn() -> Box<dyn FnMut()>) -> Self {
+        let times = TIMES;
+        Self {
+            name,
+            times,
+            prepare,
+        }
+    }
+
+    /// Makes everything ready, goes the path once unseen, and lets `runner` go it as often as it is
+    /// counted.
+    pub fn run(&self, runner: &mut dyn FnMut(&mut dyn FnMut())) {
+        let mut once = (self.prepare)();
+        once();
+        runner(&mut || (0..self.times).for_each(|_| once()));
+    }
+}
+
+/// The path of a name.
+pub fn named(name: &str) -> &'static Path {
+    let path = PATHS.iter().find(|path| path.name == name);
+    path.unwrap_or_else(|| panic!("there is no path {name}"))
+}
+
+/// From a change of the store until every watcher has read its event in the window.
+fn tell_watchers() -> Box<dyn FnMut()> {
+    let mut world = World::new(WATCHERS, |_| since(1));
+    Box::new(move || {
+        world.write();
+        world.turn();
+        world.hear(1);
+    })
+}
+
+/// What comes from the store becomes an object of the cache.
+fn read_stored() -> Box<dyn FnMut()> {
+    let (stored, schema) = (stored(), schema());
+    Box::new(move || {
+        black_box(codec::object(black_box(&stored), 7, &schema).unwrap());
+    })
+}
+
+fn to_json() -> Box<dyn FnMut()> {
+    let stored = stored();
+    Box::new(move || {
+        black_box(codec::to_json(black_box(&stored), ("", "")).unwrap());
+    })
+}
+
+fn to_protobuf() -> Box<dyn FnMut()> {
+    let tree = pod("web-7d4b9c6f58-x2v7k");
+    Box::new(move || {
+        black_box(codec::encode_value(black_box(&tree)).unwrap());
+    })
+}
+
+/// An event as a watch in protobuf has it.
+fn event_frame() -> Box<dyn FnMut()> {
+    let object = object();
+    Box::new(move || {
+        black_box(codec::event_frame("MODIFIED", black_box(&object.stored())));
+    })
+}
+
+/// Whether a selector by labels and by a field selects a pod.
+fn select() -> Box<dyn FnMut()> {
+    let object = object();
+    let label = "app=web,app.kubernetes.io/part-of in (shop,store),tier!=db";
+    let predicate = SelectionPredicate {
+        label: LabelSelector::parse(label).unwrap(),
+        field: FieldSelector::parse("spec.nodeName=worker-17,metadata.namespace=shop").unwrap(),
+        ..SelectionPredicate::default()
+    };
+    assert!(
+        predicate.matches(object.attributes()),
+        "the pod is selected"
+    );
+    Box::new(move || {
+        assert!(black_box(&predicate).matches(black_box(object.attributes())));
+    })
+}
+
+fn object() -> Object {
+    codec::object(&stored(), 7, &schema()).unwrap()
+}
+
+fn stored() -> Vec<u8> {
+    codec::encode_value(&pod("web-7d4b9c6f58-x2v7k")).unwrap()
+}
+
+fn schema() -> FieldSchema {
+    let field = |name: &'static str| FieldPath {
+        name: name.into(),
+        default: "",
+        from: &[],
+    };
+    FieldSchema::new(["spec.nodeName", "status.phase"].map(field))
+}

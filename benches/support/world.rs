@@ -1,0 +1,231 @@
+//! A feed without tasks, sockets and stores: it is polled by hand, and its changes come from a queue.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+
+use async_trait::async_trait;
+use futures::{FutureExt, StreamExt};
+use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch::meta::{FieldSchema, ResourceVersion, WatchEvent};
+use ringwatch::storage::backend::embedded::Embedded;
+use ringwatch::storage::cacher::{
+    CacheDelegator, CacheMetrics, Cacher, Feed, TypeConfig, WindowLimits,
+};
+use ringwatch::storage::{
+    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, Interface,
+    ListOptions, StorageError, Versioner, WatchStream, etcd3,
+};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+/// A feed that moves when it is told to, and its watchers.
+pub struct World {
+    script: Arc<Script>,
+    running: Pin<Box<dyn Future<Output = ()>>>,
+    delegator: CacheDelegator,
+    /// The watchers.
+    pub watches: Vec<WatchStream>,
+    /// Where time stands still.
+    pub runtime: Runtime,
+}
+
+impl World {
+    /// Watchers that have heard of everything.
+    pub fn new(watchers: usize, options: impl Fn(usize) -> ListOptions) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let entered = runtime.enter();
+        let script = Arc::new(Script::default());
+        let (cacher, running) = feed(&script);
+        let delegator = CacheDelegator::new(cacher, Arc::new(store()));
+        drop(entered);
+        let mut world = Self {
+            script,
+            running,
+            delegator,
+            watches: Vec::with_capacity(watchers),
+            runtime,
+        };
+        // It lists, and follows.
+        (0..4).for_each(|_| world.turn());
+        for number in 0..watchers {
+            let watch = world.attach(options(number));
+            world.watches.push(watch);
+        }
+        world.hear(0);
+        world.warm_up();
+        world
+    }
+
+    /// One event that is not measured: the dispatcher takes notice of those who have come.
+    fn warm_up(&mut self) {
+        self.write();
+        self.turn();
+        for watch in &mut self.watches {
+            heard(watch);
+        }
+    }
+
+    /// A further watcher.
+    pub fn attach(&self, options: ListOptions) -> WatchStream {
+        let _entered = self.runtime.enter();
+        let watch = self.delegator.watch("/pods/", options).now_or_never();
+        watch.expect("it begins at once").unwrap()
+    }
+
+    /// Lets the feed do what it can do now.
+    pub fn turn(&mut self) {
+        let _entered = self.runtime.enter();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(self.running.as_mut().poll(&mut context).is_pending());
+    }
+
+    /// Writes the object. The feed has not looked yet.
+    pub fn write(&self) {
+        self.script.write();
+    }
+
+    /// Every watcher hears so many items, and then sleeps.
+    pub fn hear(&mut self, items: usize) {
+        for watch in &mut self.watches {
+            assert_eq!(heard(watch), items, "no event is lost");
+        }
+    }
+}
+
+/// How many items a watch has.
+pub fn heard(watch: &mut WatchStream) -> usize {
+    let mut items = 0;
+    while let Some(item) = watch.next().now_or_never() {
+        let _: WatchEvent = item.unwrap().unwrap();
+        items += 1;
+    }
+    items
+}
+
+fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>) {
+    let source = Arc::clone(script);
+    let metrics = CacheMetrics::register(&mut Registry::default());
+    let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
+    let cacher = feed.add_type(TypeConfig {
+        group: String::new(),
+        resource: "pods".to_owned(),
+        prefix: "/pods/".to_owned(),
+        versioner: Versioner::new(FieldSchema::default()),
+        window: WindowLimits::default(),
+    });
+    (cacher, Box::pin(reflector.run(std::future::pending())))
+}
+
+/// A store that is never asked.
+fn store() -> etcd3::Store {
+    let config = etcd3::Config {
+        path_prefix: "/registry".to_owned(),
+        resource_prefix: "/pods".to_owned(),
+        versioner: Versioner::new(FieldSchema::default()),
+        clock: Clock::real(),
+        compact_revision: None,
+    };
+    etcd3::Store::new(Arc::new(Embedded::in_memory(Clock::real())), config)
+}
+
+/// Everything after a revision.
+pub fn since(revision: u64) -> ListOptions {
+    ListOptions {
+        resource_version: Some(ResourceVersion(revision)),
+        recursive: true,
+        ..ListOptions::default()
+    }
+}
+
+/// Changes of one object, as many as are wanted.
+#[derive(Debug)]
+struct Script {
+    revision: Mutex<u64>,
+    follower: Mutex<Option<mpsc::UnboundedSender<Result<ChangeBatch, StorageError>>>>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            revision: Mutex::new(1),
+            follower: Mutex::default(),
+        }
+    }
+}
+
+impl Script {
+    fn revision(&self) -> u64 {
+        *self.revision.lock().unwrap()
+    }
+
+    fn write(&self) {
+        const POD: &[u8] = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"app":"w0"},"name":"a","namespace":"ns"}}"#;
+        let revision = self.revision() + 1;
+        *self.revision.lock().unwrap() = revision;
+        let change = Change {
+            key: "/pods/ns/a".to_owned(),
+            revision,
+            kind: ChangeKind::Put {
+                value: POD.into(),
+                created: false,
+            },
+        };
+        let batch = ChangeBatch {
+            changes: vec![change],
+            revision,
+        };
+        let follower = self.follower.lock().unwrap();
+        follower.as_ref().unwrap().send(Ok(batch)).unwrap();
+    }
+}
+
+#[async_trait]
+impl ChangeSource for Script {
+    async fn page(
+        &self,
+        _prefix: &str,
+        _after: Option<&str>,
+        _revision: u64,
+        _limit: u32,
+    ) -> Result<ChangePage, StorageError> {
+        Ok(ChangePage {
+            revision: self.revision(),
+            items: Vec::new(),
+            more: false,
+        })
+    }
+
+    async fn follow(&self, _revision: u64) -> Result<ChangeStream, StorageError> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        *self.follower.lock().unwrap() = Some(sender);
+        Ok(futures::stream::poll_fn(move |context| receiver.poll_recv(context)).boxed())
+    }
+
+    async fn request_progress(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    async fn current_revision(&self) -> Result<u64, StorageError> {
+        Ok(self.revision())
+    }
+
+    async fn oldest_revision(&self) -> Result<u64, StorageError> {
+        self.current_revision().await
+    }
+
+    async fn has_written(&self, _key: &str, _revision: u64) -> Result<bool, StorageError> {
+        Ok(true)
+    }
+
+    fn progress_is_trusted(&self) -> bool {
+        true
+    }
+}
