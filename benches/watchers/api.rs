@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -16,6 +17,9 @@ use tokio_rustls::TlsConnector;
 use super::Failed;
 use super::server::TOKEN;
 use super::tls::client_config;
+
+/// What the bench says in, and mostly reads.
+const JSON: &str = "application/json";
 
 /// How to reach a server.
 #[derive(Clone, Debug)]
@@ -61,33 +65,63 @@ impl Line {
         content_type: &str,
         body: String,
     ) -> Result<Bytes, Failed> {
+        let answer = self.ask(method, path, JSON, content_type, body).await?;
+        Ok(answer.collect().await?.to_bytes())
+    }
+
+    /// How long the body is of an answer in a form of this media type, which is read and dropped.
+    pub(crate) async fn length(&mut self, path: &str, accept: &str) -> Result<usize, Failed> {
+        let mut body = self
+            .ask(Method::GET, path, accept, JSON, String::new())
+            .await?;
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            length += frame?.data_ref().map_or(0, Bytes::len);
+        }
+        Ok(length)
+    }
+
+    async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        content_type: &str,
+        body: String,
+    ) -> Result<Incoming, Failed> {
         let told = format!("{method} {path}");
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header("host", &self.host)
             .header("authorization", format!("Bearer {TOKEN}"))
-            .header("accept", "application/json")
+            .header("accept", accept)
             .header("content-type", content_type)
             .body(Full::from(body))?;
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await?;
         let status: StatusCode = answer.status();
-        let body = answer.into_body().collect().await?.to_bytes();
         if !status.is_success() {
+            let body = answer.into_body().collect().await?.to_bytes();
             let text = String::from_utf8_lossy(&body);
             return Err(format!("{told}: {status}: {text}").into());
         }
-        Ok(body)
+        Ok(answer.into_body())
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> Result<Bytes, Failed> {
-        self.send(Method::GET, path, "application/json", String::new())
-            .await
+        self.get_as(path, JSON).await
+    }
+
+    pub(crate) async fn get_as(&mut self, path: &str, accept: &str) -> Result<Bytes, Failed> {
+        let answer = self
+            .ask(Method::GET, path, accept, JSON, String::new())
+            .await?;
+        Ok(answer.collect().await?.to_bytes())
     }
 
     pub(crate) async fn create(&mut self, path: &str, object: &Value) -> Result<(), Failed> {
-        self.send(Method::POST, path, "application/json", object.to_string())
+        self.send(Method::POST, path, JSON, object.to_string())
             .await?;
         Ok(())
     }

@@ -85,6 +85,16 @@ fn obey(
                 }
             }
         }
+        FloorOrder::Copy { bytes } => {
+            // As large as what it stands for, so that it does not lie in a near cache.
+            let content = vec![b'x'; bytes];
+            for mut connection in open.drain(..) {
+                write!(connection, "{bytes:x}\r\n")?;
+                connection.write_all(&content)?;
+                connection.write_all(b"\r\n0\r\n\r\n")?;
+                connection.flush()?;
+            }
+        }
     }
     Ok(())
 }

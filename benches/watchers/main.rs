@@ -1,5 +1,5 @@
 //! What clients of a real server get: ten thousand watches over TLS, stalled clients, selective
-//! watches, consistent lists, restarts.
+//! watches, consistent lists, restarts, lists and memory of many pods.
 //!
 //! ```text
 //!  this process ----- writes on a schedule ----> ringwatch serve (a process)
@@ -35,6 +35,7 @@ mod process;
 mod protocol;
 mod scenarios;
 mod server;
+mod stored;
 #[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../../tests/it/support"]
 mod support {
@@ -66,6 +67,9 @@ struct Settings {
     /// How many writes a second.
     #[arg(long)]
     rate: Option<u64>,
+    /// How many objects are stored, in the place of the scenario's own number.
+    #[arg(long)]
+    objects: Option<usize>,
     /// How long a run takes.
     #[arg(long)]
     seconds: Option<u64>,
@@ -96,6 +100,10 @@ impl Settings {
     /// How many watches: what was named, else one of the scenario's two numbers.
     fn watchers(&self, full: usize, small: usize) -> usize {
         self.pick(self.watchers, full, small)
+    }
+
+    fn objects(&self, full: usize, small: usize) -> usize {
+        self.pick(self.objects, full, small)
     }
 
     fn rate(&self, full: u64, small: u64) -> u64 {

@@ -138,6 +138,8 @@ pub(crate) enum FloorOrder {
         events: u64,
         interval_micros: u64,
     },
+    /// Writes so many bytes to all connections and ends their answers; answered by `Done`.
+    Copy { bytes: usize },
 }
 
 /// The floor's answer.

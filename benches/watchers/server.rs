@@ -20,6 +20,8 @@ use super::{Failed, Settings};
 pub(crate) const TOKEN: &str = "bench-token";
 /// The server must serve within this time.
 const START_SECONDS_MAX: u64 = 120;
+/// How often it is looked whether it is ready.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
@@ -65,6 +67,18 @@ impl Server {
         (self.child, self._output, self.address) =
             spawn(&self.folder, port, &self.flags, &self.under).await?;
         Ok(())
+    }
+
+    /// Waits until everything is in memory that it serves from there.
+    pub(crate) async fn ready(&self) -> Result<(), Failed> {
+        let mut line = self.api()?.connect().await?;
+        let looking = async {
+            while line.get("/readyz").await.is_err() {
+                tokio::time::sleep(LOOK_PERIOD).await;
+            }
+        };
+        let at_most = Duration::from_secs(START_SECONDS_MAX);
+        Ok(tokio::time::timeout(at_most, looking).await?)
     }
 
     /// How to reach it.

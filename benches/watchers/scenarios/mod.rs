@@ -3,6 +3,8 @@
 mod consistent;
 mod fanout;
 mod idle;
+mod list;
+mod memory;
 mod restart;
 mod selective;
 mod stalled;
@@ -34,6 +36,10 @@ pub(crate) enum Scenario {
     Restart,
     /// Memory of watches without events.
     Idle,
+    /// Lists of all pods, in protobuf and in JSON, beside the floor.
+    List,
+    /// Memory of pods.
+    Memory,
 }
 
 impl Scenario {
@@ -48,6 +54,8 @@ impl Scenario {
             Self::Consistent => consistent::run(settings).await,
             Self::Restart => restart::run(settings).await,
             Self::Idle => idle::run(settings).await,
+            Self::List => list::run(settings).await,
+            Self::Memory => memory::run(settings).await,
         }
     }
 }
