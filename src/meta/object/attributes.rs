@@ -21,9 +21,9 @@ pub struct Attributes {
     pub fields: FieldValues,
 }
 
-/// An object's labels.
+/// An object's labels, by key. There are few of them and many objects, so that a map would be mostly empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels(BTreeMap<Box<str>, Box<str>>);
+pub struct Labels(Box<[(Box<str>, Box<str>)]>);
 
 /// The fields that a type's field selectors may name, `metadata.name` and `metadata.namespace`
 /// aside, which all types have.
@@ -33,7 +33,7 @@ pub struct FieldSchema {
 }
 
 /// A selectable field.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
     /// What selectors call it; mostly the names of the members that lead to it, joined by dots.
     pub name: Cow<'static, str>,
@@ -45,7 +45,11 @@ pub struct FieldPath {
 
 /// The values of a [`FieldSchema`], in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldValues(Box<[(Cow<'static, str>, Box<str>)]>);
+pub struct FieldValues {
+    /// The schema's own: all objects of a type share it.
+    paths: Arc<[FieldPath]>,
+    values: Box<[Box<str>]>,
+}
 
 impl Attributes {
     /// The value of a selectable field; `None` if the type does not have it.
@@ -55,9 +59,8 @@ impl Attributes {
             "metadata.name" => Some(&self.name),
             "metadata.namespace" => Some(&self.namespace),
             _ => {
-                let mut fields = self.fields.0.iter();
-                let found = fields.find(|(known, _)| known == name);
-                found.map(|(_, value)| &**value)
+                let index = self.fields.paths.iter().position(|it| it.name == name)?;
+                self.fields.values.get(index).map(|value| &**value)
             }
         }
     }
@@ -67,7 +70,8 @@ impl Labels {
     /// The value of a label.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(|value| &**value)
+        let found = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
+        found.ok().map(|index| &*self.0[index].1)
     }
 
     /// All labels, by key.
@@ -78,18 +82,15 @@ impl Labels {
 
 impl From<BTreeMap<Box<str>, Box<str>>> for Labels {
     fn from(labels: BTreeMap<Box<str>, Box<str>>) -> Self {
-        Self(labels)
+        Self(labels.into_iter().collect())
     }
 }
 
 impl<K: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        Self(
-            pairs
-                .into_iter()
-                .map(|(key, value)| (key.into(), value.into()))
-                .collect(),
-        )
+        let pairs = pairs.into_iter();
+        let labels = pairs.map(|(key, value)| (key.into(), value.into()));
+        labels.collect::<BTreeMap<_, _>>().into()
     }
 }
 
@@ -116,9 +117,11 @@ impl FieldSchema {
                 let mut from = path.from.iter();
                 from.find_map(|from| member(from).filter(|value| !value.is_empty()))
             };
-            let value = found.unwrap_or_else(|| path.default.into());
-            (path.name.clone(), value)
+            found.unwrap_or_else(|| path.default.into())
         };
-        FieldValues(self.paths.iter().map(value).collect())
+        FieldValues {
+            paths: Arc::clone(&self.paths),
+            values: self.paths.iter().map(value).collect(),
+        }
     }
 }
