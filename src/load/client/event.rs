@@ -13,8 +13,6 @@ const EVENT_TYPE: u32 = 1;
 const EVENT_OBJECT: u32 = 2;
 const EXTENSION_RAW: u32 = 1;
 const OBJECT_METADATA: u32 = 1;
-const METADATA_NAME: u32 = 1;
-const METADATA_NAMESPACE: u32 = 3;
 const METADATA_VERSION: u32 = 6;
 
 /// The annotation of the bookmark that ends the initial events of a streaming list.
@@ -47,15 +45,11 @@ pub(crate) struct Event<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedEvent {
     pub(crate) kind: EventKind,
-    /// `namespace/name`; `name` alone where there is no namespace.
-    pub(crate) key: String,
     /// The object's version; 0 if it has none.
     pub(crate) revision: u64,
     /// The object as it was sent.
     pub(crate) object: Bytes,
     pub(crate) encoding: Encoding,
-    /// When it was read, in nanoseconds since 1970.
-    pub(crate) at: u64,
     /// Whether it is the bookmark that ends the initial events.
     pub(crate) ends_initial_events: bool,
 }
@@ -108,26 +102,6 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// `namespace/name`, or `name` alone.
-    pub(crate) fn key(&self) -> Option<String> {
-        let (namespace, name) = match self.encoding {
-            Encoding::Json => {
-                let metadata = JsonMetadata::of(self.object)?;
-                (metadata.namespace, metadata.name?)
-            }
-            Encoding::Protobuf => {
-                let metadata = self.metadata()?;
-                let namespace = protobuf::text(metadata, METADATA_NAMESPACE);
-                let name = protobuf::text(metadata, METADATA_NAME)?;
-                (namespace.map(str::to_owned), name.to_owned())
-            }
-        };
-        Some(match namespace {
-            Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
-            _ => name,
-        })
-    }
-
     /// What an event of the type `ERROR` says.
     pub(crate) fn failure(&self) -> ClientError {
         Failure::read(self.object).into_error(0)
@@ -139,14 +113,12 @@ impl<'a> Event<'a> {
     }
 
     /// A copy to keep.
-    pub(crate) fn kept(self, at: u64) -> OwnedEvent {
+    pub(crate) fn kept(self) -> OwnedEvent {
         OwnedEvent {
             kind: self.kind,
-            key: self.key().unwrap_or_default(),
             revision: self.revision().unwrap_or_default(),
             object: Bytes::copy_from_slice(self.object),
             encoding: self.encoding,
-            at,
             ends_initial_events: self.ends_initial_events(),
         }
     }
@@ -164,23 +136,6 @@ impl OwnedEvent {
             object: &self.object,
             encoding: self.encoding,
         }
-    }
-}
-
-#[derive(Deserialize)]
-struct JsonMetadata {
-    name: Option<String>,
-    namespace: Option<String>,
-}
-
-impl JsonMetadata {
-    fn of(object: &[u8]) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Object {
-            metadata: JsonMetadata,
-        }
-        let object: Object = serde_json::from_slice(object).ok()?;
-        Some(object.metadata)
     }
 }
 
@@ -223,14 +178,13 @@ mod tests {
             assert_eq!(event.kind, EventKind::Modified);
             assert_eq!(event.object, object.as_bytes());
             assert_eq!(event.revision(), Some(7));
-            assert_eq!(event.key().as_deref(), Some("s/n"));
         }
     }
 
     #[test]
     fn events_in_protobuf_are_read() {
         let mut metadata = Vec::new();
-        protobuf::put(&mut metadata, METADATA_NAME, b"n");
+        protobuf::put(&mut metadata, 1, b"n");
         protobuf::put(&mut metadata, METADATA_VERSION, b"7");
         let mut object = Vec::new();
         protobuf::put(&mut object, OBJECT_METADATA, &metadata);
@@ -243,7 +197,6 @@ mod tests {
         let event = Event::parse(&frame, Encoding::Protobuf).expect("an event");
         assert_eq!(event.kind, EventKind::Deleted);
         assert_eq!(event.revision(), Some(7));
-        assert_eq!(event.key().as_deref(), Some("n"));
         assert_eq!(event.object, object);
     }
 

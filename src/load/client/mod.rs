@@ -7,7 +7,7 @@
 //! let answer = connection.request(Request::get("/version")).await?.success()?;
 //! let mut watch = client.watch("/api/v1/configmaps?watch=true", Encoding::Json).await?;
 //! while let Some(event) = watch.next().await? {
-//!     // event.kind, event.key, event.revision, event.object, event.at
+//!     // event.kind, event.revision, event.object
 //! }
 //! ```
 //!
@@ -44,7 +44,6 @@ pub(crate) use event::{Event, EventKind, OwnedEvent};
 pub(crate) use field::{Field, leading_number};
 pub(crate) use list_head::ListHead;
 pub(crate) use request::{Content, Request, Response};
-pub(crate) use status::Failure;
 pub(crate) use watch::Watch;
 
 use super::target::{Target, TargetError};

@@ -32,6 +32,14 @@ pub(crate) fn bytes(message: &[u8], number: u32) -> Option<&[u8]> {
     })
 }
 
+/// Every field with this number that holds bytes: the items of a list, the entries of a map.
+pub(crate) fn each(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
+    fields(message).filter_map(move |(found, value)| match value {
+        Value::Bytes(bytes) if found == number => Some(bytes),
+        _ => None,
+    })
+}
+
 /// The first field with this number that holds a string.
 pub(crate) fn text(message: &[u8], number: u32) -> Option<&str> {
     std::str::from_utf8(bytes(message, number)?).ok()

@@ -13,7 +13,6 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
-use super::super::time::wall_nanos;
 use super::chunks::Body;
 use super::event::{Event, EventKind, OwnedEvent};
 use super::frames::Frames;
@@ -116,10 +115,9 @@ impl Watch {
             return Ok(());
         };
         let (frames, waiting, encoding) = (&mut self.frames, &mut self.waiting, self.encoding);
-        let at = wall_nanos();
         body.read(bytes, |data| {
             frames.read(data, |frame| {
-                waiting.push_back(Event::parse(frame, encoding)?.kept(at));
+                waiting.push_back(Event::parse(frame, encoding)?.kept());
                 Ok(())
             })
         })?;
@@ -150,6 +148,10 @@ impl Watch {
             })
         };
         match &mut self.source {
+            // The connection may stay open for other requests, so nothing would come any more.
+            Source::Own {
+                body: Body::Last, ..
+            } => Ok(false),
             Source::Own { stream, body } => {
                 poll_fn(|context| {
                     SCRATCH.with_borrow_mut(|scratch| {
@@ -181,7 +183,7 @@ impl Watch {
     pub(crate) async fn next(&mut self) -> Result<Option<OwnedEvent>, ClientError> {
         while self.waiting.is_empty() {
             let mut came = Vec::new();
-            let goes_on = self.read(|event| came.push(event.kept(wall_nanos()))).await;
+            let goes_on = self.read(|event| came.push(event.kept())).await;
             self.waiting.extend(came);
             if !goes_on? && self.waiting.is_empty() {
                 return Ok(None);
@@ -244,6 +246,60 @@ impl Head {
             if !matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {
                 return text;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+
+    use super::super::super::target::{Credentials, Target};
+    use super::super::HttpVersion;
+    use super::*;
+
+    const WAIT_MAX: Duration = Duration::from_secs(30);
+
+    /// A server may send the last events together with the end, and keep the connection.
+    #[tokio::test]
+    async fn a_watch_ends_though_its_connection_stays_open() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        let target = Target {
+            address,
+            authority: address.to_string(),
+            server_name: address.ip().to_string(),
+            tls: false,
+            credentials: Credentials::default(),
+        };
+        let client = Client::new(target, HttpVersion::One).expect("a client");
+        let event = r#"{"type":"ADDED","object":{"metadata":{"name":"n","resourceVersion":"7"}}}"#;
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let body = format!("{:x}\r\n{event}\n\r\n0\r\n\r\n", event.len() + 1);
+        for parts in [vec![format!("{head}{body}")], vec![head.to_owned(), body]] {
+            let serving = async {
+                let (mut stream, _) = listener.accept().await.expect("a client");
+                let mut request = [0; 1_024];
+                let read = stream.read(&mut request).await.expect("a request");
+                assert!(read > 0);
+                for part in parts {
+                    stream.write_all(part.as_bytes()).await.expect("room");
+                    tokio::task::yield_now().await;
+                }
+                stream
+            };
+            let (stream, watch) = tokio::join!(serving, client.watch("/", Encoding::Json));
+            let mut watch = watch.expect("a watch");
+            let next = tokio::time::timeout(WAIT_MAX, watch.next()).await;
+            let next = next.expect("an event in time").expect("a watch");
+            assert_eq!(next.map(|event| event.revision), Some(7));
+            let end = tokio::time::timeout(WAIT_MAX, watch.next()).await;
+            assert!(end.expect("an end in time").expect("a watch").is_none());
+            drop(stream);
         }
     }
 }
