@@ -12,6 +12,9 @@ use super::target::TargetError;
 /// Why there is no outcome.
 #[derive(Debug, Error)]
 pub(crate) enum LoadError {
+    /// The command line asks for what cannot be.
+    #[error("{0}")]
+    WrongFlags(String),
     /// A command that was to be run.
     #[error("{0}")]
     Command(String),

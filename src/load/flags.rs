@@ -13,6 +13,7 @@ use super::scenario::{
     burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
 };
 use super::target::TargetFlags;
+use super::verify;
 
 /// More runs than anybody waits for.
 const RUNS_MAX: u32 = 1_000;
@@ -146,6 +147,7 @@ pub(crate) enum Scenario {
     Resume(resume::Flags),
     Storm(storm::Flags),
     Restart(restart::Flags),
+    Verify(verify::Flags),
 }
 
 impl Scenario {
@@ -163,6 +165,7 @@ impl Scenario {
             Self::Resume(_) => "resume",
             Self::Storm(_) => "storm",
             Self::Restart(_) => "restart",
+            Self::Verify(_) => "verify",
         }
     }
 }

@@ -24,11 +24,6 @@
     reason = "counts and nanoseconds are far below 2^52"
 )]
 
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the checks of verify read single events; they are not connected yet"
-)]
 mod client;
 mod compare;
 mod context;
@@ -45,7 +40,6 @@ mod scenario;
 mod schedule;
 mod target;
 mod time;
-#[allow(dead_code, unused_imports, reason = "nothing collects histories yet")]
 mod verify;
 mod workspace;
 mod writer;

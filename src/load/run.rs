@@ -17,6 +17,7 @@ use super::scenario::{
 };
 use super::target::Target;
 use super::time::timestamp;
+use super::verify;
 use super::workspace::Workspace;
 
 /// Runs a scenario, or finds what was saved of earlier ones, and prints the outcome. Says whether it
@@ -117,6 +118,7 @@ async fn measure(context: &Context, scenario: &Scenario) -> Result<Vec<Run>, Loa
         Scenario::Resume(flags) => resume::run(context, flags).await,
         Scenario::Storm(flags) => storm::run(context, flags).await,
         Scenario::Restart(flags) => restart::run(context, flags).await,
+        Scenario::Verify(flags) => verify::run(context, flags).await,
     }
 }
 

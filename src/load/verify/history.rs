@@ -149,6 +149,8 @@ pub(crate) enum Start {
 /// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
+    /// It has not.
+    Open,
     /// The server ended it.
     Closed,
     /// The watcher left, to come back.

@@ -15,8 +15,11 @@ mod checks;
 mod coverage;
 mod expectation;
 mod history;
+mod run;
 mod timeline;
 mod violation;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use run::{DEFAULT_LENGTH, Flags, run};

@@ -50,6 +50,8 @@ pub(crate) struct Timeline {
     changes: Vec<Change>,
     /// The revision at which each write happened, as far as it is known.
     revisions: Vec<Option<u64>>,
+    /// The other way round.
+    writes: HashMap<u64, WriteId>,
     /// Objects of which not everything could be seen.
     doubtful: HashSet<Key>,
     /// What contradicts itself.
@@ -75,8 +77,11 @@ impl Timeline {
                 change.previous = State::Unknown;
             }
         }
+        let writes = (0..).map(WriteId).zip(&revisions);
+        let writes = writes.filter_map(|(id, revision)| Some(((*revision)?, id)));
         Self {
             changes,
+            writes: writes.collect(),
             revisions,
             doubtful,
             contradictions,
@@ -106,6 +111,11 @@ impl Timeline {
     /// When a write happened, if that is known.
     pub(crate) fn revision_of(&self, write: WriteId) -> Option<u64> {
         *self.revisions.get(write.0 as usize)?
+    }
+
+    /// The write that happened at a revision.
+    pub(crate) fn write_at(&self, revision: u64) -> Option<WriteId> {
+        self.writes.get(&revision).copied()
     }
 
     pub(crate) fn is_doubtful(&self, key: Key) -> bool {

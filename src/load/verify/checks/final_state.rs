@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Facts;
-use crate::load::verify::history::{End, Key, Kind, Start, Version, Watcher, What};
+use crate::load::verify::history::{End, Key, Kind, Read, Start, Watcher, What};
 use crate::load::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
@@ -17,7 +17,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let watchers = facts.history.watchers.iter().filter(settled);
     watchers
         .filter_map(|watcher| {
-            let message = difference(watcher, last.objects())?;
+            let message = difference(watcher, last)?;
             let who = format!("watcher {}", watcher.name);
             let violation = Violation::new(Rule::FinalState, who, message);
             let tail = watcher.sessions.last().and_then(|it| it.seen.last());
@@ -27,15 +27,13 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 /// In what a watcher's state differs from what a list of everything shows.
-pub(crate) fn difference<'a>(
-    watcher: &Watcher,
-    listed: impl Iterator<Item = &'a Version>,
-) -> Option<String> {
-    let right: BTreeMap<Key, u64> = listed
+pub(crate) fn difference(watcher: &Watcher, list: &Read) -> Option<String> {
+    let right: BTreeMap<Key, u64> = list
+        .objects()
         .filter(|it| watcher.selector.selects(it.key, it.group))
         .map(|it| (it.key, it.revision))
         .collect();
-    let got = state(watcher);
+    let got = state(watcher, list.revision());
     let wrong = |key: &&Key| right.get(key) != got.get(key);
     let key = right.keys().chain(got.keys()).find(wrong)?;
     let name = |revision: Option<&u64>| {
@@ -48,8 +46,9 @@ pub(crate) fn difference<'a>(
     ))
 }
 
-/// The state that a watcher has made of what it was told.
-fn state(watcher: &Watcher) -> BTreeMap<Key, u64> {
+/// The state that a watcher has made of what it was told up to a revision. A write that nobody waited
+/// for any longer may still have happened after it.
+fn state(watcher: &Watcher, until: u64) -> BTreeMap<Key, u64> {
     let mut state = BTreeMap::new();
     for session in &watcher.sessions {
         match &session.start {
@@ -64,13 +63,13 @@ fn state(watcher: &Watcher) -> BTreeMap<Key, u64> {
                 What::Event {
                     kind: Kind::Deleted,
                     object,
-                } => {
+                } if object.revision <= until => {
                     state.remove(&object.key);
                 }
-                What::Event { object, .. } => {
+                What::Event { object, .. } if object.revision <= until => {
                     state.insert(object.key, object.revision);
                 }
-                What::Bookmark { .. } => {}
+                What::Event { .. } | What::Bookmark { .. } => {}
             }
         }
     }

@@ -16,6 +16,8 @@ mod unresolved;
 mod write_order;
 mod written;
 
+pub(super) use final_state::difference;
+
 use super::coverage::{Interval, intervals};
 use super::history::{History, Read, Watcher};
 use super::timeline::Timeline;
@@ -76,9 +78,9 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
 
 /// The lines about a change: the write that made it, if that is known.
 fn write_of(facts: &Facts<'_>, revision: u64) -> Option<String> {
-    let named = facts.history.named_writes();
-    let mut writes = named.filter(|(id, _)| facts.timeline.revision_of(*id) == Some(revision));
-    writes.next().map(|(id, write)| format!("{id}: {write}"))
+    let id = facts.timeline.write_at(revision)?;
+    let write = facts.history.write(id)?;
+    Some(format!("{id}: {write}"))
 }
 
 /// A read's name in reports.

@@ -4,7 +4,9 @@
 //! was acknowledged before it began lies before it, and what began after its answer lies behind it.
 
 use super::Facts;
-use crate::load::verify::history::{Verb, Write, WriteId};
+use std::ops::RangeInclusive;
+
+use crate::load::verify::history::{Key, Kind, Verb, Watcher, What, Write, WriteId};
 use crate::load::verify::timeline::State;
 use crate::load::verify::violation::{Rule, Violation};
 
@@ -23,12 +25,32 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         };
         for (watcher, interval) in facts.intervals() {
             let was_there = interval.after <= after && interval.until >= until;
-            if was_there && watcher.selector.selects(write.key, write.group) {
+            let selects = watcher.selector.selects(write.key, write.group);
+            if was_there && selects && !saw_it_go(facts, watcher, write.key, after..=until) {
                 found.push(never_came(&watcher.name, id, write, after, until));
             }
         }
     }
     found
+}
+
+/// Whether an object left a watcher's selection in some way that no write is known for. Who selects by
+/// label cannot tell whether it was deleted.
+fn saw_it_go(
+    facts: &Facts<'_>,
+    watcher: &Watcher,
+    key: Key,
+    revisions: RangeInclusive<u64>,
+) -> bool {
+    let mut seen = watcher.sessions.iter().flat_map(|session| &session.seen);
+    seen.any(|seen| {
+        let What::Event { kind, object } = &seen.what else {
+            return false;
+        };
+        let is_explained = facts.timeline.write_at(object.revision).is_some();
+        let left = *kind == Kind::Deleted && object.key == key;
+        left && revisions.contains(&object.revision) && !is_explained
+    })
 }
 
 fn never_came(watcher: &str, id: WriteId, write: &Write, after: u64, until: u64) -> Violation {

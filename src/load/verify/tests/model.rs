@@ -29,7 +29,7 @@ fn selectors() -> Vec<Selector> {
         Selector::NotName(Key(1)),
     ]
 }
-const WATCHERS: usize = 6;
+pub(super) const WATCHERS: usize = 6;
 /// So many of them never lose their place.
 const FAITHFUL: usize = 2;
 

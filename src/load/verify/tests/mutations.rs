@@ -16,7 +16,7 @@ use crate::load::verify::violation::Rule;
 
 const CASES: u32 = 128;
 /// In so many of them the fault must have found a place.
-const PLANTED_MIN: u32 = 16;
+const PLANTED_MIN: u32 = 4;
 
 /// Plants a fault and says who shows it; `None` if this history has no place for it.
 type Fault = fn(&mut History, usize) -> Option<String>;

@@ -1,0 +1,110 @@
+//! A command that is run while the run goes on: to restart the server, to stop it for a while.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use tokio::process::Command;
+
+/// A command must be done within this time.
+const COMMAND_SECONDS_MAX: Duration = Duration::from_secs(60);
+/// How much of what a failed command says is told.
+const TOLD_BYTES_MAX: usize = 400;
+
+/// When to run which command, as `at=10s cmd=systemctl restart ringwatch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) at: Duration,
+    /// What the shell is given.
+    pub(crate) command: String,
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} does not look like \"at=10s cmd=COMMAND\"");
+        let rest = text.trim().strip_prefix("at=").ok_or_else(wrong)?;
+        let (at, rest) = rest.split_once(char::is_whitespace).ok_or_else(wrong)?;
+        let command = rest.trim().strip_prefix("cmd=").ok_or_else(wrong)?;
+        let seconds = at.strip_suffix('s').ok_or_else(wrong)?;
+        let seconds: f64 = seconds.parse().map_err(|_| wrong())?;
+        let at = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+        if command.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            at,
+            command: command.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at={}s cmd={}", self.at.as_secs_f64(), self.command)
+    }
+}
+
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Fault {
+    /// Runs the command to its end.
+    pub(super) async fn run(&self) -> Result<(), String> {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(&self.command).kill_on_drop(true);
+        let done = tokio::time::timeout(COMMAND_SECONDS_MAX, shell.output()).await;
+        let told = |why: String| format!("the fault {:?}: {why}", self.command);
+        let output = done
+            .map_err(|_| told(format!("not done within {COMMAND_SECONDS_MAX:?}")))?
+            .map_err(|error| told(error.to_string()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = &output.stderr[..output.stderr.len().min(TOLD_BYTES_MAX)];
+        let said = String::from_utf8_lossy(said);
+        Err(told(format!("{}: {}", output.status, said.trim())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_a_time_and_a_command() {
+        let fault: Fault = "at=1.5s cmd=kill -9 $(cat pid)".parse().expect("a fault");
+        assert_eq!(fault.at, Duration::from_millis(1_500));
+        assert_eq!(fault.command, "kill -9 $(cat pid)");
+        assert_eq!(fault.to_string(), "at=1.5s cmd=kill -9 $(cat pid)");
+        for wrong in [
+            "",
+            "at=1s",
+            "at=1 cmd=x",
+            "at=-1s cmd=x",
+            "at=1s cmd=",
+            "cmd=x at=1s",
+        ] {
+            assert!(wrong.parse::<Fault>().is_err(), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_fails_says_so() {
+        let fault = |command: &str| Fault {
+            at: Duration::ZERO,
+            command: command.to_owned(),
+        };
+        assert_eq!(fault("true").run().await, Ok(()));
+        let why = fault("echo no >&2; exit 3")
+            .run()
+            .await
+            .expect_err("a failure");
+        assert!(why.contains("no") && why.contains('3'), "{why}");
+    }
+}

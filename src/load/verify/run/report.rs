@@ -1,0 +1,118 @@
+//! What a history and its violations come to: figures, and lines that show what is wrong.
+
+use std::collections::BTreeMap;
+
+use crate::load::outcome::Run;
+use crate::load::verify::history::{Answer, At, End, History, Session, Start, What};
+use crate::load::verify::violation::{Rule, Violation};
+
+/// So many violations of a rule are shown; the rest is counted.
+const SHOWN_MAX: usize = 3;
+
+/// The run. Its events count as received if nothing is wrong with any.
+pub(super) fn report(history: &History, violations: &[Violation], trouble: Vec<String>) -> Run {
+    let sessions = || history.watchers.iter().flat_map(|it| &it.sessions);
+    let events = sessions().map(events).sum::<u64>();
+    let mut run = Run {
+        expected: events,
+        received: events,
+        faults: trouble,
+        ..Run::default()
+    };
+    run.faults.extend(shown(violations));
+    let writes = |fits: fn(&Answer) -> bool| {
+        let fitting = history.writes.iter().filter(|write| fits(&write.answer));
+        fitting.count()
+    };
+    let ends = |fits: fn(&End) -> bool| sessions().filter(|it| fits(&it.end)).count();
+    let resumed = sessions().filter(|it| matches!(it.start, Start::Resume { .. }));
+    let initial = sessions().filter(|it| it.initial_revision().is_some());
+    let seen = sessions().flat_map(|it| &it.seen);
+    let bookmarks = seen.filter(|it| matches!(it.what, What::Bookmark { .. }));
+    let done = |answer: &Answer| matches!(answer, Answer::Acknowledged { .. });
+    for (name, count) in [
+        ("writes done", writes(done)),
+        ("lists", history.reads.len()),
+        ("watches", sessions().count()),
+        ("watches resumed", resumed.count()),
+        ("watches with initial events", initial.count()),
+        ("bookmarks", bookmarks.count()),
+    ] {
+        run.higher(name, "", count as f64);
+    }
+    for (name, count) in [
+        (
+            "writes refused",
+            writes(|it| matches!(it, Answer::Refused { .. })),
+        ),
+        (
+            "writes without answer",
+            writes(|it| *it == Answer::Uncertain),
+        ),
+        ("watches broken", ends(|it| matches!(it, End::Broken(_)))),
+        ("watches expired", ends(|it| *it == End::Expired)),
+    ] {
+        run.lower(name, "", count as f64);
+    }
+    run
+}
+
+/// Watches that broke, which a server may do, and should not without a reason.
+pub(super) fn warnings(history: &History) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for watcher in &history.watchers {
+        for session in &watcher.sessions {
+            if let End::Broken(why) = &session.end {
+                let (name, opened) = (&watcher.name, At(session.opened));
+                warnings.push(format!("a watch of {name}, opened {opened}, broke: {why}"));
+            }
+        }
+    }
+    let rest = warnings.len().saturating_sub(SHOWN_MAX);
+    warnings.truncate(SHOWN_MAX);
+    if rest > 0 {
+        warnings.push(format!("{rest} more watches broke"));
+    }
+    warnings
+}
+
+fn events(session: &Session) -> u64 {
+    let events = session.seen.iter();
+    events
+        .filter(|seen| matches!(seen.what, What::Event { .. }))
+        .count() as u64
+}
+
+/// Some violations of each rule with their history, and how many more there are.
+fn shown(violations: &[Violation]) -> Vec<String> {
+    let mut by_rule: BTreeMap<Rule, Vec<&Violation>> = BTreeMap::new();
+    for violation in violations {
+        by_rule.entry(violation.rule).or_default().push(violation);
+    }
+    let mut lines = Vec::new();
+    for (rule, violations) in by_rule {
+        lines.extend(violations.iter().take(SHOWN_MAX).map(ToString::to_string));
+        let rest = violations.len().saturating_sub(SHOWN_MAX);
+        if rest > 0 {
+            lines.push(format!("{rule}: {rest} more"));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_violations_some_are_shown() {
+        let violation = |rule| Violation::new(rule, "watcher w", "it is wrong".to_owned());
+        let mut violations = vec![violation(Rule::NoGap); 5];
+        violations.push(violation(Rule::Ordered).shown_by("1.0 s: BOOKMARK 3"));
+        let run = report(&History::default(), &violations, Vec::new());
+        assert_eq!(run.faults.len(), 5);
+        assert!(run.faults[0].contains("BOOKMARK 3"), "{:?}", run.faults);
+        assert_eq!(run.faults[4], "no-gap: 2 more");
+        assert!(!run.is_whole());
+    }
+}
