@@ -2,7 +2,10 @@
 
 mod comparisons;
 mod loading;
+mod mangler;
+mod proxy;
 mod recorded;
 mod refusals;
 mod reports;
 mod scenarios;
+mod verify;

@@ -1,0 +1,200 @@
+//! `ringwatch load verify` against real servers, and against one that breaks its promises.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::proxy::{Fault, Proxy};
+use crate::support::etcd::Etcd;
+use crate::support::server::Server;
+
+/// A run must be over within this time.
+const RUN_SECONDS_MAX: Duration = Duration::from_secs(120);
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// One event of so many is changed.
+const ONE_EVENT_OF: usize = 10_000;
+/// One list of so many is an old one.
+const ONE_LIST_OF: usize = 10;
+/// So many events before the first one that is changed.
+const EVENTS_BEFORE: usize = 100;
+
+/// What a run came to.
+struct Verified {
+    code: Option<i32>,
+    outcome: Value,
+}
+
+/// Runs it with the target that these flags name.
+async fn verify(target: &[&str], flags: &[&str]) -> Verified {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringwatch"));
+    command.arg("load").args(target);
+    command.args(["verify", "--json"]).args(flags);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(RUN_SECONDS_MAX, command.output()).await;
+    let output = output.expect("a run that ends").expect("the binary");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let outcome = serde_json::from_slice(&output.stdout);
+    Verified {
+        code: output.status.code(),
+        outcome: outcome.unwrap_or_else(|error| panic!("{error}: {said}")),
+    }
+}
+
+async fn verify_server(server: &mut Server, flags: &[&str]) -> Verified {
+    server.client().await;
+    let kubeconfig = path(&server.kubeconfig());
+    verify(&["--kubeconfig", &kubeconfig], flags).await
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().expect("a path").to_owned()
+}
+
+impl Verified {
+    fn reasons(&self) -> Vec<&str> {
+        let reasons = self.outcome["verdict"]["reasons"].as_array();
+        let reasons = reasons.map(Vec::as_slice).unwrap_or_default();
+        reasons.iter().filter_map(Value::as_str).collect()
+    }
+
+    fn figure(&self, name: &str) -> f64 {
+        let value = &self.outcome["runs"][0]["figures"][name]["value"];
+        value.as_f64().unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    /// Nothing is wrong, and much has happened.
+    fn has_passed(&self) {
+        let reasons = self.reasons().join("\n");
+        assert_eq!(self.code, Some(0), "{reasons}");
+        assert!(reasons.is_empty(), "{reasons}");
+        for figure in [
+            "writes done",
+            "writes refused",
+            "lists",
+            "watches resumed",
+            "watches with initial events",
+            "bookmarks",
+        ] {
+            assert!(self.figure(figure) > 0.0, "no {figure}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_embedded_server_keeps_its_promises() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let verified = verify_server(&mut server, &["--duration", "6s", "--objects", "10"]).await;
+    verified.has_passed();
+}
+
+#[tokio::test]
+async fn a_server_over_etcd_keeps_its_promises() {
+    let Some(etcd) = Etcd::start("a_server_over_etcd_keeps_its_promises") else {
+        return;
+    };
+    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
+    let flags = ["--duration", "6s", "--objects", "10", "--http", "2"];
+    verify_server(&mut server, &flags).await.has_passed();
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_keeps_its_promises() {
+    let mut server = Server::start(&[]);
+    server.client().await;
+    let (asked, done) = (server.folder().join("asked"), server.folder().join("done"));
+    let fault = format!(
+        "at=2s cmd=touch {}; until [ -e {} ]; do sleep 0.05; done",
+        path(&asked),
+        path(&done)
+    );
+    let kubeconfig = path(&server.kubeconfig());
+    let target = ["--kubeconfig", &kubeconfig];
+    let flags = ["--duration", "6s", "--objects", "10", "--fault", &fault];
+    let killing = async {
+        while !asked.exists() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        server.kill();
+        server.start_again();
+        std::fs::write(&done, "").expect("a file");
+    };
+    let killing = tokio::time::timeout(RUN_SECONDS_MAX, killing);
+    let (verified, killed) = tokio::join!(verify(&target, &flags), killing);
+    killed.expect("the command was run");
+    verified.has_passed();
+    assert!(verified.figure("watches broken") > 0.0, "nobody noticed");
+}
+
+/// Runs it through a proxy that plants this fault, and expects the rule to be named.
+async fn is_named(fault: Fault, rule: &str) {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    let one_of = if fault == Fault::StaleList {
+        ONE_LIST_OF
+    } else {
+        ONE_EVENT_OF
+    };
+    let proxy = Proxy::start(client, fault, one_of, EVENTS_BEFORE).await;
+    let target = ["--server", &proxy.url()];
+    let flags = ["--duration", "8s", "--rate", "300", "--objects", "10"];
+    let verified = verify(&target, &flags).await;
+    let (came, planted) = proxy.counts();
+    let reasons = verified.reasons().join("\n");
+    eprintln!("{fault:?}: {planted} planted in {came}\n{reasons}");
+    assert!(planted > 0, "nothing planted in {came}");
+    assert_eq!(verified.code, Some(1), "{reasons}");
+    let named = format!("run 1: {rule}: ");
+    assert!(reasons.contains(&named), "{planted} planted:\n{reasons}");
+    let evidence = reasons.lines().filter(|line| line.starts_with("    "));
+    assert!(evidence.count() > 1, "no history is shown:\n{reasons}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_nothing_is_not_accused() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    let proxy = Proxy::start(client, Fault::Nothing, ONE_EVENT_OF, EVENTS_BEFORE).await;
+    let flags = ["--duration", "4s", "--objects", "10"];
+    verify(&["--server", &proxy.url()], &flags)
+        .await
+        .has_passed();
+}
+
+#[tokio::test]
+async fn a_dropped_event_is_named() {
+    is_named(Fault::DropEvent, "no-gap").await;
+}
+
+#[tokio::test]
+async fn a_repeated_event_is_named() {
+    is_named(Fault::DuplicateEvent, "no-duplicate").await;
+}
+
+#[tokio::test]
+async fn swapped_events_are_named() {
+    is_named(Fault::SwapEvents, "ordered").await;
+}
+
+#[tokio::test]
+async fn a_delayed_event_is_named() {
+    is_named(Fault::DelayEvent, "ordered").await;
+}
+
+#[tokio::test]
+async fn an_early_bookmark_is_named() {
+    is_named(Fault::EarlyBookmark, "bookmark-early").await;
+}
+
+#[tokio::test]
+async fn a_wrong_type_is_named() {
+    is_named(Fault::WrongType, "selector-transition").await;
+}
+
+#[tokio::test]
+async fn a_stale_list_is_named() {
+    is_named(Fault::StaleList, "stale-read").await;
+}
