@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
+use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
 use super::metrics::{LongRunning, WatchCounts};
@@ -164,21 +165,37 @@ impl Call<'_> {
         kind: &str,
         params: &WriteParams,
     ) -> Result<serde_json::Value, Failure> {
-        let resource = self.store.resource();
-        let is_own = (group_version, kind) == (&resource.group_version, resource.kind.as_str());
-        let expected = super::decode::Expected {
-            group_version,
-            kind,
-            strategy: is_own.then_some(&*resource.strategy),
-            custom: is_own && resource.is_custom(),
-        };
-        super::decode::object(
+        decode::object(
             self.headers,
             content,
-            expected,
+            self.expected(group_version, kind),
             &|group_version, kind| self.routes.knows(group_version, kind),
             params.field_validation,
             &self.context,
         )
+    }
+
+    /// Checks what a patch has made of an object of the resource.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`], as [`super::decode::patched`].
+    pub(super) fn check_patched(&self, object: &mut serde_json::Value) -> Result<(), Error> {
+        let resource = self.store.resource();
+        let expected = self.expected(&resource.group_version, &resource.kind);
+        let known = |version: &GroupVersion, kind: &str| self.routes.knows(version, kind);
+        decode::patched(object, expected, &known)
+            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))
+    }
+
+    /// What a body must be: the resource's kind, or that of the subresource.
+    fn expected<'a>(&'a self, group_version: &'a GroupVersion, kind: &'a str) -> Expected<'a> {
+        let resource = self.store.resource();
+        let is_own = (group_version, kind) == (&resource.group_version, resource.kind.as_str());
+        Expected {
+            group_version,
+            kind,
+            strategy: is_own.then_some(&*resource.strategy),
+            custom: is_own && resource.is_custom(),
+        }
     }
 }

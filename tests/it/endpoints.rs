@@ -2,6 +2,7 @@
 
 mod encodings;
 mod figures;
+mod patches;
 mod protobuf;
 mod subresources;
 mod tables;

@@ -166,6 +166,22 @@ pub(super) fn object(
     }
 }
 
+/// Sets kind and version of a patched object if the patch took them away. It cannot change them.
+///
+/// # Errors
+/// 400 when they are another's.
+pub(super) fn patched(
+    object: &mut Value,
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+) -> Result<(), Failure> {
+    let Some(members) = object.as_object_mut() else {
+        return Err(Failure::bad_request("the patched object is no object"));
+    };
+    let (kind, version) = default_type(members, expected);
+    check_type(&kind, &version, expected, known)
+}
+
 /// The object is of this kind and version, but wrong.
 fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &str) -> Failure {
     let (_, version) = version.rsplit_once('/').unwrap_or(("", version));

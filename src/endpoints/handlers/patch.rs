@@ -37,11 +37,7 @@ pub(in super::super) async fn patch(
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
     let (patch, params) = read_patch(call, body).await?;
-    let mut patched = Patched {
-        patch,
-        resource: call.store.resource().qualified_name(),
-        name: call.name().to_owned(),
-    };
+    let mut patched = Patched { call, patch };
     let (object, created) = call
         .store
         .update(
@@ -79,14 +75,13 @@ pub(super) async fn read_patch(
 }
 
 /// The object after a patch.
-struct Patched {
+struct Patched<'a> {
+    call: &'a Call<'a>,
     patch: Patch,
-    resource: String,
-    name: String,
 }
 
 #[async_trait]
-impl UpdatedObject for Patched {
+impl UpdatedObject for Patched<'_> {
     async fn updated(
         &mut self,
         _context: &RequestContext,
@@ -94,10 +89,12 @@ impl UpdatedObject for Patched {
     ) -> Result<Value, Error> {
         let Some(existing) = existing else {
             return Err(Error::NotFound {
-                resource: self.resource.clone(),
-                name: self.name.clone(),
+                resource: self.call.store.resource().qualified_name(),
+                name: self.call.name().to_owned(),
             });
         };
-        self.patch.apply(existing)
+        let mut object = self.patch.apply(existing)?;
+        self.call.check_patched(&mut object)?;
+        Ok(object)
     }
 }
