@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::definition_rules;
 use super::generic::Generic;
 use super::part::PartMetadata;
 use super::path::{get, keep, list, remove, set, text};
@@ -86,31 +87,17 @@ impl Peculiar for Definitions {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        let name = format!(
-            "{}.{}",
-            text(object, "spec.names.plural"),
-            text(object, "spec.group")
-        );
-        if text(object, "metadata.name") != name {
-            let value = json!(text(object, "metadata.name"));
-            let why = "must be spec.names.plural+\".\"+spec.group";
-            errors.push(FieldError::invalid("metadata.name", &value, why));
-        }
-        for member in ["group", "scope", "names.plural", "names.kind"] {
-            let path = format!("spec.{member}");
-            if text(object, &path).is_empty() {
-                errors.push(FieldError::required(path));
-            }
-        }
-        let stored = list(object, "spec.versions").iter();
-        if stored.filter(stores).count() != 1 {
-            let value = get(object, "spec.versions").unwrap_or(&Value::Null);
-            let why = "must have exactly one version marked as storage version";
-            errors.push(FieldError::invalid("spec.versions", value, why));
-        }
+        let mut errors = definition_rules::validate(object);
         errors.extend(schema_errors(object));
         errors
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        definition_rules::validate_create(object)
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        definition_rules::validate_update(object, old)
     }
 
     /// Until its deletion begins. Then a finalizer does.

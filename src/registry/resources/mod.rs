@@ -17,6 +17,7 @@ mod configuration;
 mod coordination;
 mod core;
 mod defaults;
+mod definition_rules;
 mod discovery;
 mod events;
 mod flowcontrol;
