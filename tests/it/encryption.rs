@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use futures::StreamExt;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 
 use crate::support::etcd::Etcd;
@@ -124,6 +125,45 @@ async fn keys_rotate_and_a_wrong_one_is_an_error() {
         (500, "StorageReadError")
     );
     secrets.get("s").await.expect_err("it cannot be decrypted");
+    let mut state = secrets
+        .watch(&WatchParams::default(), "0")
+        .await
+        .expect("a watch")
+        .boxed();
+    let first = state.next().await.expect("an event").expect("of a watch");
+    let WatchEvent::Error(status) = first else {
+        panic!("a state without what cannot be decrypted: {first:?}");
+    };
+    assert_eq!(status.code, 500);
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     maps.get("m").await.expect("another type");
+}
+
+#[tokio::test]
+async fn plain_values_of_an_encrypted_type_are_not_served() {
+    let Some(etcd) = Etcd::start("encryption::plain_values_of_an_encrypted_type_are_not_served")
+    else {
+        return;
+    };
+    let planted = r#"{"kind":"Secret","apiVersion":"v1","metadata":{"name":"planted","namespace":"default","uid":"u"}}"#;
+    etcd.etcdctl(&["put", "/registry/secrets/default/planted", planted]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("encryption.yaml");
+    configure(
+        &path,
+        &format!("  - aesgcm: {{keys: [{}]}}\n", key("one", "A")),
+    );
+    let config = path.display().to_string();
+    let endpoint = etcd.endpoint();
+    let mut server = Server::start(&[
+        "--etcd-servers",
+        &endpoint,
+        "--encryption-provider-config",
+        &config,
+    ]);
+    let secrets: Api<Secret> = Api::default_namespaced(server.client().await);
+    secrets.get("planted").await.expect_err("from the store");
+    for params in [ListParams::default(), ListParams::default().match_any()] {
+        secrets.list(&params).await.expect_err("from the cache");
+    }
 }

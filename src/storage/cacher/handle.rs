@@ -12,12 +12,14 @@ use super::feed::{FeedShared, PresentCache, TypeId};
 use super::filter::Filter;
 use super::read::{list_folder, list_key};
 use super::readiness::Readiness;
-use super::snapshot::Entry;
+use super::snapshot::{Entry, SnapshotMap};
 use super::type_cache::TypeCache;
 use super::view::View;
 use super::watcher::{CacheWatcher, StateInterval, WatchStart};
 use crate::meta::Object;
-use crate::storage::{List, ListOptions, SelectionPredicate, StorageError, WatchStream};
+use crate::storage::{
+    CORRUPT_KEYS_MAX, List, ListOptions, SelectionPredicate, StorageError, WatchStream,
+};
 
 /// The cache of one type, filled by a [`super::Reflector`].
 #[derive(Debug)]
@@ -236,6 +238,12 @@ impl Cacher {
             }
             return Ok(futures::stream::empty().boxed());
         };
+        if matches!(plan, WatchPlan::State(_)) {
+            let readable = check_readable(view.state(), attachment.filter.scope());
+            if let Err(error) = readable {
+                return Ok(only(error));
+            }
+        }
         let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
         match start(&view, revision, plan, newest, end_bookmark) {
             Ok(start) => Ok(CacheWatcher::new(attachment, start).boxed()),
@@ -296,6 +304,27 @@ impl Cacher {
     pub(super) fn watch_count(&self) -> usize {
         self.present.load().watchers().len()
     }
+}
+
+/// A watch that begins with a state tells all of it. Without what cannot be read its client would take
+/// that for deleted.
+///
+/// # Errors
+/// [`StorageError::Corrupt`].
+fn check_readable(state: &SnapshotMap, scope: &str) -> Result<(), StorageError> {
+    if !state.has_unreadable() {
+        return Ok(());
+    }
+    let why = "the stored value cannot be decrypted or decoded".to_owned();
+    let keys: Vec<_> = state
+        .unreadable_in(scope)
+        .take(CORRUPT_KEYS_MAX + 1)
+        .map(|key| (key.to_string(), why.clone()))
+        .collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    Err(StorageError::Corrupt { keys })
 }
 
 /// Where a watch begins in a view of `revision`. `newest` is the store's revision, if asked for.

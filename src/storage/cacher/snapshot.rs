@@ -93,6 +93,18 @@ impl SnapshotMap {
         self.unreadable > 0
     }
 
+    /// The keys in a scope (one key, or a folder with its slash) that cannot be read.
+    pub(super) fn unreadable_in<'a>(
+        &'a self,
+        scope: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<str>> {
+        let folder = scope.ends_with('/');
+        self.under(scope, scope)
+            .take_while(move |(key, _)| folder || &***key == scope)
+            .filter(|(_, entry)| entry.is_unreadable())
+            .map(|(key, _)| key)
+    }
+
     /// The entries whose key begins with `prefix`, in key order, from `start` on (inclusive).
     pub(super) fn under<'a>(
         &'a self,

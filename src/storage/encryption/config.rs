@@ -109,6 +109,12 @@ impl EncryptionConfig {
         Ok(config)
     }
 
+    /// Whether no type is or was encrypted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// How the values of a type are encrypted.
     #[must_use]
     pub fn transformer(&self, resource: &str, group: &str) -> Transformer {

@@ -84,20 +84,21 @@ impl Changes {
         self.encryption.transformer(resource, group)
     }
 
-    /// The plain value. One that cannot be decrypted stays as it is: it begins as no object does, and
-    /// so is told as one that cannot be read.
+    /// The plain value. One that no provider reads, plain ones of a type that must be encrypted among
+    /// them, becomes what no object begins with, and so is told as one that cannot be read.
     fn plain(&self, full_key: &str, value: Bytes) -> Bytes {
+        let nothing_encrypted = self.encrypted.is_empty() && self.encryption.is_empty();
+        if nothing_encrypted && !value.starts_with(ENCRYPTED) {
+            return value;
+        }
         let key = full_key
             .strip_prefix(&*self.path_prefix)
             .unwrap_or(full_key);
-        if !value.starts_with(ENCRYPTED) {
-            return value;
-        }
         match self.transformer(key).open(&value, full_key) {
             Ok((plain, _)) => plain,
             Err(error) => {
                 tracing::error!(key = full_key, %error, "a stored value cannot be decrypted");
-                value
+                Bytes::from_static(ENCRYPTED)
             }
         }
     }

@@ -316,6 +316,13 @@ async fn an_unreadable_object_stops_neither_its_type_nor_its_watches() {
         let error = world.delegator.get(key, get).await;
         assert!(matches!(error, Err(StorageError::Corrupt { .. })));
     }
+    let mut with_state = world.watch(since(0)).await;
+    let first = with_state.next().await.expect("an error");
+    let Err(StorageError::Corrupt { keys }) = first else {
+        panic!("a state that leaves something out: {first:?}");
+    };
+    let keys: Vec<_> = keys.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["/pods/d/a", "/pods/d/bad"]);
     world.script.put("/pods/d/a", "x");
     world.script.put("/pods/d/bad", "x");
     world.script.delete("/pods/d/bad");
