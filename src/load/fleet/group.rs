@@ -339,11 +339,9 @@ mod tests {
     fn event(kind: EventKind, object: String) -> OwnedEvent {
         OwnedEvent {
             kind,
-            key: String::new(),
             revision: 0,
             object: object.into(),
             encoding: Encoding::Json,
-            at: 0,
             ends_initial_events: false,
         }
     }
