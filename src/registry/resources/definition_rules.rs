@@ -39,7 +39,7 @@ pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
     let group = text(object, "spec.group");
     let within = |domain: &&str| group == *domain || group.ends_with(&format!(".{domain}"));
     let approved = get(object, "metadata.annotations").and_then(|it| it.get(APPROVED));
-    if !PROTECTED.iter().any(|it| within(&it)) || approved.is_some() {
+    if !PROTECTED.iter().any(within) || approved.is_some() {
         return Vec::new();
     }
     let why = format!(
