@@ -4,13 +4,12 @@
 //! of a type that the field cannot have, which kube-apiserver would never have stored, are treated
 //! as absent: one object that is odd in one place must not make a list unreadable.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use super::special_write;
 use super::tables::{Arity, Field, Message, Shape, Type};
+use super::typed::base64;
 use super::unknown::{self, Old, OldItems};
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
 
@@ -132,7 +131,7 @@ fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>, old: O
     let text = value.and_then(Value::as_str).unwrap_or_default();
     match kind {
         Type::Text => put_bytes(out, number, text.as_bytes()),
-        Type::Bytes => put_bytes(out, number, &STANDARD.decode(text).unwrap_or_default()),
+        Type::Bytes => put_bytes(out, number, &base64(text).unwrap_or_default()),
         Type::Bool => put_number(out, number, u64::from(value == Some(&Value::Bool(true)))),
         // 32 bits are written as 64, with their sign.
         Type::Int32 => put_number(out, number, i64::from(whole(value) as i32) as u64),

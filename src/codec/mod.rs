@@ -11,6 +11,8 @@
 //!     \--order--/  if fields come twice or out of order
 //! ```
 //!
+//! What clients send is checked against the same tables first (`typed`).
+//!
 //! Fields that the tables do not know are skipped when read, as Go does. They survive when an object is
 //! written over its older self (`unknown`).
 
@@ -33,6 +35,7 @@ mod tables;
 mod text;
 mod time;
 mod transcode;
+mod typed;
 mod unknown;
 mod wire;
 
@@ -45,3 +48,4 @@ pub use frame::event_frame;
 pub use list::{LIST_END, ListItemHead, list_head, list_item, list_item_head};
 pub use object::{ObjectError, item_at, json, object, tree};
 pub use tables::{Kind, kind};
+pub use typed::{TypeError, check_types};

@@ -56,6 +56,12 @@ pub struct Kind(pub(super) &'static Message);
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) shape: Shape,
+    /// Go's name of the struct.
+    pub(super) name: &'static str,
+    /// The package of its definition; Go's is the last part.
+    package: &'static str,
+    /// Whether its JSON tells kind and version.
+    pub(super) is_kind: bool,
     /// By number.
     pub(super) fields: Box<[Field]>,
     /// The names in JSON, in their order; fields whose members JSON merges into those around them have none.
@@ -163,6 +169,13 @@ pub(super) enum Type {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MessageId(u32);
 
+/// The line that begins a message, and its package.
+struct Head {
+    package: &'static str,
+    name: &'static str,
+    mark: &'static str,
+}
+
 /// All messages.
 #[derive(Debug, Default)]
 struct Tables {
@@ -210,6 +223,12 @@ impl Message {
         found.or_else(|| before.iter().position(|it| it.name == name))
     }
 
+    /// What Go calls the type.
+    pub(super) fn go_type(&self) -> String {
+        let package = self.package.rsplit('.').next().unwrap_or_default();
+        format!("{package}.{}", self.name)
+    }
+
     /// The field of a number.
     pub(super) fn field(&self, number: u32) -> Option<&Field> {
         self.place(number.into()).map(|at| &self.fields[at])
@@ -224,7 +243,7 @@ impl Tables {
         let mut tables = Self::default();
         let (mut package, mut version) = ("", "");
         let mut fields: Vec<Field> = Vec::new();
-        let mut open: Option<Shape> = None;
+        let mut open: Option<Head> = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let mut words = line.split(' ');
             let first = words.next().unwrap_or_default();
@@ -232,23 +251,27 @@ impl Tables {
                 fields.extend(Field::parse(first, words, package, &ids));
                 continue;
             }
-            if let Some(shape) = open.take() {
-                tables.push(shape, &mut fields);
+            if let Some(head) = open.take() {
+                tables.push(&head, &mut fields);
             }
             let name = words.next().unwrap_or_default();
             let mark = words.next().unwrap_or_default();
             if first == "package" {
                 (package, version) = (name, mark);
             } else {
-                open = Some(Shape::parse(mark));
+                open = Some(Head {
+                    package,
+                    name,
+                    mark,
+                });
                 if mark == "kind" {
                     let id = MessageId(tables.messages.len() as u32);
                     tables.kinds.insert((version, name), id);
                 }
             }
         }
-        if let Some(shape) = open {
-            tables.push(shape, &mut fields);
+        if let Some(head) = open {
+            tables.push(&head, &mut fields);
         }
         tables.complete();
         tables
@@ -271,7 +294,7 @@ impl Tables {
         ids
     }
 
-    fn push(&mut self, shape: Shape, fields: &mut Vec<Field>) {
+    fn push(&mut self, head: &Head, fields: &mut Vec<Field>) {
         let fields: Box<[Field]> = std::mem::take(fields).into();
         let last = fields.last().map_or(0, |it| it.number as usize);
         let mut places = vec![0; last + 1].into_boxed_slice();
@@ -288,7 +311,10 @@ impl Tables {
             .collect();
         names.sort_unstable_by_key(|it| it.name);
         self.messages.push(Message {
-            shape,
+            shape: Shape::parse(head.mark),
+            name: head.name,
+            package: head.package,
+            is_kind: head.mark == "kind",
             fields,
             names: names.into(),
             places,

@@ -21,7 +21,7 @@ use super::*;
 const UNTYPED: (&str, &str) = ("", "");
 
 /// A folder beside the checkout, or where the environment says.
-fn folder(variable: &str, beside: &str) -> Option<PathBuf> {
+pub(super) fn folder(variable: &str, beside: &str) -> Option<PathBuf> {
     let folder = env::var_os(variable).map_or_else(
         || {
             PathBuf::from(env!("CARGO_MANIFEST_DIR"))

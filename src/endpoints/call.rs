@@ -9,7 +9,8 @@ use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
 use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Form, Output, TableForm};
-use super::params::{Query, WriteParams, manager_name};
+use super::params::{FieldValidation, Query, WriteParams, manager_name};
+use super::patches::Patch;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
 use crate::budget::Share;
@@ -175,16 +176,22 @@ impl Call<'_> {
         )
     }
 
-    /// Checks what a patch has made of an object of the resource.
+    /// Checks what a patch has made of an existing object of the resource.
     ///
     /// # Errors
-    /// [`Error::BadRequest`], as [`super::decode::patched`].
-    pub(super) fn check_patched(&self, object: &mut serde_json::Value) -> Result<(), Error> {
+    /// [`Error::BadRequest`], as [`super::decode::patched`]; else as [`super::decode::check_patched`].
+    pub(super) fn check_patched(
+        &self,
+        object: &mut serde_json::Value,
+        patch: (&Patch, &serde_json::Value),
+        validation: FieldValidation,
+    ) -> Result<(), Error> {
         let resource = self.store.resource();
         let expected = self.expected(&resource.group_version, &resource.kind);
         let known = |version: &GroupVersion, kind: &str| self.routes.knows(version, kind);
         decode::patched(object, expected, &known)
-            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))
+            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
+        decode::check_patched(object, patch, expected, validation, &self.context)
     }
 
     /// What a body must be: the resource's kind, or that of the subresource.

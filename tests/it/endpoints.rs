@@ -6,6 +6,7 @@ mod patches;
 mod protobuf;
 mod subresources;
 mod tables;
+mod typed;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,13 +1,13 @@
-//! Objects from the bodies of requests: limits, syntax, kind and version, duplicate fields.
+//! Objects from the bodies of requests: limits, syntax, kind and version, fields.
 //!
-//! The hard part is the words: Go's JSON errors reach clients, and duplicate fields are an error,
-//! a warning or nothing, as the client wishes.
+//! The hard part is the words: Go's JSON errors reach clients, and duplicate or unknown fields are an
+//! error, a warning or nothing, as the client wishes.
 
+mod fields;
 mod go_json;
 mod metadata;
 mod protobuf;
 mod strict;
-mod top_level;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -21,6 +21,7 @@ use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
 use crate::registry::{GroupVersion, RequestContext, Strategy};
 
+pub(super) use fields::check_patched;
 pub(super) use strict::Decoded;
 
 /// How large a request's body may be, in bytes.
@@ -143,12 +144,19 @@ pub(super) fn object(
              \"json:\\\"kind,omitempty\\\"\" }",
         ));
     };
+    for name in ["apiVersion", "kind"] {
+        let said = members.get(name).filter(|it| !it.is_null());
+        if let Some(said) = said.filter(|it| !it.is_string()) {
+            return Err(unrecognized(&format!(
+                "couldn't get version/kind; json parse error: {}",
+                go_json::wrong(said, "", name, "string")
+            )));
+        }
+    }
     let (kind, version) = default_type(members, expected);
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
     check_type(&kind, &version, expected, known)?;
-    metadata::check(members).map_err(|error| cannot(&error))?;
-    top_level::check_maps(members, expected).map_err(|error| cannot(&error))?;
-    top_level::drop_unknown(members, expected, &mut complaints);
+    complaints.extend(fields::check(members, expected).map_err(|error| cannot(&error))?);
     let strategy = expected.strategy.filter(|_| kind == expected.kind);
     let unknown = strategy.map(|it| it.unknown_fields(&value));
     let unknown = unknown.unwrap_or_default().into_iter();
@@ -352,6 +360,17 @@ mod tests {
         assert_eq!(warnings, ["unknown field \"bogus\""]);
         let (_, warnings) = decode("{\"bogus\":1}", FieldValidation::Ignore);
         assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn wrong_types_of_fields_are_told_in_gos_words() {
+        assert_eq!(
+            message("{\"data\":{\"a\":1}}"),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
+        );
+        assert!(message("{\"kind\":1}").contains(
+            "cannot unmarshal number into Go struct field .kind of type string ({\"kind\":1})"
+        ));
     }
 
     #[tokio::test]

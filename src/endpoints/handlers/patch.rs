@@ -11,7 +11,7 @@ use super::super::body::{RequestBody, ResponseBody};
 use super::super::call::Call;
 use super::super::decode::{self, read_body};
 use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
+use super::super::params::{FieldValidation, WriteKind, WriteParams};
 use super::super::patches::Patch;
 use super::super::response;
 use super::update::update_options;
@@ -37,7 +37,11 @@ pub(in super::super) async fn patch(
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
     let (patch, params) = read_patch(call, body).await?;
-    let mut patched = Patched { call, patch };
+    let mut patched = Patched {
+        call,
+        patch,
+        validation: params.field_validation,
+    };
     let (object, created) = call
         .store
         .update(
@@ -78,6 +82,7 @@ pub(super) async fn read_patch(
 struct Patched<'a> {
     call: &'a Call<'a>,
     patch: Patch,
+    validation: FieldValidation,
 }
 
 #[async_trait]
@@ -94,7 +99,9 @@ impl UpdatedObject for Patched<'_> {
             });
         };
         let mut object = self.patch.apply(existing)?;
-        self.call.check_patched(&mut object)?;
+        let patch = (&self.patch, existing);
+        self.call
+            .check_patched(&mut object, patch, self.validation)?;
         Ok(object)
     }
 }

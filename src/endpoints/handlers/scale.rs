@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::super::body::{RequestBody, ResponseBody};
 use super::super::call::Call;
-use super::super::decode::read_body;
+use super::super::decode::{Expected, check_patched, read_body};
 use super::super::errors::Failure;
 use super::super::negotiation::{Form, Output};
-use super::super::params::{WriteKind, WriteParams};
+use super::super::params::{FieldValidation, WriteKind, WriteParams};
 use super::super::patches::Patch;
 use super::super::response;
 use super::get::get_options;
@@ -25,6 +25,9 @@ use crate::registry::{
     Error, FieldError, GroupVersion, RequestContext, ScalePaths, SelectorForm, UpdatedObject,
     selector_text,
 };
+
+/// The group, version and kind.
+const SCALE: (&str, &str, &str) = ("autoscaling", "v1", "Scale");
 
 /// The members of a Scale's metadata.
 const METADATA: &[&str] = &[
@@ -63,8 +66,8 @@ pub(in super::super) async fn update_scale(
     let params = WriteParams::read(call.query, WriteKind::Update)?;
     let scale = call.decode(
         &content,
-        &GroupVersion::new("autoscaling", "v1"),
-        "Scale",
+        &GroupVersion::new(SCALE.0, SCALE.1),
+        SCALE.2,
         &params,
     )?;
     check_name(call, &scale)?;
@@ -95,6 +98,7 @@ async fn write(
         paths: paths(call)?.clone(),
         resource: resource.qualified_name(),
         name: call.name().to_owned(),
+        validation: params.field_validation,
     };
     let (object, _) = call
         .store
@@ -142,13 +146,40 @@ struct Scaled {
     paths: ScalePaths,
     resource: String,
     name: String,
+    validation: FieldValidation,
+}
+
+impl Scaled {
+    /// The Scale of the existing object after the change.
+    fn scale(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
+        let patch = match &self.change {
+            Change::Replace(scale) => return Ok(scale.clone()),
+            Change::Patch(patch) => patch,
+        };
+        let before = scale_of(existing, &self.paths);
+        let mut scale = patch.apply(&before)?;
+        let expected = Expected {
+            group_version: &GroupVersion::new(SCALE.0, SCALE.1),
+            kind: SCALE.2,
+            strategy: None,
+            custom: false,
+        };
+        check_patched(
+            &mut scale,
+            (patch, &before),
+            expected,
+            self.validation,
+            context,
+        )?;
+        Ok(scale)
+    }
 }
 
 #[async_trait]
 impl UpdatedObject for Scaled {
     async fn updated(
         &mut self,
-        _context: &RequestContext,
+        context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
         let Some(existing) = existing else {
@@ -157,10 +188,7 @@ impl UpdatedObject for Scaled {
                 name: self.name.clone(),
             });
         };
-        let scale = match &self.change {
-            Change::Replace(scale) => scale.clone(),
-            Change::Patch(patch) => patch.apply(&scale_of(existing, &self.paths))?,
-        };
+        let scale = self.scale(context, existing)?;
         let replicas = replicas_of(&scale, &self.name)?;
         let mut object = existing.clone();
         set(&mut object, &self.paths.spec_replicas, json!(replicas));
@@ -290,6 +318,7 @@ mod tests {
             paths: paths(),
             resource: "deployments.apps".to_owned(),
             name: "d".to_owned(),
+            validation: FieldValidation::Strict,
         };
         let context = RequestContext::new(
             crate::registry::User::default(),

@@ -56,6 +56,36 @@ impl Patch {
             Err(Error::Unprocessable)
         }
     }
+
+    /// What errors about the patched object show, as kube-apiserver does: a strategic merge patch
+    /// itself, else the object.
+    pub(super) fn shown(&self, object: &Value) -> String {
+        match self {
+            Self::Json(_) | Self::Merge(_) => self
+                .apply(object)
+                .map(|patched| patched.to_string())
+                .unwrap_or_default(),
+            Self::Strategic(patch) => go_words(patch),
+        }
+    }
+}
+
+/// A value as Go's `%+v` writes it.
+fn go_words(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_words).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let members = members.map(|(name, value)| format!("{name}:{}", go_words(value)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+    }
 }
 
 /// The body of a patch that is itself an object.

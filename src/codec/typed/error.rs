@@ -1,0 +1,53 @@
+//! What is wrong with a value, in Go's words, which reach clients.
+
+/// A value that its field cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TypeError {
+    /// JSON of another type, or a number out of range.
+    #[error("json: cannot unmarshal {found} into Go struct field {field} of type {expected}")]
+    Wrong {
+        /// What there is.
+        found: String,
+        /// Go's name of the struct, and the path of the field.
+        field: String,
+        /// Go's name of the field's type.
+        expected: String,
+    },
+    /// Text that should be bytes in base64.
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+    /// Text that should be a quantity.
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Quantity,
+    /// A quantity with a unit that there is not.
+    #[error("unable to parse quantity's suffix")]
+    QuantitySuffix,
+    /// Text of which a part is no part of a time.
+    #[error("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}")]
+    Time {
+        /// The text.
+        text: String,
+        /// How it should look.
+        layout: &'static str,
+        /// What could not be read.
+        rest: String,
+        /// What should be there.
+        element: &'static str,
+    },
+    /// A time that there is not.
+    #[error("parsing time {text:?}: {problem}")]
+    NoSuchTime {
+        /// The text.
+        text: String,
+        /// What is out of range, or too much.
+        problem: String,
+    },
+    /// Text that should be a duration.
+    #[error("time: invalid duration {0:?}")]
+    Duration(String),
+    /// Something else in the place of a schema.
+    #[error("boolean or JSON schema expected")]
+    Schema,
+}

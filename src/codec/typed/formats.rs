@@ -1,0 +1,246 @@
+//! Texts with a form of their own: bytes, quantities, times.
+
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{DecodeError, Engine as _};
+use serde_json::Value;
+
+use super::TypeError;
+use crate::codec::time as times;
+
+/// Base64 as Go reads it: the last letter may have bits to spare.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+/// How many letters of base64 stand for whole bytes.
+const BASE64_LETTERS: usize = 4;
+
+/// The suffixes of quantities that are no exponent.
+const SUFFIXES: &[&str] = &[
+    "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
+];
+
+/// The letters that suffixes of quantities are made of.
+const SUFFIX_LETTERS: &str = "eEinumkKMGTP";
+
+/// How times look in Go.
+const TIME_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+
+/// How times of microseconds look in Go.
+const MICRO_TIME_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
+
+/// The parts of a time up to its seconds, with the first value that each cannot have, and its name.
+const TIME_PARTS: &[(&str, u32, &str)] = &[
+    ("2006", u32::MAX, ""),
+    ("-", 0, ""),
+    ("01", 13, "month"),
+    ("-", 0, ""),
+    ("02", 32, "day"),
+    ("T", 0, ""),
+    ("15", 24, "hour"),
+    (":", 0, ""),
+    ("04", 60, "minute"),
+    (":", 0, ""),
+    ("05", 60, "second"),
+];
+
+/// The bytes of a text in base64, whose lines may be broken.
+pub(in crate::codec) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
+    let decoded = if text.contains(['\r', '\n']) {
+        BASE64.decode(text.replace(['\r', '\n'], ""))
+    } else {
+        BASE64.decode(text)
+    };
+    decoded.map_err(|error| {
+        TypeError::Base64(match error {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            _ if text.ends_with('=') => text.len(),
+            _ => text.len() / BASE64_LETTERS * BASE64_LETTERS,
+        })
+    })
+}
+
+/// Checks a quantity, which may be a number. White space around it is dropped.
+pub(super) fn quantity(value: &mut Value) -> Result<(), TypeError> {
+    match value {
+        Value::Number(number) => quantity_text(&number.to_string()),
+        Value::String(text) => {
+            quantity_text(text.trim())?;
+            if text.trim().len() < text.len() {
+                *value = Value::String(text.trim().to_owned());
+            }
+            Ok(())
+        }
+        _ => Err(TypeError::Quantity),
+    }
+}
+
+fn quantity_text(text: &str) -> Result<(), TypeError> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number_end = |text: &str| text.find(|it: char| !it.is_ascii_digit());
+    let (whole, rest) = unsigned.split_at(number_end(unsigned).unwrap_or(unsigned.len()));
+    let fraction = rest.strip_prefix('.').unwrap_or_default();
+    let fraction = &fraction[..number_end(fraction).unwrap_or(fraction.len())];
+    if whole.is_empty() && fraction.is_empty() {
+        return Err(TypeError::Quantity);
+    }
+    let suffix = match rest.strip_prefix('.') {
+        Some(rest) => &rest[fraction.len()..],
+        None => rest,
+    };
+    if SUFFIXES.contains(&suffix) {
+        return Ok(());
+    }
+    let digits = suffix.trim_start_matches(|it| SUFFIX_LETTERS.contains(it));
+    let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
+    if !digits.bytes().all(|it| it.is_ascii_digit()) {
+        return Err(TypeError::Quantity);
+    }
+    let exponent = suffix.strip_prefix(['e', 'E']);
+    match exponent.map(str::parse::<i64>) {
+        Some(Ok(_)) => Ok(()),
+        _ => Err(TypeError::QuantitySuffix),
+    }
+}
+
+/// Checks a time, as Go's `time.Parse` does; one of microseconds must tell all six digits of them.
+pub(super) fn time(text: &str, micros: bool) -> Result<(), TypeError> {
+    let layout = if micros {
+        MICRO_TIME_LAYOUT
+    } else {
+        TIME_LAYOUT
+    };
+    let bad = |rest: &str, element| TypeError::Time {
+        text: text.to_owned(),
+        layout,
+        rest: rest.to_owned(),
+        element,
+    };
+    let no_such = |problem: String| TypeError::NoSuchTime {
+        text: text.to_owned(),
+        problem,
+    };
+    let mut rest = text;
+    for (element, end, name) in TIME_PARTS {
+        let is_number = *end > 0;
+        let part = rest.get(..element.len()).filter(|part| {
+            *part == *element || is_number && part.bytes().all(|it| it.is_ascii_digit())
+        });
+        let part = part.ok_or_else(|| bad(rest, element))?;
+        if is_number && part.parse::<u32>().is_ok_and(|it| it >= *end) {
+            return Err(no_such(format!("{name} out of range")));
+        }
+        rest = &rest[element.len()..];
+    }
+    let digits = rest.strip_prefix('.').unwrap_or_default();
+    let digits = digits.bytes().take_while(u8::is_ascii_digit).count();
+    if micros && digits < 6 {
+        return Err(bad(rest, ".000000"));
+    }
+    if digits > 0 {
+        rest = &rest[1 + if micros { 6 } else { digits }..];
+    }
+    let zone = match rest.as_bytes() {
+        [b'Z', ..] => 1,
+        [b'+' | b'-', a, b, b':', c, d, ..]
+            if [a, b, c, d].iter().all(|it| it.is_ascii_digit()) =>
+        {
+            6
+        }
+        _ => return Err(bad(rest, "Z07:00")),
+    };
+    if rest.len() > zone {
+        return Err(no_such(format!("extra text: {:?}", &rest[zone..])));
+    }
+    // All that is left to be wrong is a day that its month does not have.
+    match times::parse(text) {
+        Some(_) => Ok(()),
+        None => Err(no_such("day out of range".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_go() {
+        for (text, bytes) in [("", ""), ("YQ==", "a"), ("YR==", "a"), ("Y\nWI=\n", "ab")] {
+            assert_eq!(base64(text), Ok(bytes.as_bytes().to_vec()), "{text}");
+        }
+        for (text, at) in [
+            ("!!", 0),
+            ("YQ=", 3),
+            ("YWI", 0),
+            ("YWJjZ", 4),
+            ("YWJj!A==", 4),
+        ] {
+            assert_eq!(base64(text), Err(TypeError::Base64(at)), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_those_of_kubernetes() {
+        for text in [
+            "1", "0", "100m", "1Gi", "12e6", "1E3", "5e-1", "-.5", "+1.", " 1 ", "1E",
+        ] {
+            assert_eq!(quantity(&mut json!(text)), Ok(()), "{text}");
+        }
+        assert_eq!(quantity(&mut json!(0.5)), Ok(()));
+        for text in ["", "-", ".", "x", "1x", "1.2.3", "1 Gi", "--1", "Gi"] {
+            let found = quantity(&mut json!(text));
+            assert_eq!(found, Err(TypeError::Quantity), "{text}");
+        }
+        for text in ["1KiB", "1e", "1Ki5", "1ee5"] {
+            assert!(quantity(&mut json!(text)).is_err(), "{text}");
+        }
+        assert_eq!(quantity(&mut json!(true)), Err(TypeError::Quantity));
+    }
+
+    #[test]
+    fn times_are_those_of_go() {
+        for text in [
+            "2020-02-29T23:59:59Z",
+            "2020-01-01T00:00:00.5Z",
+            "2020-01-01T00:00:00+01:00",
+        ] {
+            assert_eq!(time(text, false), Ok(()), "{text}");
+        }
+        assert_eq!(time("2020-01-01T00:00:00.000001Z", true), Ok(()));
+        let words = |text, micros| time(text, micros).expect_err(text).to_string();
+        assert_eq!(
+            words("yesterday", false),
+            "parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"yesterday\" as \"2006\""
+        );
+        assert_eq!(
+            words("2020-01-01T00:00:00Z", true),
+            "parsing time \"2020-01-01T00:00:00Z\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"Z\" as \".000000\""
+        );
+        for (text, problem) in [
+            ("2020-13-01T00:00:00Z", "month out of range"),
+            ("2021-02-29T00:00:00Z", "day out of range"),
+            ("2021-02-28T00:00:00Zé", "extra text: \"é\""),
+        ] {
+            assert_eq!(
+                words(text, false),
+                format!("parsing time {text:?}: {problem}")
+            );
+        }
+        for text in [
+            "",
+            "2020",
+            "2020-01-01",
+            "2020-01-01T00:00:00",
+            "2020-01-01 00:00:00Z",
+            "é",
+        ] {
+            assert!(time(text, false).is_err(), "{text}");
+        }
+    }
+}

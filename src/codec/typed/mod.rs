@@ -1,0 +1,230 @@
+//! Whether a JSON object has the types of its kind's fields.
+//!
+//! One walk over the object, beside the tables: the first value of a wrong type is an error in Go's
+//! words, and members that are no fields are dropped and told. `null` may stand for any value. What is
+//! free of a type (extensions, the fields of managers, defaults in schemas) is not looked into.
+
+mod error;
+mod formats;
+mod path;
+
+use serde_json::{Map, Value};
+
+use super::duration;
+use super::tables::{Arity, Field, Kind, Message, Shape, Type};
+use path::Path;
+
+pub use error::TypeError;
+pub(super) use formats::base64;
+
+/// How many unknown fields are told; all of them are dropped.
+const UNKNOWN_TOLD_MAX: usize = 100;
+
+/// The members that every kind has beside its fields.
+const TYPE_META: &[&str] = &["kind", "apiVersion"];
+
+/// Below which size every whole number is exact in a double.
+const EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;
+
+/// Checks the types of an object's members. Those that its kind does not have are dropped; the paths of
+/// these are returned.
+///
+/// # Errors
+/// [`TypeError`] for the first value that its field cannot have.
+pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
+    let mut walk = Walk::default();
+    walk.members(&Path::Root, kind.0, object)?;
+    Ok(walk.unknown)
+}
+
+/// What the walk has met.
+#[derive(Default)]
+struct Walk {
+    /// The paths of unknown fields.
+    unknown: Vec<String>,
+    /// Whether the walk is where Go does not tell of unknown fields: in what types of its own read.
+    is_silent: bool,
+}
+
+impl Walk {
+    fn members(
+        &mut self,
+        path: &Path<'_>,
+        message: &'static Message,
+        object: &mut Map<String, Value>,
+    ) -> Result<(), TypeError> {
+        let mut unknown = Vec::new();
+        // Names and members are in the same order: each is found soon after the last one.
+        let mut next = 0;
+        for (name, value) in object.iter_mut() {
+            let path = Path::Field(path, message.name, name);
+            let found = message.name_at(name, next);
+            next = found.map_or(next, |at| at + 1);
+            let place = found.map(|at| message.names[at].place);
+            if let Some(field) = place.map(|at| &message.fields[at]) {
+                self.field(&path, field, value)?;
+            } else if let Some(field) = inline_field(message, name) {
+                self.field(&path, field, value)?;
+            } else if message.is_kind && TYPE_META.contains(&name.as_str()) {
+                self.value(&path, Type::Text, value)?;
+            } else {
+                self.tell(&path);
+                unknown.push(name.clone());
+            }
+        }
+        for name in unknown {
+            object.remove(&name);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, path: &Path<'_>) {
+        if !self.is_silent && self.unknown.len() < UNKNOWN_TOLD_MAX {
+            self.unknown.push(path.to_string());
+        }
+    }
+
+    fn field(
+        &mut self,
+        path: &Path<'_>,
+        field: &'static Field,
+        value: &mut Value,
+    ) -> Result<(), TypeError> {
+        match (field.arity, value) {
+            (_, Value::Null) => Ok(()),
+            (Arity::One, value) => self.value(path, field.kind, value),
+            (Arity::List, Value::Array(items)) => self.items(path, field.kind, items),
+            (Arity::Map, Value::Object(entries)) => {
+                let mut entries = entries.iter_mut();
+                entries.try_for_each(|(key, value)| {
+                    self.value(&Path::Key(path, key), field.kind, value)
+                })
+            }
+            (Arity::List, value) => Err(path.wrong(value, format!("[]{}", go_type(field.kind)))),
+            (Arity::Map, value) => {
+                Err(path.wrong(value, format!("map[string]{}", go_type(field.kind))))
+            }
+        }
+    }
+
+    fn items(&mut self, path: &Path<'_>, kind: Type, items: &mut [Value]) -> Result<(), TypeError> {
+        let mut items = items.iter_mut().enumerate();
+        items.try_for_each(|(at, item)| self.value(&Path::Index(path, at), kind, item))
+    }
+
+    /// Checks one value.
+    fn value(&mut self, path: &Path<'_>, kind: Type, value: &mut Value) -> Result<(), TypeError> {
+        let fits = match (kind, &mut *value) {
+            (_, Value::Null) | (Type::Text, Value::String(_)) | (Type::Bool, Value::Bool(_)) => {
+                true
+            }
+            (Type::Bytes, Value::String(text)) => return base64(text).map(|_| ()),
+            (Type::Double, Value::Number(_)) => true,
+            (Type::Int32, value) => is_whole(value, i32::MIN.into(), i32::MAX.into()),
+            (Type::Int64, value) => is_whole(value, i64::MIN, i64::MAX),
+            (Type::Message(id), value) => return self.message(path, id.message(), value),
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(path.wrong(value, go_type(kind)))
+    }
+
+    fn message(
+        &mut self,
+        path: &Path<'_>,
+        message: &'static Message,
+        value: &mut Value,
+    ) -> Result<(), TypeError> {
+        match (message.shape, &mut *value) {
+            (Shape::RawExtension | Shape::Json, _)
+            | (Shape::IntOrString, Value::String(_))
+            | (Shape::SchemaOrBool, Value::Bool(_)) => Ok(()),
+            (Shape::Object, Value::Object(members)) => self.members(path, message, members),
+            (Shape::Items | Shape::SchemaOrTexts, Value::Array(items)) => {
+                self.items(path, Type::Text, items)
+            }
+            (Shape::IntOrString, value) => self.value(path, Type::Int32, value),
+            (Shape::Quantity, value) => formats::quantity(value),
+            (Shape::Time, Value::String(text)) => formats::time(text, false),
+            (Shape::MicroTime, Value::String(text)) => formats::time(text, true),
+            (Shape::Duration, Value::String(text)) if duration::parse(text).is_some() => Ok(()),
+            (Shape::Duration, Value::String(text)) => Err(TypeError::Duration(text.clone())),
+            (Shape::Time | Shape::MicroTime | Shape::Duration, value) => {
+                Err(path.wrong(value, go_type(Type::Text)))
+            }
+            (
+                Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts,
+                Value::Object(_) | Value::Array(_),
+            ) => self.schema(path, message, value),
+            (Shape::SchemaOrBool, _) => Err(TypeError::Schema),
+            (_, value) => Err(path.wrong(value, message.go_type())),
+        }
+    }
+
+    /// Checks a schema or a list of them, which a type of its own reads in Go.
+    fn schema(
+        &mut self,
+        path: &Path<'_>,
+        message: &'static Message,
+        value: &mut Value,
+    ) -> Result<(), TypeError> {
+        let schemas = message.fields.iter().map(|field| field.kind);
+        let schema = schemas
+            .into_iter()
+            .find(|it| matches!(it, Type::Message(_)));
+        let was_silent = std::mem::replace(&mut self.is_silent, true);
+        let checked = match (schema, value) {
+            (Some(schema), value @ Value::Object(_)) => self.value(path, schema, value),
+            (Some(schema), Value::Array(items)) if message.shape == Shape::SchemaOrArray => {
+                self.items(path, schema, items)
+            }
+            _ => Err(TypeError::Schema),
+        };
+        self.is_silent = was_silent;
+        checked
+    }
+}
+
+/// The field of a name among those that are merged into the members of a message.
+fn inline_field(message: &Message, name: &str) -> Option<&'static Field> {
+    let inline = message.fields.iter().filter(|field| field.inline);
+    inline
+        .filter_map(|field| match field.kind {
+            Type::Message(id) => Some(id.message()),
+            _ => None,
+        })
+        .find_map(|inner| {
+            let own = inner.name_at(name, 0).map(|at| inner.names[at].place);
+            let own = own.map(|place| &inner.fields[place]);
+            own.or_else(|| inline_field(inner, name))
+        })
+}
+
+/// Whether a value is a whole number within bounds. One that is written with a point becomes one
+/// without it.
+fn is_whole(value: &mut Value, min: i64, max: i64) -> bool {
+    let double = value.as_f64().filter(|_| value.is_f64());
+    if let Some(double) = double.filter(|it| it.fract() == 0.0 && it.abs() < EXACT_DOUBLE) {
+        *value = Value::from(double as i64);
+    }
+    value.as_i64().is_some_and(|it| (min..=max).contains(&it))
+}
+
+/// What Go calls a type.
+fn go_type(kind: Type) -> String {
+    let name = match kind {
+        Type::Text => "string",
+        Type::Bytes => "[]uint8",
+        Type::Bool => "bool",
+        Type::Int32 => "int32",
+        Type::Int64 => "int64",
+        Type::Double => "float64",
+        Type::Message(id) => return id.message().go_type(),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests;

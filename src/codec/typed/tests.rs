@@ -1,0 +1,255 @@
+//! The walk against objects that Kubernetes wrote, and against what was done to them.
+
+use std::fs;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::tests::folder;
+use super::super::{encode, kind};
+use super::*;
+
+/// Every object of Kubernetes' own, with its kind.
+static OBJECTS: LazyLock<Vec<(Kind, Value)>> = LazyLock::new(objects);
+
+fn objects() -> Vec<(Kind, Value)> {
+    let folder = folder("RINGWATCH_TESTDATA", "testdata/v1.35");
+    let entries = folder
+        .into_iter()
+        .flat_map(|it| fs::read_dir(it).expect("a folder"));
+    let paths = entries.map(|it| it.expect("a file").path());
+    let json = paths.filter(|path| path.extension().is_some_and(|it| it == "json"));
+    json.filter_map(|path| {
+        let value: Value = serde_json::from_slice(&fs::read(path).expect("JSON")).expect("JSON");
+        let text = |name: &str| value.get(name).and_then(Value::as_str);
+        Some((kind(text("apiVersion")?, text("kind")?)?, value))
+    })
+    .collect()
+}
+
+fn check(version: &str, name: &str, mut value: Value) -> Result<(Value, Vec<String>), String> {
+    let kind = kind(version, name).expect("a kind");
+    let unknown = check_types(kind, value.as_object_mut().expect("an object"));
+    unknown
+        .map(|paths| (value, paths))
+        .map_err(|it| it.to_string())
+}
+
+fn deployment(spec: Value) -> Result<(Value, Vec<String>), String> {
+    check("apps/v1", "Deployment", json!({"spec": spec}))
+}
+
+#[test]
+fn what_kubernetes_wrote_is_fine() {
+    let objects = &*OBJECTS;
+    for (kind, object) in objects {
+        let mut checked = object.clone();
+        let unknown = check_types(*kind, checked.as_object_mut().expect("an object"));
+        assert_eq!(unknown, Ok(Vec::new()), "{}", object["kind"]);
+        assert_eq!(checked, *object);
+    }
+    assert!(objects.is_empty() || objects.len() > 100);
+}
+
+#[test]
+fn wrong_types_are_told_in_gos_words() {
+    let container = |member: Value| json!({"template": {"spec": {"containers": [member]}}});
+    for (spec, words) in [
+        (
+            json!({"replicas": "x"}),
+            "string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"replicas": 99_999_999_999_i64}),
+            "number 99999999999 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"replicas": 1.5}),
+            "number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"paused": "no"}),
+            "string into Go struct field DeploymentSpec.spec.paused of type bool",
+        ),
+        (
+            container(json!({"env": [{"name": "a", "value": 1}]})),
+            "number into Go struct field EnvVar.spec.template.spec.containers.env.value of type string",
+        ),
+        (
+            container(json!("x")),
+            "string into Go struct field PodSpec.spec.template.spec.containers of type v1.Container",
+        ),
+        (
+            json!({"template": {"spec": {"containers": {}}}}),
+            "object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+        ),
+        (
+            json!({"selector": {"matchLabels": ["a"]}}),
+            "array into Go struct field LabelSelector.spec.selector.matchLabels of type map[string]string",
+        ),
+        (
+            json!({"template": {"spec": {"volumes": [{"name": "a", "emptyDir": 1}]}}}),
+            "number into Go struct field Volume.spec.template.spec.volumes.emptyDir of type v1.EmptyDirVolumeSource",
+        ),
+        (
+            json!({"strategy": {"rollingUpdate": {"maxSurge": true}}}),
+            "bool into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
+        ),
+    ] {
+        let error = deployment(spec).expect_err(words);
+        assert_eq!(error, format!("json: cannot unmarshal {words}"));
+    }
+    let error = deployment(container(json!({"resources": {"limits": {"cpu": "x"}}})));
+    assert!(
+        error
+            .expect_err("no quantity")
+            .starts_with("quantities must match")
+    );
+    let error = check("v1", "ConfigMap", json!({"binaryData": {"a": "!!"}}));
+    assert_eq!(
+        error.expect_err("no base64"),
+        "illegal base64 data at input byte 0"
+    );
+    let error = check("v1", "Pod", json!({"metadata": {"creationTimestamp": 1}}));
+    assert_eq!(
+        error.expect_err("no time"),
+        "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.creationTimestamp of type string"
+    );
+}
+
+#[test]
+fn unknown_fields_are_dropped_and_told_with_their_paths() {
+    let (value, unknown) = deployment(json!({
+        "fooo": 1,
+        "replicas": 2.0,
+        "template": {
+            "metadata": {"labels": {"any": "thing"}, "kind": "x"},
+            "spec": {"containers": [{"imagee": "x", "livenessProbe": {"httpGet": {"port": 1}}}]},
+        },
+    }))
+    .expect("right types");
+    let dropped = [
+        "spec.fooo",
+        "spec.template.metadata.kind",
+        "spec.template.spec.containers[0].imagee",
+    ];
+    assert_eq!(unknown, dropped);
+    let template = json!({
+        "metadata": {"labels": {"any": "thing"}},
+        "spec": {"containers": [{"livenessProbe": {"httpGet": {"port": 1}}}]},
+    });
+    assert_eq!(value["spec"], json!({"replicas": 2, "template": template}));
+}
+
+#[test]
+fn nulls_and_what_has_no_type_are_let_be() {
+    let object = json!({
+        "kind": "StatefulSet",
+        "apiVersion": "apps/v1",
+        "metadata": {"finalizers": [null], "managedFields": [{"fieldsV1": {"f:x": {".": {}}}}]},
+        "spec": {
+            "replicas": null,
+            "template": null,
+            "volumeClaimTemplates": [{"kind": "PersistentVolumeClaim", "apiVersion": "v1"}],
+        },
+    });
+    let (value, unknown) = check("apps/v1", "StatefulSet", object.clone()).expect("right types");
+    assert_eq!((value, unknown), (object, Vec::new()));
+}
+
+#[test]
+fn schemas_are_looked_into() {
+    let schema = |schema: Value| {
+        let version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema}});
+        let object = json!({"spec": {"versions": [version]}});
+        check(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            object,
+        )
+    };
+    let fine = json!({
+        "default": {"any": "thing"},
+        "items": {"type": "string", "bogus": 1},
+        "additionalProperties": false,
+        "properties": {"a": {"bogus": 1}},
+    });
+    let (value, unknown) = schema(fine).expect("right types");
+    let path = "spec.versions[0].schema.openAPIV3Schema.properties.a.bogus";
+    assert_eq!(unknown, [path]);
+    let items = &value["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["items"];
+    assert_eq!(*items, json!({"type": "string"}));
+    for wrong in [
+        json!({"additionalProperties": 1}),
+        json!({"items": {"type": 1}}),
+        json!({"items": "x"}),
+        json!({"maxLength": "1"}),
+    ] {
+        assert!(schema(wrong.clone()).is_err(), "{wrong}");
+    }
+}
+
+/// The places of all values below one.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+    match value {
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.for_each(|(index, it)| places(it, &format!("{at}/{index}"), found));
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            members.for_each(|(name, it)| places(it, &format!("{at}/{}", escaped(name)), found));
+        }
+        _ => {}
+    }
+}
+
+/// Whether a value is what was asked for: absent and empty are the same.
+fn is_kept(value: &Value, found: &Value) -> bool {
+    value == found
+        || value.as_f64().is_some_and(|it| found.as_f64() == Some(it))
+        || value.as_str().and_then(super::super::time::parse).is_some()
+        || value.is_number() && *found == Value::String(value.to_string())
+        || matches!(found, Value::Null) && is_empty(value)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(it) => !it,
+        Value::Number(it) => it.as_f64() == Some(0.0),
+        Value::String(it) => it.is_empty(),
+        Value::Array(it) => it.is_empty(),
+        Value::Object(it) => it.values().all(is_empty),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_value_of_another_type_is_refused_or_kept(
+        object: prop::sample::Index,
+        place: prop::sample::Index,
+        new in prop::sample::select(vec![
+            json!(true), json!(7), json!(-99_999_999_999_i64), json!(1.5), json!("!!"),
+        ]),
+    ) {
+        prop_assume!(!OBJECTS.is_empty());
+        let (kind, mut value) = object.get(&OBJECTS).clone();
+        let mut found = Vec::new();
+        places(&value, "", &mut found);
+        found.retain(|it| !it.is_empty() && !TYPE_META.contains(&&it[1..]));
+        let at = place.get(&found).clone();
+        *value.pointer_mut(&at).expect("a place") = new.clone();
+        if check_types(kind, value.as_object_mut().expect("an object")).is_ok() {
+            let written = encode(kind, &value);
+            let read = super::super::decode(&written, ("", "")).expect("an object");
+            let kept = read.pointer(&at).unwrap_or(&Value::Null);
+            prop_assert!(is_kept(&new, kept), "{at}: {new} became {kept}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The fields of an object of a known kind: their types, and that there are no others.
+//!
+//! Custom resources are not looked into here: their schema knows their fields.
+
+use serde_json::{Map, Value};
+
+use super::super::params::FieldValidation;
+use super::super::patches::Patch;
+use super::{Expected, metadata};
+use crate::codec;
+use crate::registry::{Error, FieldError, RequestContext};
+
+/// Checks the types of the fields, drops fields that the kind does not have, and puts metadata where
+/// there is none. Returned is what was dropped.
+///
+/// # Errors
+/// What Go says about a value of the wrong type.
+pub(super) fn check(
+    object: &mut Map<String, Value>,
+    expected: Expected<'_>,
+) -> Result<Vec<String>, String> {
+    let version = expected.group_version.to_string();
+    let kind = codec::kind(&version, expected.kind).filter(|_| !expected.custom);
+    let unknown = match kind {
+        Some(kind) => codec::check_types(kind, object).map_err(|error| error.to_string())?,
+        None => Vec::new(),
+    };
+    metadata::check(object)?;
+    let told = unknown.into_iter();
+    Ok(told.map(|path| format!("unknown field {path:?}")).collect())
+}
+
+/// Checks what a patch has made of an existing object, as [`check`] does, and tells of unknown fields
+/// as the client wishes.
+///
+/// # Errors
+/// [`Error::Invalid`], since it is the patch that is wrong.
+pub(in super::super) fn check_patched(
+    object: &mut Value,
+    (patch, existing): (&Patch, &Value),
+    expected: Expected<'_>,
+    validation: FieldValidation,
+    context: &RequestContext,
+) -> Result<(), Error> {
+    let invalid = |why: &str| Error::Invalid {
+        kind: String::new(),
+        name: String::new(),
+        errors: vec![FieldError::invalid(
+            "patch",
+            &Value::String(patch.shown(existing)),
+            why,
+        )],
+    };
+    let Some(members) = object.as_object_mut() else {
+        return Err(Error::Unprocessable);
+    };
+    let unknown = check(members, expected).map_err(|error| invalid(&error))?;
+    match validation {
+        FieldValidation::Strict if !unknown.is_empty() => Err(invalid(&format!(
+            "strict decoding error: {}",
+            unknown.join(", ")
+        ))),
+        FieldValidation::Warn => {
+            unknown.into_iter().for_each(|text| context.warn(text));
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    }
+}
