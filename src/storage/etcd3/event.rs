@@ -77,8 +77,11 @@ fn previous(values: &Values, event: &Event) -> Result<Result<Object, StorageErro
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::codec;
     use crate::meta::LabelSelector;
     use crate::storage::backend::KeyValue;
 
@@ -146,5 +149,61 @@ mod tests {
         let predicate = SelectionPredicate::default();
         let error = convert(&Values::default(), &predicate, &event).expect_err("no content");
         assert!(error.to_string().contains("PrevKv=nil"), "{error}");
+    }
+
+    /// A value as it may lie in etcd: sound in either form, with some bytes changed, cut off, or any bytes.
+    fn value() -> impl Strategy<Value = Bytes> {
+        let object = json!({"kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"name": "a", "labels": {"app": "x"}}, "data": {"k": "v"}});
+        let forms = [
+            object.to_string().into_bytes(),
+            codec::encode_value(&object).expect("a known kind"),
+        ];
+        let damage = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+        let damaged = (prop::sample::select(forms.to_vec()), damage, 0..4_usize);
+        let damaged = damaged.prop_map(|(mut bytes, damage, cut)| {
+            for (place, byte) in damage {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+            bytes.truncate(bytes.len() - cut);
+            bytes
+        });
+        let any_bytes = proptest::collection::vec(any::<u8>(), 0..64);
+        let after_magic = any_bytes
+            .clone()
+            .prop_map(|it| [&codec::MAGIC[..], &it].concat());
+        prop_oneof![4 => damaged, 1 => any_bytes, 1 => after_magic].prop_map(Bytes::from)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_stored_is_told_at_its_revision_or_refused(
+            now in value(),
+            before in proptest::option::of(value()),
+            deletes in any::<bool>(),
+            selects in any::<bool>(),
+        ) {
+            let kind = if deletes { EventKind::Delete } else { EventKind::Put };
+            let with = |value, revision| KeyValue { value, ..kv("", 3, revision) };
+            let previous = before.map(|value| with(value, 3));
+            let event = Event { kind, kv: with(now, 5), previous };
+            let label = if selects { "app=x" } else { "" };
+            let predicate = SelectionPredicate {
+                label: LabelSelector::parse(label).expect("a selector"),
+                ..SelectionPredicate::default()
+            };
+            match convert(&Values::default(), &predicate, &event) {
+                Ok(Some(
+                    WatchEvent::Added(object)
+                    | WatchEvent::Modified(object)
+                    | WatchEvent::Deleted(object),
+                )) => prop_assert_eq!(object.revision(), 5),
+                Ok(None) => prop_assert!(selects, "everything is selected"),
+                Err(StorageError::Corrupt { keys }) => prop_assert_eq!(keys.len(), 1),
+                Err(StorageError::Internal { .. }) => prop_assert!(event.previous.is_none()),
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
     }
 }
