@@ -70,8 +70,9 @@ impl Labels {
     /// The value of a label.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        let found = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
-        found.ok().map(|index| &*self.0[index].1)
+        // Most keys differ in length already, so looking at each costs less than searching.
+        let found = self.0.iter().find(|(known, _)| **known == *key);
+        found.map(|(_, value)| &**value)
     }
 
     /// All labels, by key.
