@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::built_in;
 use super::path::{get, list, text};
 use crate::registry::validation::formats::{dns_1035_label, dns_subdomain};
 use crate::registry::{FieldError, FieldErrorKind};
@@ -36,17 +37,36 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
 
 /// What is wrong with a new definition alone.
 pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
+    let errors = approval_errors(object).into_iter();
+    errors.chain(built_in_errors(object)).collect()
+}
+
+fn approval_errors(object: &Value) -> Option<FieldError> {
     let group = text(object, "spec.group");
     let within = |domain: &&str| group == *domain || group.ends_with(&format!(".{domain}"));
     let approved = get(object, "metadata.annotations").and_then(|it| it.get(APPROVED));
     if !PROTECTED.iter().any(within) || approved.is_some() {
-        return Vec::new();
+        return None;
     }
     let why = format!(
         "protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111"
     );
     let field = format!("metadata.annotations[{APPROVED}]");
-    vec![FieldError::new(FieldErrorKind::Required, field, why)]
+    Some(FieldError::new(FieldErrorKind::Required, field, why))
+}
+
+/// A definition of a built-in resource would own its objects, and take them along when it goes.
+/// kube-apiserver accepts it and serves the built-in one.
+fn built_in_errors(object: &Value) -> Option<FieldError> {
+    let (group, plural) = (
+        text(object, "spec.group"),
+        text(object, "spec.names.plural"),
+    );
+    let is_built_in = built_in()
+        .iter()
+        .any(|it| it.group_version.group == group && it.plural == plural);
+    let why = "the group has a built-in resource of this name";
+    is_built_in.then(|| FieldError::forbidden("spec.names.plural", why))
 }
 
 /// What is wrong with a change: what objects are stored by stays as it is.
@@ -231,6 +251,19 @@ mod tests {
             assert_eq!(fields(validate_create(&protected)), [field]);
             protected["metadata"]["annotations"] = json!({APPROVED: "unapproved, experimental"});
             assert_eq!(validate_create(&protected), []);
+        }
+    }
+
+    #[test]
+    fn nobody_defines_what_is_built_in() {
+        for (group, plural) in [
+            ("apiextensions.k8s.io", "customresourcedefinitions"),
+            ("storage.k8s.io", "storageclasses"),
+        ] {
+            let mut taken = with("/spec/group", json!(group));
+            taken["spec"]["names"]["plural"] = json!(plural);
+            taken["metadata"]["annotations"] = json!({APPROVED: "unapproved"});
+            assert_eq!(fields(validate_create(&taken)), ["spec.names.plural"]);
         }
     }
 
