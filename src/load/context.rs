@@ -49,6 +49,11 @@ impl Length {
             warm_up: flags.warm_up.unwrap_or(default.warm_up),
         }
     }
+
+    /// What each run is called.
+    pub(crate) fn names(self) -> impl Iterator<Item = String> {
+        (1..=self.runs).map(move |number| format!("run {number}/{}", self.runs))
+    }
 }
 
 impl Context {

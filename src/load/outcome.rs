@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,8 +26,8 @@ pub(crate) struct Outcome {
     /// Every parameter, the machine, the server's version and the transport.
     pub(crate) setting: BTreeMap<String, Value>,
     pub(crate) runs: Vec<Run>,
-    /// Each figure of the runs: median and range.
-    pub(crate) summary: BTreeMap<String, Figure>,
+    /// Each figure of the runs: median and range, in the order in which they are read.
+    pub(crate) summary: IndexMap<String, Figure>,
     /// What makes the figures doubtful.
     pub(crate) warnings: Vec<String>,
     pub(crate) verdict: Verdict,
@@ -48,6 +49,19 @@ pub(crate) struct Figure {
 pub(crate) enum Better {
     Lower,
     Higher,
+    /// It says what was loaded, or how the client fared, and nothing good or bad of the server.
+    Neither,
+}
+
+impl Better {
+    /// Which values are better, in a word.
+    pub(crate) fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Lower => Some("less"),
+            Self::Higher => Some("more"),
+            Self::Neither => None,
+        }
+    }
 }
 
 /// One run.
@@ -59,7 +73,7 @@ pub(crate) struct Run {
     pub(crate) expected: u64,
     /// How many there were.
     pub(crate) received: u64,
-    pub(crate) figures: BTreeMap<String, Sample>,
+    pub(crate) figures: IndexMap<String, Sample>,
     pub(crate) latency: Option<Latency>,
     pub(crate) series: Vec<Second>,
     /// What was lost, came twice or was wrong. A run with any scores zero.
@@ -118,6 +132,11 @@ impl Run {
     /// Adds a figure that is better when it is higher.
     pub(crate) fn higher(&mut self, name: &str, unit: &str, value: f64) {
         self.add(name, unit, Better::Higher, value);
+    }
+
+    /// Adds a figure of which no value is better than another.
+    pub(crate) fn note(&mut self, name: &str, unit: &str, value: f64) {
+        self.add(name, unit, Better::Neither, value);
     }
 
     fn add(&mut self, name: &str, unit: &str, better: Better, value: f64) {
@@ -200,8 +219,8 @@ impl Outcome {
 }
 
 /// Median and range of every figure that any run has.
-fn summary(runs: &[Run]) -> BTreeMap<String, Figure> {
-    let mut values: BTreeMap<&String, (&Sample, Vec<f64>)> = BTreeMap::new();
+fn summary(runs: &[Run]) -> IndexMap<String, Figure> {
+    let mut values: IndexMap<&String, (&Sample, Vec<f64>)> = IndexMap::new();
     for (name, sample) in runs.iter().flat_map(|run| &run.figures) {
         let (_, values) = values.entry(name).or_insert((sample, Vec::new()));
         values.push(sample.value);

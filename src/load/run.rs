@@ -28,6 +28,7 @@ use super::workspace::Workspace;
 pub(crate) fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
     match &flags.action {
         Action::Scenario(scenario) => {
+            show::check(&flags.run)?;
             raise_limit_of_open_files();
             let runtime = Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(system("start"))?;

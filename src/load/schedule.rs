@@ -33,6 +33,11 @@ impl Schedule {
         }
     }
 
+    /// How many writes a rate makes in a time.
+    pub(crate) fn writes(rate: f64, duration: Duration) -> u64 {
+        (duration.as_secs_f64() * rate).ceil() as u64
+    }
+
     /// When a write is due: for sleeping, and for its stamp. The first is due an interval from the
     /// start.
     pub(crate) fn due(&self, write: u64) -> (Instant, u64) {

@@ -49,9 +49,29 @@ pub(super) fn config(
 }
 
 fn roots(credentials: &Credentials) -> Result<RootCertStore, TargetError> {
+    match &credentials.authorities {
+        Some(pem) => named_roots(pem),
+        None => system_roots(),
+    }
+}
+
+/// The authorities that this machine trusts. Some of them may be too old for anybody to read.
+fn system_roots() -> Result<RootCertStore, TargetError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map(|error| format!(" ({error})"));
+        return Err(TargetError::NoAuthority {
+            why: why.unwrap_or_default(),
+        });
+    }
+    Ok(roots)
+}
+
+fn named_roots(pem: &[u8]) -> Result<RootCertStore, TargetError> {
     const WHAT: &str = "the certificate authority";
     let mut roots = RootCertStore::empty();
-    let pem = credentials.authorities.as_deref().unwrap_or_default();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(unusable(WHAT))?;
         roots.add(certificate).map_err(unusable(WHAT))?;

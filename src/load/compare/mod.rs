@@ -11,6 +11,7 @@ mod text;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use indexmap::IndexSet;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ pub(crate) use self::file::read;
 pub(crate) use self::flags::{Flags, ShowFlags};
 pub(crate) use self::text::text;
 use super::outcome::{Better, Figure, Outcome};
+use super::output::parameter;
 
 /// Medians that lie closer together than this are a tie, however small their ranges.
 const TIE_RATIO_MAX: f64 = 1.2;
@@ -61,7 +63,7 @@ pub(crate) enum Standing {
     Right,
     /// The gap is small or the ranges overlap.
     Tie,
-    /// One of them has no such figure, or both failed.
+    /// One of them has no such figure, both failed, or no value of it is better than another.
     Unknown,
 }
 
@@ -87,7 +89,7 @@ impl Comparison {
                 right_scenario: right.outcome.scenario,
             });
         }
-        let names: BTreeSet<&String> = [&left, &right]
+        let names: IndexSet<&String> = [&left, &right]
             .iter()
             .flat_map(|it| it.outcome.summary.keys())
             .collect();
@@ -118,6 +120,7 @@ impl Row {
             .zip(b)
             .filter(|(a, b)| a.unit == b.unit && a.better == b.better);
         let standing = match (left.has_passed(), right.has_passed(), comparable) {
+            _ if any.better == Better::Neither => Standing::Unknown,
             (true, true, Some((a, b))) => standing(a, b),
             (true, false, _) if a.is_some() => Standing::Left,
             (false, true, _) if b.is_some() => Standing::Right,
@@ -170,7 +173,8 @@ fn standing(left: &Figure, right: &Figure) -> Standing {
     }
     match (left.better, left.median < right.median) {
         (Better::Lower, true) | (Better::Higher, false) => Standing::Left,
-        _ => Standing::Right,
+        (Better::Lower, false) | (Better::Higher, true) => Standing::Right,
+        (Better::Neither, _) => Standing::Unknown,
     }
 }
 
@@ -187,13 +191,13 @@ fn differences(left: &Outcome, right: &Outcome) -> Vec<Difference> {
 
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |value: &Option<Value>| match value {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => "not given".to_owned(),
-            Some(other) => other.to_string(),
+        let shown = |value: &Option<Value>| {
+            let value = value.as_ref().unwrap_or(&Value::Null);
+            parameter::value(&self.name, value)
         };
         let (left, right) = (shown(&self.left), shown(&self.right));
-        write!(formatter, "{}: {left} and {right}", self.name)
+        let name = parameter::name(&self.name);
+        write!(formatter, "{name}: {left} and {right}")
     }
 }
 

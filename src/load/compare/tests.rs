@@ -97,7 +97,7 @@ fn what_failed_scores_zero_and_is_never_better() {
 #[test]
 fn a_figure_of_one_alone_is_shown_and_not_judged() {
     let mut right = outcome(&[5.0]);
-    right.summary.remove("rate");
+    right.summary.shift_remove("rate");
     let comparison = compare(outcome(&[1.0]), right);
     let row = comparison
         .rows

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{Comparison, Row, Side, Standing};
-use crate::load::outcome::{Better, Figure, Verdict};
+use crate::load::outcome::{Figure, Verdict};
+use crate::load::output::Column::{Left, Right};
+use crate::load::output::columns;
 use crate::load::output::number::digits;
 
 /// How many reasons of a failure are told.
@@ -29,17 +31,11 @@ fn write(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
         "{}: {} and {}\n",
         left.outcome.scenario, left.name, right.name
     )?;
-    let head = ["figure", &left.name, &right.name, "ratio", "better"].map(str::to_owned);
+    let head = ["", &left.name, &right.name, "ratio", "better"].map(str::to_owned);
     let cells = rows.iter().map(|row| cells(row, left, right));
     let table: Vec<[String; 5]> = [head].into_iter().chain(cells).collect();
-    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max();
-    let [name, a, b, ratio] = [0, 1, 2, 3].map(|column| width(column).unwrap_or_default());
-    for row in &table {
-        let [figure, left, right, of, better] = row;
-        writeln!(
-            out,
-            "  {figure:name$}  {left:>a$}  {right:>b$}  {of:>ratio$}  {better}"
-        )?;
+    for line in columns([Left, Right, Right, Right, Left], &table) {
+        writeln!(out, "{line}")?;
     }
     writeln!(out)?;
     for difference in differences {
@@ -76,17 +72,24 @@ fn cells(row: &Row, left: &Side, right: &Side) -> [String; 5] {
         Standing::Tie => "tie".to_owned(),
         Standing::Unknown => "-".to_owned(),
     };
-    let direction = match row.better {
-        Better::Lower => "less is better",
-        Better::Higher => "more is better",
-    };
     [
-        format!("{} ({}, {direction})", row.name, row.unit),
+        about(row),
         values(row.left.as_ref()),
         values(row.right.as_ref()),
         row.ratio_text(),
         better,
     ]
+}
+
+/// A figure's name, its unit and which values are better.
+fn about(row: &Row) -> String {
+    let better = row.better.word().map(|word| format!("{word} is better"));
+    let unit = Some(row.unit.clone()).filter(|unit| !unit.is_empty());
+    let notes: Vec<String> = [unit, better].into_iter().flatten().collect();
+    match notes.is_empty() {
+        true => row.name.clone(),
+        false => format!("{} ({})", row.name, notes.join(", ")),
+    }
 }
 
 fn values(figure: Option<&Figure>) -> String {

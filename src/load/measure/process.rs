@@ -16,14 +16,18 @@ pub(crate) struct Usage {
     pub(crate) cpu: Duration,
     /// Resident memory in bytes.
     pub(crate) rss: u64,
+    /// The most that it ever was, if that can be told.
+    pub(crate) rss_peak: Option<u64>,
 }
 
 impl Usage {
     /// What a process has used so far; `None` if there is no such process.
     pub(crate) fn of(pid: u32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         Some(Self {
             cpu: cpu(&format!("{pid}"))?,
-            rss: rss(pid)?,
+            rss: memory(&status, "VmRSS:")?,
+            rss_peak: memory(&status, "VmHWM:"),
         })
     }
 }
@@ -52,9 +56,8 @@ fn read_cpu(stat: &str) -> Option<Duration> {
     Some(TICK * ticks(USER_TICKS)?.checked_add(ticks(SYSTEM_TICKS)?)?)
 }
 
-fn rss(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+fn memory(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kibibytes = line?.trim().strip_suffix(" kB")?.trim();
     Some(kibibytes.parse::<u64>().ok()? * 1_024)
 }
@@ -74,6 +77,7 @@ mod tests {
     fn this_process_is_known() {
         let usage = Usage::of(std::process::id()).expect("this process");
         assert!(usage.rss > 0);
+        assert!(usage.rss_peak >= Some(usage.rss));
         let thread = thread().expect("this thread");
         assert!(cpu(&thread).is_some());
         assert_eq!(Usage::of(u32::MAX), None);

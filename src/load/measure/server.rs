@@ -98,6 +98,7 @@ fn read(metrics: &str) -> Option<Usage> {
     Some(Usage {
         cpu: Duration::try_from_secs_f64(value(CPU_METRIC)?).ok()?,
         rss: rss as u64,
+        rss_peak: None,
     })
 }
 

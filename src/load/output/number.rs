@@ -1,13 +1,15 @@
 //! Numbers as people read them, the same wherever an outcome is shown.
 
-/// Three digits behind the point for small values, none for large ones, and commas between thousands.
+/// The first three digits, of large values all before the point with commas between thousands, of small
+/// ones none beyond the third behind it. Whole numbers, as counts are, have no point.
 pub(crate) fn digits(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        size if size < 10.0 => format!("{value:.3}"),
-        size if size < 1_000.0 => format!("{value:.1}"),
-        _ => with_commas(&format!("{value:.0}")),
-    }
+    let behind = match value.abs() {
+        size if value.fract() == 0.0 || size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
+        _ => 3,
+    };
+    with_commas(&format!("{value:.behind$}"))
 }
 
 /// A count, with commas between thousands.
@@ -33,9 +35,10 @@ pub(crate) fn compact(value: f64) -> String {
     }
 }
 
-/// Commas between the thousands of a whole number.
+/// Commas between the thousands of a number.
 fn with_commas(text: &str) -> String {
     let (sign, number) = text.split_at(text.len() - text.trim_start_matches('-').len());
+    let (number, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
     let mut out = sign.to_owned();
     for (place, digit) in number.chars().enumerate() {
         if place > 0 && (number.len() - place).is_multiple_of(3) {
@@ -43,7 +46,7 @@ fn with_commas(text: &str) -> String {
         }
         out.push(digit);
     }
-    out
+    out + fraction
 }
 
 #[cfg(test)]
@@ -54,9 +57,13 @@ mod tests {
     fn values_are_short() {
         for (value, text) in [
             (0.0, "0"),
+            (15.0, "15"),
+            (0.0123, "0.012"),
             (0.5, "0.500"),
+            (9.994, "9.99"),
+            (9.996, "10.0"),
             (12.34, "12.3"),
-            (999.94, "999.9"),
+            (999.94, "1,000"),
             (12_345.6, "12,346"),
             (-1_234_567.0, "-1,234,567"),
         ] {

@@ -1,20 +1,25 @@
 //! A line with live rates while something runs, on a terminal only.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::number::count;
 use crate::load::time::{Instant, now};
 
 /// How often the line moves by itself, so that a wait is seen to be one.
 const TICK: Duration = Duration::from_millis(250);
+/// Rates are those of so long before.
+const RATE_TIME: Duration = Duration::from_secs(1);
 
 /// Where the progress of a step is shown.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    started: Instant,
+    /// When rates were told last, and how much had been sent and received then.
+    told: Cell<(Instant, u64, u64)>,
 }
 
 impl Progress {
@@ -31,9 +36,9 @@ impl Progress {
             ProgressBar::with_draw_target(None, target)
         };
         let template = if expected > 0 {
-            "{prefix:<12} [{bar:24}] {percent:>3}%  {elapsed}  {msg}"
+            "{prefix:<12} [{bar:24}] {percent:>3} %  {elapsed:>4}  {msg}"
         } else {
-            "{prefix:<12} {spinner}  {elapsed}  {msg}"
+            "{prefix:<12} {spinner}  {elapsed:>4}  {msg}"
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
@@ -42,20 +47,32 @@ impl Progress {
         bar.enable_steady_tick(TICK);
         Self {
             bar,
-            started: now(),
+            told: Cell::new((now(), 0, 0)),
         }
     }
 
     /// Shows how far it is, and how fast it goes.
     pub(crate) fn show(&self, sent: u64, received: u64) {
         self.bar.set_position(received);
-        let seconds = self.started.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
-        let rate = |count: u64| count as f64 / seconds;
-        self.bar.set_message(format!(
-            "{:.0} requests/s, {:.0} received/s",
-            rate(sent),
-            rate(received)
-        ));
+        let (at, sent_before, received_before) = self.told.get();
+        let time = at.elapsed();
+        if time < RATE_TIME {
+            return;
+        }
+        self.told.set((now(), sent, received));
+        let rate = |now: u64, before: u64| {
+            let more = now.saturating_sub(before) as f64;
+            count((more / time.as_secs_f64()).round() as u64)
+        };
+        // Nothing is sent or received while all is idle or only connects.
+        self.bar.set_message(match (sent, received) {
+            (0, 0) => String::new(),
+            _ => format!(
+                "{} sent/s, {} received/s",
+                rate(sent, sent_before),
+                rate(received, received_before)
+            ),
+        });
     }
 }
 

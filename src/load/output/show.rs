@@ -1,6 +1,6 @@
 //! Where outcomes go: to standard output and into the files that were named.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
@@ -12,6 +12,24 @@ use crate::load::compare::{self, Comparison};
 use crate::load::error::LoadError;
 use crate::load::flags::RunFlags;
 use crate::load::outcome::Outcome;
+
+/// Makes sure that the files that were named can be written, before there is anything to write. What
+/// is in them stays until then.
+///
+/// # Errors
+/// [`LoadError::Write`]: one cannot.
+pub(crate) fn check(flags: &RunFlags) -> Result<(), LoadError> {
+    for path in [&flags.save, &flags.report].into_iter().flatten() {
+        let is_new = path.symlink_metadata().is_err();
+        let opened = File::options().append(true).create(true).open(path);
+        opened.map_err(failed(path))?;
+        if is_new {
+            // A run that fails leaves no empty file behind.
+            fs::remove_file(path).map_err(failed(path))?;
+        }
+    }
+    Ok(())
+}
 
 /// Shows an outcome as the flags say.
 ///
@@ -44,15 +62,17 @@ fn show(
         error: error.into(),
     })?;
     let json = json + "\n";
-    if let Some(path) = &flags.save {
-        fs::write(path, &json).map_err(failed(path))?;
-    }
-    if let Some(path) = &flags.report {
-        fs::write(path, page()).map_err(failed(path))?;
-    }
-    let text = if flags.json { json } else { text() };
-    let written = std::io::stdout().write_all(text.as_bytes());
-    written.map_err(failed(Path::new("standard output")))
+    let text = if flags.json { &json } else { &text() };
+    let printed = std::io::stdout().write_all(text.as_bytes());
+    // One that cannot be written keeps the outcome from no other.
+    let saved = flags.save.as_ref().map(|path| write(path, &json));
+    let reported = flags.report.as_ref().map(|path| write(path, &page()));
+    printed.map_err(failed(Path::new("standard output")))?;
+    saved.into_iter().chain(reported).collect()
+}
+
+fn write(path: &Path, text: &str) -> Result<(), LoadError> {
+    fs::write(path, text).map_err(failed(path))
 }
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {

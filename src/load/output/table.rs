@@ -1,9 +1,15 @@
 //! An outcome as a table to read.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::number::digits;
-use crate::load::outcome::{Better, Figure, Outcome, Verdict};
+use serde_json::Value;
+
+use super::Column::{Left, Right};
+use super::columns;
+use super::number::{count, digits};
+use super::parameter;
+use crate::load::outcome::{Figure, Outcome, Run, Verdict};
 
 /// The outcome in lines.
 pub(crate) fn table(outcome: &Outcome) -> String {
@@ -16,48 +22,21 @@ pub(crate) fn table(outcome: &Outcome) -> String {
 fn write(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let runs = outcome.runs.len();
     let plural = if runs == 1 { "" } else { "s" };
-    writeln!(
-        out,
-        "{}: {runs} run{plural}, {}",
-        outcome.scenario, outcome.started
-    )?;
-    let setting: Vec<String> = outcome
-        .setting
-        .iter()
-        .map(|(name, value)| match value.as_str() {
-            Some(text) => format!("{name}={text}"),
-            None => format!("{name}={value}"),
-        })
-        .collect();
-    for line in filled(&setting) {
-        writeln!(out, "  {line}")?;
+    let (scenario, started) = (&outcome.scenario, &outcome.started);
+    writeln!(out, "{scenario}: {runs} run{plural}, {started}")?;
+    for line in setting(&outcome.setting) {
+        writeln!(out, "{line}")?;
     }
-    let name_width = outcome.summary.keys().map(String::len).max();
-    let name_width = name_width.unwrap_or_default().max("figure".len());
     writeln!(out)?;
-    let head = ["median", "least", "most"].map(|head| format!("{head:>12}"));
-    writeln!(out, "  {:name_width$} {}  unit", "figure", head.join(" "))?;
-    for (name, figure) in &outcome.summary {
-        let values = values(figure).map(|value| format!("{value:>12}"));
-        let better = match figure.better {
-            Better::Lower => "less is better",
-            Better::Higher => "more is better",
-        };
-        let unit = &figure.unit;
-        writeln!(
-            out,
-            "  {name:name_width$} {}  {unit} ({better})",
-            values.join(" ")
-        )?;
+    for line in figures(outcome) {
+        writeln!(out, "{line}")?;
     }
     writeln!(out)?;
     for warning in &outcome.warnings {
         writeln!(out, "warning: {warning}")?;
     }
-    let [expected, received] = [
-        outcome.runs.iter().map(|run| run.expected).sum::<u64>(),
-        outcome.runs.iter().map(|run| run.received).sum::<u64>(),
-    ];
+    let total = |of: fn(&Run) -> u64| count(outcome.runs.iter().map(of).sum());
+    let (received, expected) = (total(|run| run.received), total(|run| run.expected));
     match &outcome.verdict {
         Verdict::Passed => writeln!(out, "passed: {received} of {expected}, once and in order"),
         Verdict::Failed { reasons } => {
@@ -72,22 +51,63 @@ fn write(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
 }
 
-/// Median and range, to the digits that are told.
-pub(crate) fn values(figure: &Figure) -> [String; 3] {
-    [figure.median, figure.min, figure.max].map(digits)
+/// A line for each figure: its median and range, or the one value that there is.
+fn figures(outcome: &Outcome) -> Vec<String> {
+    let better = |figure: &Figure| figure.better.word().unwrap_or_default().to_owned();
+    if outcome.runs.len() == 1 {
+        let row = |(name, figure): (&String, &Figure)| {
+            let value = digits(figure.median);
+            [name.clone(), value, figure.unit.clone(), better(figure)]
+        };
+        let head = ["", "", "", "better"].map(str::to_owned);
+        let rows: Vec<_> = [head]
+            .into_iter()
+            .chain(outcome.summary.iter().map(row))
+            .collect();
+        return columns([Left, Right, Left, Left], &rows);
+    }
+    let row = |(name, figure): (&String, &Figure)| {
+        let [median, least, most] = [figure.median, figure.min, figure.max].map(digits);
+        let unit = figure.unit.clone();
+        [name.clone(), median, least, most, unit, better(figure)]
+    };
+    let head = ["", "median", "least", "most", "", "better"].map(str::to_owned);
+    let rows: Vec<_> = [head]
+        .into_iter()
+        .chain(outcome.summary.iter().map(row))
+        .collect();
+    columns([Left, Right, Right, Right, Left, Left], &rows)
+}
+
+/// What was loaded, from where, and by which flags.
+fn setting(setting: &BTreeMap<String, Value>) -> Vec<String> {
+    const PLACES: [&str; 4] = ["server", "transport", "server_usage", "machine"];
+    let places = PLACES.iter().filter_map(|place| {
+        let value = parameter::value(place, setting.get(*place)?);
+        Some([parameter::name(place), value])
+    });
+    let flags = setting
+        .iter()
+        .filter(|(name, _)| !PLACES.contains(&name.as_str()));
+    let flags =
+        flags.map(|(name, value)| [parameter::name(name), parameter::value(name, value)].join("="));
+    let titles = ["flags"].into_iter().chain(std::iter::repeat(""));
+    let flags = titles.zip(filled(flags));
+    let flags = flags.map(|(title, line)| [title.to_owned(), line]);
+    columns([Left, Left], &places.chain(flags).collect::<Vec<_>>())
 }
 
 /// Words in lines of a readable length.
-fn filled(words: &[String]) -> Vec<String> {
-    const WIDTH: usize = 100;
+fn filled(words: impl Iterator<Item = String>) -> Vec<String> {
+    const WIDTH: usize = 66;
     let mut lines: Vec<String> = Vec::new();
     for word in words {
         match lines.last_mut() {
-            Some(line) if line.len() + word.len() + 2 <= WIDTH => {
-                line.push_str("  ");
-                line.push_str(word);
+            Some(line) if line.len() + word.len() < WIDTH => {
+                line.push(' ');
+                line.push_str(&word);
             }
-            _ => lines.push(word.clone()),
+            _ => lines.push(word),
         }
     }
     lines
@@ -95,10 +115,7 @@ fn filled(words: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::load::outcome::Run;
 
     #[test]
     fn a_failure_says_why_and_shows_zeros() {

@@ -6,22 +6,20 @@ use clap::Args;
 use ringwatch::duration;
 use serde::Serialize;
 
-use super::delivery::{Delivery, Turns, WriteFlags};
+use super::delivery::{Delivery, Turns};
+use super::parameters::{SizeFlags, WatcherFlags, WriteFlags};
 use crate::load::context::Context;
 use crate::load::error::LoadError;
 use crate::load::flags::seconds;
-use crate::load::fleet::Sees;
 use crate::load::outcome::Run;
-use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
 
 /// Many watchers of the same objects, written to in bursts.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many watchers.
-    #[arg(long, value_name = "N", default_value_t = 1_000,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    watchers: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    watchers: WatcherFlags,
 
     /// Writes of a burst, each on a connection of its own.
     #[arg(long, value_name = "N", default_value_t = 64,
@@ -33,10 +31,9 @@ pub(crate) struct Flags {
     #[serde(serialize_with = "seconds")]
     every: Duration,
 
-    /// How long objects are on the wire, in bytes, with all that the server adds to them.
-    #[arg(long, value_name = "BYTES", default_value_t = 1_024,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    size: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    size: SizeFlags,
 }
 
 impl Flags {
@@ -53,15 +50,12 @@ impl Flags {
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let writes = WriteFlags {
         writers: flags.writes,
-        size: flags.size,
+        size: flags.size.clone(),
     };
-    let mut delivery = Delivery::prepare(context, Kind::ConfigMaps, &writes).await?;
-    delivery
-        .watch_all(flags.watchers, Sees::All(flags.writes))
-        .await?;
+    let mut delivery = Delivery::prepare(context, &writes).await?;
+    let groups = [delivery.watch_all(flags.watchers.watchers).await?];
     let length = context.length;
     let burst = || Schedule::bursts(flags.writes, Duration::ZERO);
-    let groups = delivery.groups.clone();
     let warm_up = flags.turns(length.warm_up);
     if warm_up.count > 0 {
         delivery
@@ -70,8 +64,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     }
     delivery.idle(length.duration).await;
     let mut runs = Vec::new();
-    for number in 1..=length.runs {
-        let what = format!("run {number}/{}", length.runs);
+    for what in length.names() {
         let turns = flags.turns(length.duration);
         let delivered = delivery.observe_turns(&what, &groups, burst, turns).await?;
         let drains = delivered.drains.clone();

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
-use serde::Serialize;
-
+use super::parameters::{ObjectFlags, SizeFlags, WriteFlags};
 use super::phases::Phases;
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
@@ -35,22 +33,11 @@ const LAG_MS_MAX: f64 = 5.0;
 /// Writes that are sent later than this say that there are too few writers.
 const LATENESS_MS_MAX: f64 = 20.0;
 
+/// How many connections create objects to be read.
+pub(super) const CREATORS: u32 = 8;
+
 const MICROS: f64 = 1e6;
 const MEBIBYTE: f64 = 1_048_576.0;
-
-/// How to write.
-#[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct WriteFlags {
-    /// How many connections write, each to an object of its own.
-    #[arg(long, value_name = "N", default_value_t = 4,
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) writers: u32,
-
-    /// How long objects are on the wire, in bytes, with all that the server adds to them.
-    #[arg(long, value_name = "BYTES", default_value_t = 1_024,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) size: u32,
-}
 
 /// Writes in turns: each is awaited before the next begins.
 #[derive(Clone, Copy, Debug)]
@@ -98,29 +85,41 @@ impl Turns {
 }
 
 impl<'a> Delivery<'a> {
-    /// Objects to write to, and nobody who watches.
+    /// Config maps to write to, one for each writer, and nobody who watches.
     pub(super) async fn prepare(
         context: &'a Context,
-        kind: Kind,
         flags: &WriteFlags,
     ) -> Result<Self, LoadError> {
-        Self::prepare_objects(context, kind, flags, flags.writers).await
+        Self::prepare_objects(context, Kind::ConfigMaps, flags, flags.writers).await
     }
 
-    /// The same with more objects than writers.
+    /// Config maps to be read.
+    pub(super) async fn prepare_to_read(
+        context: &'a Context,
+        flags: &ObjectFlags,
+    ) -> Result<Self, LoadError> {
+        let writes = WriteFlags {
+            writers: CREATORS,
+            size: flags.size.clone(),
+        };
+        Self::prepare_objects(context, Kind::ConfigMaps, &writes, flags.objects).await
+    }
+
+    /// As many objects as there shall be.
     pub(super) async fn prepare_objects(
         context: &'a Context,
         kind: Kind,
-        flags: &WriteFlags,
+        WriteFlags { writers, size }: &WriteFlags,
         count: u32,
     ) -> Result<Self, LoadError> {
+        let SizeFlags { size } = *size;
         let objects = Objects {
             kind,
             collection: context.workspace.collection(kind),
             count,
-            payload: context.payload(kind, flags.size).await?,
+            payload: context.payload(kind, size).await?,
         };
-        let writers = Writers::create(&context.client, flags.writers, &objects).await?;
+        let writers = Writers::create(&context.client, *writers, &objects).await?;
         Ok(Self {
             context,
             fleet: context.fleet()?,
@@ -156,21 +155,32 @@ impl<'a> Delivery<'a> {
     }
 
     /// Watchers of all objects.
-    pub(super) async fn watch_all(&mut self, watchers: u32, sees: Sees) -> Result<(), LoadError> {
-        let spec = self.spec(watchers, sees);
+    pub(super) async fn watch_all(&mut self, watchers: u32) -> Result<Arc<Group>, LoadError> {
+        let spec = self.spec(watchers, Sees::All(self.objects.count));
+        self.watch(spec).await
+    }
+
+    /// The same who go on where they were when their watches end.
+    pub(super) async fn watch_all_and_resume(
+        &mut self,
+        watchers: u32,
+    ) -> Result<Arc<Group>, LoadError> {
+        let mut spec = self.spec(watchers, Sees::All(self.objects.count));
+        spec.resumes = true;
         self.watch(spec).await
     }
 
     /// Opens watchers and waits until they watch.
-    pub(super) async fn watch(&mut self, spec: WatchSpec) -> Result<(), LoadError> {
+    pub(super) async fn watch(&mut self, spec: WatchSpec) -> Result<Arc<Group>, LoadError> {
         let opening = self.fleet.open(spec);
         let gauges = Gauges::default();
         let (group, _) = self
             .context
             .observe("connecting", 0, &gauges, opening)
             .await;
-        self.groups.push(group?);
-        Ok(())
+        let group = group?;
+        self.groups.push(Arc::clone(&group));
+        Ok(group)
     }
 
     /// How many events so many writes to all objects in turn make for these groups.
@@ -186,32 +196,26 @@ impl<'a> Delivery<'a> {
     }
 
     /// Loads the server so that all is as it will be. Whatever is lost here fails the first run.
-    pub(super) async fn warm_up(
-        &mut self,
-        schedule: Schedule,
-        writes: u64,
-    ) -> Result<(), LoadError> {
+    pub(super) async fn warm_up(&mut self, rate: f64) -> Result<(), LoadError> {
+        let writes = Schedule::writes(rate, self.context.length.warm_up);
         if writes > 0 {
-            self.observe("warming up", || schedule, writes).await?;
+            let schedule = || Schedule::steady(rate);
+            self.observe("warming up", schedule, writes).await?;
         }
         Ok(())
     }
 
     /// Warms up, measures the baseline and all runs, and closes.
     pub(super) async fn measure(&mut self, rate: f64) -> Result<Vec<Run>, LoadError> {
-        let Length {
-            runs: count,
-            duration,
-            warm_up,
-        } = self.context.length;
-        let writes = |duration: Duration| (duration.as_secs_f64() * rate).ceil() as u64;
-        let schedule = || Schedule::steady(rate);
-        self.warm_up(schedule(), writes(warm_up)).await?;
-        self.idle(duration).await;
+        self.warm_up(rate).await?;
+        let length = self.context.length;
+        self.idle(length.duration).await;
+        let writes = Schedule::writes(rate, length.duration);
         let mut runs = Vec::new();
-        for number in 1..=count {
-            let what = format!("run {number}/{count}");
-            runs.push(self.run(&what, schedule, writes(duration)).await?);
+        for what in length.names() {
+            let schedule = || Schedule::steady(rate);
+            let delivered = self.observe(&what, schedule, writes).await?;
+            runs.push(self.assess(delivered));
         }
         self.close(&mut runs).await?;
         Ok(runs)
@@ -295,17 +299,6 @@ impl<'a> Delivery<'a> {
         })
     }
 
-    /// One run.
-    pub(super) async fn run(
-        &mut self,
-        what: &str,
-        schedule: impl Fn() -> Schedule,
-        writes: u64,
-    ) -> Result<Run, LoadError> {
-        let delivered = self.observe(what, schedule, writes).await?;
-        Ok(self.assess(delivered))
-    }
-
     /// The figures of what was delivered to all groups.
     pub(super) fn assess(&self, delivered: Delivered) -> Run {
         let Delivered {
@@ -348,7 +341,7 @@ impl<'a> Delivery<'a> {
         let received = seen.received.max(1) as f64;
         let rate = received / run.seconds.max(f64::MIN_POSITIVE);
         run.higher("deliveries", "1/s", rate);
-        run.lower("event size", "bytes", seen.bytes as f64 / received);
+        run.note("event size", "bytes", seen.bytes as f64 / received);
         let answers = self.writers.answers.lock().all();
         for percentile in [50.0, 99.0] {
             if let Some(value) = answers.at(percentile) {
@@ -361,7 +354,7 @@ impl<'a> Delivery<'a> {
         }
         add_usage(run, seen, self.idle, "delivery", received);
         if let Some(lag) = strain.lag.at(99.0) {
-            run.lower("client lag p99", "ms", lag);
+            run.note("client lag p99", "ms", lag);
         }
     }
 
@@ -456,7 +449,7 @@ pub(super) fn add_usage(
         run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
     }
     let client = seen.client_cpu.as_secs_f64();
-    run.lower(
+    run.note(
         &format!("client CPU per {each}"),
         "us",
         client * MICROS / count,

@@ -7,12 +7,13 @@ use clap::Args;
 use serde::Serialize;
 
 use super::delivery::Delivery;
+use super::parameters::WriteFlags;
 use crate::load::client::Request;
 use crate::load::context::Context;
 use crate::load::error::LoadError;
 use crate::load::flags::rate;
 use crate::load::outcome::Run;
-use crate::load::payload::{Kind, Stamp, name};
+use crate::load::payload::{Stamp, name};
 use crate::load::requests::{Clients, Pace};
 use crate::load::schedule::Schedule;
 
@@ -30,14 +31,14 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     #[serde(flatten)]
-    writes: super::delivery::WriteFlags,
+    writes: WriteFlags,
 }
 
 /// The queries, by their names.
 const KINDS: [(&str, &str); 2] = [("rv=0", "?resourceVersion=0"), ("consistent", "")];
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let mut delivery = Delivery::prepare(context, Kind::ConfigMaps, &flags.writes).await?;
+    let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let mut clients = Clients::connect(context, flags.clients).await?;
     let length = context.length;
     let phase = length.duration / KINDS.len() as u32;
@@ -53,8 +54,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     }
     delivery.idle(phase).await;
     let mut runs = Vec::new();
-    for number in 1..=length.runs {
-        let what = format!("run {number}/{}", length.runs);
+    for what in length.names() {
         runs.push(one_run(&delivery, &mut clients, flags, &what, phase).await?);
     }
     Ok(runs)
@@ -89,7 +89,7 @@ async fn one_run(
         };
         let pace = Pace::Due {
             schedule: Schedule::steady(flags.rate),
-            count: (phase.as_secs_f64() * flags.rate).ceil() as u64,
+            count: Schedule::writes(flags.rate, phase),
         };
         let context = delivery.context;
         let answers = clients.ask(context, what, pace, make, check).await?;

@@ -6,13 +6,14 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, WriteFlags};
+use super::delivery::Delivery;
+use super::growth::Growth;
+use super::parameters::{SizeFlags, WatcherFlags, WriteFlags};
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
 use crate::load::fleet::{Fleet, Mode, Sees};
 use crate::load::measure::Gauges;
 use crate::load::outcome::Run;
-use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
 
 /// Memory shows best in a server that has not had the same watchers before, so there is one run.
@@ -26,23 +27,21 @@ const MICROS: f64 = 1e6;
 /// The one object that there is.
 const WRITES: WriteFlags = WriteFlags {
     writers: 1,
-    size: 1_024,
+    size: SizeFlags::DEFAULT,
 };
 
 /// Many watchers and nothing to tell them: what each costs in memory, and to open.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many watchers.
-    #[arg(long, value_name = "N", default_value_t = 1_000,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    watchers: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    watchers: WatcherFlags,
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let mut delivery = Delivery::prepare(context, Kind::ConfigMaps, &WRITES).await?;
+    let mut delivery = Delivery::prepare(context, &WRITES).await?;
     let mut runs = Vec::new();
-    for number in 1..=context.length.runs {
-        let what = format!("run {number}/{}", context.length.runs);
+    for what in context.length.names() {
         runs.push(one_run(&mut delivery, flags, &what).await?);
         for group in std::mem::take(&mut delivery.groups) {
             group.set_mode(Mode::Away).await;
@@ -55,10 +54,11 @@ async fn one_run(delivery: &mut Delivery<'_>, flags: &Flags, what: &str) -> Resu
     let context = delivery.context;
     delivery.begin_anew().await?;
     let duration = context.length.duration;
-    let watchers = f64::from(flags.watchers);
-    let before = context.probe.usage().await;
+    let watchers = f64::from(flags.watchers.watchers);
+    // A server may still be giving back what it needed for something else.
     delivery.idle(duration / 4).await;
-    let spec = delivery.spec(flags.watchers, Sees::All(1));
+    let before = context.probe.usage().await;
+    let spec = delivery.spec(flags.watchers.watchers, Sees::All(1));
     let gauges = Gauges::default();
     let opening = delivery.fleet.open(spec);
     let (group, opened) = context.observe("connecting", 0, &gauges, opening).await;
@@ -86,8 +86,14 @@ async fn one_run(delivery: &mut Delivery<'_>, flags: &Flags, what: &str) -> Resu
         ));
     }
     if let (Some(before), Some(after)) = (before, after) {
-        let grown = after.rss.saturating_sub(before.rss) as f64;
-        run.lower("memory per watcher", "KiB", grown / KIBIBYTE / watchers);
+        let growth = Growth::between(before, after, flags.watchers.watchers);
+        if let Some(why) = growth.doubt() {
+            context.warn(why);
+        }
+        if let Some(bytes) = growth.bytes() {
+            let each = bytes as f64 / KIBIBYTE / watchers;
+            run.lower("memory per watcher", "KiB", each);
+        }
     }
     if let Some(cpu) = opened.server_cpu {
         run.lower(
@@ -101,7 +107,7 @@ async fn one_run(delivery: &mut Delivery<'_>, flags: &Flags, what: &str) -> Resu
         run.lower("server CPU idle", "% of a core", percent);
     }
     run.lower("opening", "s", opened.elapsed.as_secs_f64());
-    run.higher(
+    run.note(
         "bookmarks per watcher",
         "",
         group.bookmarks() as f64 / watchers,

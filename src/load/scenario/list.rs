@@ -6,16 +6,15 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, WriteFlags};
+use super::delivery::Delivery;
+use super::parameters::ObjectFlags;
 use crate::load::client::{Encoding, ListHead, Request};
 use crate::load::context::Context;
 use crate::load::error::LoadError;
 use crate::load::outcome::Run;
-use crate::load::payload::{Kind, Stamp};
+use crate::load::payload::Stamp;
 use crate::load::requests::{Clients, Pace};
 
-/// How many connections create the objects.
-const CREATORS: u32 = 8;
 /// Processor time is told for so many objects.
 const OBJECTS_TOLD: f64 = 1_000.0;
 
@@ -23,15 +22,9 @@ const OBJECTS_TOLD: f64 = 1_000.0;
 /// one, and in pages; in JSON and in protobuf.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many objects there are.
-    #[arg(long, value_name = "N", default_value_t = 5_000,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    objects: u32,
-
-    /// How long objects are on the wire, in bytes, with all that the server adds to them.
-    #[arg(long, value_name = "BYTES", default_value_t = 1_024,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    size: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    objects: ObjectFlags,
 
     /// How many objects a page holds.
     #[arg(long, value_name = "N", default_value_t = 500,
@@ -77,12 +70,7 @@ impl Form {
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let writes = WriteFlags {
-        writers: CREATORS,
-        size: flags.size,
-    };
-    let kind = Kind::ConfigMaps;
-    let mut delivery = Delivery::prepare_objects(context, kind, &writes, flags.objects).await?;
+    let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
     let mut clients = Clients::connect(context, flags.clients).await?;
     let length = context.length;
     let phase = length.duration / (FORMS.len() * ENCODINGS.len()) as u32;
@@ -90,8 +78,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     one_run(&delivery, &mut clients, flags, "warming up", Duration::ZERO).await?;
     delivery.idle(phase).await;
     let mut runs = Vec::new();
-    for number in 1..=length.runs {
-        let what = format!("run {number}/{}", length.runs);
+    for what in length.names() {
         runs.push(one_run(&delivery, &mut clients, flags, &what, phase).await?);
     }
     Ok(runs)
@@ -126,7 +113,7 @@ async fn one_run(
                 Encoding::Json => format!("list {} JSON", form.name()),
                 Encoding::Protobuf => format!("list {} protobuf", form.name()),
             };
-            let objects = f64::from(flags.objects) / OBJECTS_TOLD;
+            let objects = f64::from(flags.objects.objects) / OBJECTS_TOLD;
             phases.add(&name, answers, ("1000 objects", objects));
         }
     }
@@ -170,9 +157,10 @@ impl Lists<'_> {
             return Ok(Some(Request::get(path).accepting(self.encoding)));
         }
         let found: usize = pages.iter().map(|page| Stamp::count(page)).sum();
-        if found == self.flags.objects as usize {
+        let objects = self.delivery.objects.count;
+        if found == objects as usize {
             return Ok(None);
         }
-        Err(format!("{found} objects of {}", self.flags.objects))
+        Err(format!("{found} objects of {objects}"))
     }
 }

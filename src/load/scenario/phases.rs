@@ -89,7 +89,7 @@ impl Phases {
 
 /// How busy the client was, and a warning if that is what was measured.
 pub(super) fn add_client(run: &mut Run, name: &str, cores: f64, context: &Context) {
-    run.lower(name, "cores", cores);
+    run.note(name, "cores", cores);
     if cores > BUSY_MAX {
         context.warn(format!(
             "the client, which reads answers with one thread, was busy for {:.0} % of the time, so \

@@ -9,13 +9,12 @@ use clap::Args;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::delivery::{Delivery, WriteFlags};
+use super::delivery::Delivery;
+use super::fanout;
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
-use crate::load::flags::rate;
-use crate::load::fleet::Sees;
+use crate::load::fleet::Group;
 use crate::load::outcome::Run;
-use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
 use crate::load::time::now;
 
@@ -37,37 +36,24 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "COMMAND")]
     command: String,
 
-    /// How many watchers.
-    #[arg(long, value_name = "N", default_value_t = 1_000,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    watchers: u32,
-
-    /// Writes a second.
-    #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
-    rate: f64,
-
     #[command(flatten)]
     #[serde(flatten)]
-    writes: WriteFlags,
+    load: fanout::Flags,
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let mut delivery = Delivery::prepare(context, Kind::ConfigMaps, &flags.writes).await?;
+    let fanout::Flags {
+        watchers,
+        rate,
+        writes,
+    } = &flags.load;
+    let mut delivery = Delivery::prepare(context, writes).await?;
     delivery.writers.start_persisting();
-    let mut spec = delivery.spec(flags.watchers, Sees::All(flags.writes.writers));
-    spec.resumes = true;
-    delivery.watch(spec).await?;
-    let length = context.length;
-    let writes = |duration: Duration| (duration.as_secs_f64() * flags.rate).ceil() as u64;
-    let warm_up = writes(length.warm_up);
-    delivery
-        .warm_up(Schedule::steady(flags.rate), warm_up)
-        .await?;
+    let group = delivery.watch_all_and_resume(watchers.watchers).await?;
+    delivery.warm_up(*rate).await?;
     let mut runs = Vec::new();
-    for number in 1..=length.runs {
-        let what = format!("run {number}/{}", length.runs);
-        let events = writes(length.duration);
-        runs.push(one_run(&mut delivery, flags, &what, events).await?);
+    for what in context.length.names() {
+        runs.push(one_run(&mut delivery, &group, flags, &what).await?);
     }
     delivery.close(&mut runs).await?;
     Ok(runs)
@@ -75,14 +61,14 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 
 async fn one_run(
     delivery: &mut Delivery<'_>,
+    group: &Arc<Group>,
     flags: &Flags,
     what: &str,
-    writes: u64,
 ) -> Result<Run, LoadError> {
-    let group = Arc::clone(&delivery.groups[0]);
     let (resumed, gone) = (group.resumed(), group.gone());
     let repeated = delivery.writers.repeated();
-    let half = delivery.context.length.duration / 2;
+    let duration = delivery.context.length.duration;
+    let half = duration / 2;
     let restarting = async {
         tokio::time::sleep(half).await;
         let began = now();
@@ -95,7 +81,9 @@ async fn one_run(
         group.until_live(back, BACK_SECONDS_MAX).await;
         Ok::<_, LoadError>((ended, began.elapsed()))
     };
-    let delivering = delivery.observe(what, || Schedule::steady(flags.rate), writes);
+    let rate = flags.load.rate;
+    let writes = Schedule::writes(rate, duration);
+    let delivering = delivery.observe(what, || Schedule::steady(rate), writes);
     let (delivered, restarted) = tokio::join!(delivering, restarting);
     let (ended, back) = restarted?;
     let mut run = delivery.assess(delivered?);

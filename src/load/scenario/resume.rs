@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, Turns, WriteFlags, add_usage, all_received};
+use super::delivery::{Delivery, Turns, add_usage, all_received};
+use super::parameters::{WatcherFlags, WriteFlags};
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
-use crate::load::fleet::{Fleet, Group, Mode, Sees};
+use crate::load::fleet::{Fleet, Group, Mode};
 use crate::load::outcome::Run;
-use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
 use crate::load::time::now;
 
@@ -27,10 +27,9 @@ const BACK_SECONDS_MAX: u64 = 60;
 /// Watchers that go away, miss some events, and come back all at once.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many watchers.
-    #[arg(long, value_name = "N", default_value_t = 1_000,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    watchers: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    watchers: WatcherFlags,
 
     /// How many events each of them misses.
     #[arg(long, value_name = "N", default_value_t = 100,
@@ -43,16 +42,12 @@ pub(crate) struct Flags {
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let kind = Kind::ConfigMaps;
-    let mut delivery = Delivery::prepare(context, kind, &flags.writes).await?;
-    let mut spec = delivery.spec(flags.watchers, Sees::All(flags.writes.writers));
-    spec.resumes = true;
-    delivery.watch(spec).await?;
-    let group = Arc::clone(&delivery.groups[0]);
+    let mut delivery = Delivery::prepare(context, &flags.writes).await?;
+    let watchers = flags.watchers.watchers;
+    let group = delivery.watch_all_and_resume(watchers).await?;
     delivery.idle(context.length.duration).await;
     let mut runs = Vec::new();
-    for number in 1..=context.length.runs {
-        let what = format!("run {number}/{}", context.length.runs);
+    for what in context.length.names() {
         runs.push(one_run(&mut delivery, &group, flags.behind, &what).await?);
     }
     delivery.close(&mut runs).await?;

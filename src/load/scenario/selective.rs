@@ -3,7 +3,8 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, WriteFlags};
+use super::delivery::Delivery;
+use super::parameters::{WatcherFlags, WriteFlags};
 use crate::load::context::Context;
 use crate::load::error::LoadError;
 use crate::load::flags::rate;
@@ -11,13 +12,13 @@ use crate::load::fleet::Sees;
 use crate::load::outcome::Run;
 use crate::load::payload::{Kind, node};
 
-/// Watchers that each select the pods of one node by a field selector.
+/// Watchers that each select the pods of one node by a field selector. What an event costs should not
+/// depend on how many they are.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many watchers. What an event costs should not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 1_000,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    watchers: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    watchers: WatcherFlags,
 
     /// How many pods are written to, each on a node of its own, in turns.
     #[arg(long, value_name = "N", default_value_t = 50,
@@ -36,7 +37,7 @@ pub(crate) struct Flags {
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let kind = Kind::Pods;
     let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, flags.pods).await?;
-    let mut spec = delivery.spec(flags.watchers, Sees::Own);
+    let mut spec = delivery.spec(flags.watchers.watchers, Sees::Own);
     let collection = delivery.objects.collection.clone();
     spec.path = Box::new(move |watcher| {
         let node = node(watcher as u32);

@@ -11,13 +11,13 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivered, Delivery, Turns, WriteFlags, all_received};
+use super::delivery::{Delivered, Delivery, Turns, all_received};
+use super::parameters::WriteFlags;
 use crate::load::context::Context;
 use crate::load::error::LoadError;
 use crate::load::flags::rate;
-use crate::load::fleet::{Fleet, Group, Mode, Sees};
+use crate::load::fleet::{Fleet, Group, Mode};
 use crate::load::outcome::Run;
-use crate::load::payload::Kind;
 use crate::load::schedule::Schedule;
 use crate::load::time::now;
 
@@ -53,27 +53,17 @@ struct Groups {
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let kind = Kind::ConfigMaps;
-    let mut delivery = Delivery::prepare(context, kind, &flags.writes).await?;
-    let sees = Sees::All(flags.writes.writers);
-    delivery.watch_all(flags.watchers, sees).await?;
-    let mut spec = delivery.spec(flags.stalled, sees);
-    // A server may end a watch that is not read. It goes on where it was then.
-    spec.resumes = true;
-    delivery.watch(spec).await?;
+    let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let groups = Groups {
-        reading: Arc::clone(&delivery.groups[0]),
-        stalling: Arc::clone(&delivery.groups[1]),
+        reading: delivery.watch_all(flags.watchers).await?,
+        // A server may end a watch that is not read. It goes on where it was then.
+        stalling: delivery.watch_all_and_resume(flags.stalled).await?,
     };
+    delivery.warm_up(flags.rate).await?;
     let length = context.length;
-    let warm_up = (length.warm_up.as_secs_f64() * flags.rate).ceil() as u64;
-    delivery
-        .warm_up(Schedule::steady(flags.rate), warm_up)
-        .await?;
     delivery.idle(length.duration / 2).await;
     let mut runs = Vec::new();
-    for number in 1..=length.runs {
-        let what = format!("run {number}/{}", length.runs);
+    for what in length.names() {
         runs.push(one_run(&mut delivery, &groups, flags.rate, &what).await?);
     }
     delivery.close(&mut runs).await?;
@@ -107,7 +97,7 @@ async fn one_run(
     }
     run.lower("catching up", "ms", caught_up.as_secs_f64() * 1e3);
     let ended = groups.stalling.resumed() - ended_before;
-    run.lower("watches ended", "", ended as f64);
+    run.note("watches ended", "", ended as f64);
     // Both halves, for those who read and for those who stopped.
     run.seconds += calm.seconds;
     run.faults.splice(0..0, calm.faults);
@@ -152,7 +142,7 @@ async fn half(
     Fleet::gauges(&[Arc::clone(stalling)]).clear();
     stalling.set_mode(mode).await;
     let duration = delivery.context.length.duration / 2;
-    let turns = Turns::one((duration.as_secs_f64() * rate).ceil() as u64);
+    let turns = Turns::one(Schedule::writes(rate, duration));
     let schedule = || Schedule::steady(rate);
     let those = [Arc::clone(reading)];
     let readers = delivery

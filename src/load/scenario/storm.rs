@@ -9,14 +9,15 @@ use serde::Serialize;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::delivery::{Delivery, LATE_MAX, WriteFlags};
+use super::delivery::{CREATORS, Delivery, LATE_MAX};
+use super::parameters::ObjectFlags;
 use super::phases::add_client;
 use crate::load::client::{Client, ClientError, Encoding, EventKind, ListHead, Request, Watch};
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
 use crate::load::measure::{Gauges, Latencies, Recorder};
 use crate::load::outcome::Run;
-use crate::load::payload::{Kind, Stamp};
+use crate::load::payload::Stamp;
 use crate::load::schedule::Schedule;
 use crate::load::time::{nanos, now};
 
@@ -26,8 +27,6 @@ pub(super) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(5),
     warm_up: Duration::ZERO,
 };
-/// How many connections create the objects.
-const CREATORS: u32 = 8;
 
 /// Clients that list everything and watch from there, all at once, in both ways that there are.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -37,15 +36,9 @@ pub(crate) struct Flags {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: u32,
 
-    /// How many objects there are.
-    #[arg(long, value_name = "N", default_value_t = 5_000,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    objects: u32,
-
-    /// How long objects are on the wire, in bytes, with all that the server adds to them.
-    #[arg(long, value_name = "BYTES", default_value_t = 1_024,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    size: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    objects: ObjectFlags,
 
     /// How clients begin: list, watch-list or both.
     #[arg(
@@ -86,18 +79,12 @@ impl Ways {
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let writes = WriteFlags {
-        writers: CREATORS,
-        size: flags.size,
-    };
-    let kind = Kind::ConfigMaps;
-    let mut delivery = Delivery::prepare_objects(context, kind, &writes, flags.objects).await?;
+    let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
     delivery.idle(context.length.duration).await;
     let mut runs = Vec::new();
-    for number in 1..=context.length.runs {
+    for what in context.length.names() {
         let mut run = Run::default();
         for (way, name) in flags.way.all() {
-            let what = format!("run {number}/{}", context.length.runs);
             storm(&mut delivery, flags, (*way, name), &what, &mut run).await?;
         }
         runs.push(run);
@@ -126,7 +113,7 @@ async fn storm(
             client: delivery.context.client.clone(),
             collection: delivery.objects.collection.clone(),
             encoding: delivery.context.flags.encoding,
-            objects: flags.objects as usize,
+            objects: delivery.objects.count as usize,
             way,
         };
         let (start, recorder) = (Arc::clone(&start), Arc::clone(&recorder));

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, WriteFlags, all_received};
+use super::delivery::{Delivery, all_received};
+use super::parameters::WriteFlags;
 use crate::load::client::Request;
 use crate::load::context::Context;
 use crate::load::error::LoadError;
@@ -56,8 +57,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     }
     delivery.idle(phase).await;
     let mut runs = Vec::new();
-    for number in 1..=length.runs {
-        let what = format!("run {number}/{}", length.runs);
+    for (what, number) in length.names().zip(1..) {
         runs.push(one_run(&mut delivery, &mut clients, flags, (&what, number), phase).await?);
     }
     Ok(runs)
@@ -70,7 +70,7 @@ async fn one_run(
     (what, number): (&str, u32),
     phase: Duration,
 ) -> Result<Run, LoadError> {
-    let count = (phase.as_secs_f64() * flags.rate).ceil().max(1.0) as u32;
+    let count = Schedule::writes(flags.rate, phase).max(1) as u32;
     // The object that is there already is the first; those of this scenario come behind it.
     let first = 1;
     delivery.begin_anew().await?;

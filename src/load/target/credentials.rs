@@ -12,7 +12,7 @@ pub(crate) struct Credentials {
     pub(crate) token: Option<String>,
     /// A client certificate and its key.
     pub(crate) certificate: Option<(Vec<u8>, Vec<u8>)>,
-    /// The authorities of the server's certificate.
+    /// The authorities of the server's certificate; if there are none, those that this machine trusts.
     pub(crate) authorities: Option<Vec<u8>>,
     /// Whether the server's certificate is not checked at all.
     pub(crate) trusts_anybody: bool,
@@ -46,10 +46,6 @@ impl Credentials {
             self.trusts_anybody = true;
         }
         Ok(())
-    }
-
-    pub(super) fn is_verifiable(&self) -> bool {
-        self.trusts_anybody || self.authorities.is_some()
     }
 }
 

@@ -10,12 +10,8 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
-use crate::support::server::Server;
-
 /// No small load takes longer.
 const LOAD_SECONDS_MAX: u64 = 120;
-/// Watches the digits of a table: three behind the point for small values.
-const TABLE_PRECISION: f64 = 0.06;
 
 /// A load that has begun.
 pub(super) fn start(arguments: &[&str], environment: &[(&str, &Path)]) -> Child {
@@ -39,54 +35,100 @@ pub(super) async fn end(child: Child) -> Output {
     ended.expect("an end in time").expect("output")
 }
 
-/// Runs a scenario to its end, which must be a success. The table must say what the JSON says, and
-/// the namespace must be gone. Gives the JSON.
-pub(super) async fn passes(server: &mut Server, arguments: &[&str]) -> Value {
-    let client = server.client().await;
-    let kubeconfig = server.kubeconfig();
-    let saved = server.folder().join("outcome.json");
-    let mut all = vec!["--save", saved.to_str().expect("a path")];
-    all.extend_from_slice(arguments);
-    let output = end(start(&all, &[("KUBECONFIG", &kubeconfig)])).await;
-    let table = String::from_utf8(output.stdout).expect("text");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}\n{table}");
-    let json = std::fs::read(&saved).expect("the outcome");
-    let outcome: Value = serde_json::from_slice(&json).expect("JSON");
-    assert_eq!(outcome["verdict"]["is"], "passed", "{table}");
-    assert!(table.contains("\npassed: "), "{table}");
-    agree(&table, &outcome);
-    assert_eq!(left_behind(&client).await, Vec::<String>::new());
-    outcome
+/// A load that has ended with an outcome.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) code: Option<i32>,
+    /// What was printed.
+    pub(super) table: String,
+    /// What was saved.
+    pub(super) outcome: Value,
 }
 
-/// Every figure of the outcome stands in the table with its median and range.
-fn agree(table: &str, outcome: &Value) {
-    let summary = outcome["summary"].as_object().expect("a summary");
-    assert!(!summary.is_empty(), "{table}");
-    for (name, figure) in summary {
-        let row = table
-            .lines()
-            .find_map(|line| line.trim_start().strip_prefix(&format!("{name} ")));
-        let row = row.unwrap_or_else(|| panic!("{name} is not in\n{table}"));
-        let told: Vec<f64> = row
-            .split_whitespace()
-            .map_while(|word| word.replace(',', "").parse().ok())
-            .collect();
-        let kept = ["median", "min", "max"].map(|field| figure[field].as_f64().expect("a number"));
-        assert_eq!(told.len(), kept.len(), "{row}");
-        for (told, kept) in told.iter().zip(kept) {
-            let off = (told - kept).abs();
-            let rounding = if kept >= 1_000.0 {
-                0.5
-            } else {
-                TABLE_PRECISION
-            };
-            assert!(off <= rounding, "{name}: {told} for {kept}");
-        }
-        let unit = figure["unit"].as_str().expect("a unit");
-        assert!(row.contains(unit), "{unit} is not in {row}");
+impl Loaded {
+    /// Runs a scenario against what these flags name. What it prints must be what it saves.
+    pub(super) async fn by(target: &[&str], arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let saved = folder.path().join("outcome.json");
+        let saved = saved.to_str().expect("a path");
+        let all = [target, arguments, &["--save", saved]].concat();
+        let output = end(start(&all, &[])).await;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let table = String::from_utf8(output.stdout).expect("text");
+        let json = std::fs::read(saved);
+        let json = json.unwrap_or_else(|error| panic!("{arguments:?}: {error}: {errors}"));
+        let shown = |flags: &[&str]| start(&[&["show", saved], flags].concat(), &[]);
+        let [again, as_json] = [end(shown(&[])).await, end(shown(&["--json"])).await];
+        assert_eq!(String::from_utf8_lossy(&again.stdout), table);
+        assert_eq!(again.status.code(), output.status.code(), "{table}");
+        assert_eq!(as_json.stdout, json, "{table}");
+        let loaded = Self {
+            code: output.status.code(),
+            outcome: serde_json::from_slice(&json).expect("JSON"),
+            table,
+        };
+        loaded.agrees();
+        loaded
     }
+
+    /// Everything came. Gives the outcome.
+    pub(super) fn passed(self) -> Value {
+        let Self {
+            code,
+            table,
+            outcome,
+        } = self;
+        assert_eq!(code, Some(0), "{table}");
+        assert_eq!(outcome["verdict"]["is"], "passed", "{table}");
+        assert!(table.contains("\npassed: "), "{table}");
+        outcome
+    }
+
+    /// The reasons of a failure.
+    pub(super) fn reasons(&self) -> Vec<&str> {
+        let reasons = self.outcome["verdict"]["reasons"].as_array();
+        let reasons = reasons.map(Vec::as_slice).unwrap_or_default();
+        reasons.iter().filter_map(Value::as_str).collect()
+    }
+
+    /// Every figure of the outcome stands in the table: its median and range, or the value of the only
+    /// run.
+    fn agrees(&self) {
+        let Self { table, outcome, .. } = self;
+        let runs = outcome["runs"].as_array().expect("runs").len();
+        let told: &[&str] = match runs {
+            1 => &["median"],
+            _ => &["median", "min", "max"],
+        };
+        let summary = outcome["summary"].as_object().expect("a summary");
+        assert!(!summary.is_empty(), "{table}");
+        for (name, figure) in summary {
+            let row = table
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("  {name}  ")));
+            let row = row.unwrap_or_else(|| panic!("{name} is not in\n{table}"));
+            let words: Vec<&str> = row.split_whitespace().collect();
+            for (word, field) in words.iter().zip(told) {
+                let kept = figure[field].as_f64().expect("a number");
+                assert!(is_rounded(word, kept), "{name}: {word} for {kept}");
+            }
+            let unit = figure["unit"].as_str().expect("a unit");
+            let better = match figure["better"].as_str() {
+                Some("lower") => "less",
+                Some("higher") => "more",
+                other => other.map(|_| "").expect("a direction"),
+            };
+            let rest = words[told.len()..].join(" ");
+            assert_eq!(rest, format!("{unit} {better}").trim(), "{row}");
+        }
+    }
+}
+
+/// Whether a number is the one that was kept, to its last digit.
+fn is_rounded(word: &str, kept: f64) -> bool {
+    let digits = word.split_once('.').map_or(0, |(_, behind)| behind.len());
+    let told: f64 = word.replace(',', "").parse().expect("a number");
+    (told - kept).abs() <= 0.5001 * 0.1_f64.powi(i32::try_from(digits).expect("digits"))
 }
 
 /// The namespaces of loads.

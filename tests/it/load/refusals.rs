@@ -1,7 +1,11 @@
 //! What must not be loaded is not, in one line, and whatever is interrupted is cleaned up.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 use super::loading::{end, left_behind, start};
 use crate::support::server::Server;
@@ -69,6 +73,68 @@ async fn wrong_command_lines_are_told_apart() {
     }
     let nowhere = ["--kubeconfig=/nonexistent/config", "fanout"];
     refused(&nowhere, 1, &["/nonexistent/config"]).await;
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_found_before_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nowhere = folder.path().join("no-such-folder/outcome");
+    let nowhere = nowhere.to_str().expect("a path");
+    let fine = folder.path().join("fine");
+    // Nobody is there to be loaded, which is what a run would say first.
+    let target = ["--server=http://127.0.0.1:1", "fanout"];
+    for flag in ["--save", "--report"] {
+        let other = if flag == "--save" {
+            "--report"
+        } else {
+            "--save"
+        };
+        let fine = fine.to_str().expect("a path");
+        let arguments = [&target[..], &[other, fine, flag, nowhere]].concat();
+        refused(&arguments, 1, &["cannot write", nowhere]).await;
+    }
+    assert!(!fine.exists(), "a file without an outcome");
+    fs::write(&fine, "the one before").expect("a file");
+    let arguments = [&target[..], &["--save", fine.to_str().expect("a path")]].concat();
+    refused(&arguments, 1, &["cannot connect"]).await;
+    let left = fs::read_to_string(&fine).expect("the file");
+    assert_eq!(left, "the one before");
+}
+
+/// Without an authority in flags and kubeconfig, those of the machine count.
+#[tokio::test]
+async fn authorities_of_the_machine_are_trusted() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let kubeconfig = fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
+    let mut config: serde_json::Value = serde_saphyr::from_str(&kubeconfig).expect("YAML");
+    let cluster = &mut config["clusters"][0]["cluster"];
+    let authority = cluster["certificate-authority-data"].take();
+    let authority = STANDARD.decode(authority.as_str().expect("an authority"));
+    let trusted = server.folder().join("trusted.crt");
+    fs::write(&trusted, authority.expect("base64")).expect("a file");
+    let kubeconfig = server.folder().join("without-authority");
+    fs::write(&kubeconfig, config.to_string()).expect("a kubeconfig");
+    let nobody = server.folder().join("nobody.crt");
+    fs::write(&nobody, "").expect("a file");
+    let empty = tempfile::tempdir().expect("a folder");
+    let load = async |authorities: &Path| {
+        let length = ["--runs=1", "--duration=200ms", "--warm-up=0s", "get"];
+        let environment = [
+            ("KUBECONFIG", kubeconfig.as_path()),
+            ("SSL_CERT_FILE", authorities),
+            ("SSL_CERT_DIR", empty.path()),
+        ];
+        let output = end(start(&length, &environment)).await;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), errors)
+    };
+    assert_eq!(load(&trusted).await, (Some(0), String::new()));
+    let (code, errors) = load(&nobody).await;
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("--certificate-authority"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert_eq!(left_behind(&client).await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -1,156 +1,245 @@
-//! Every scenario, small.
+//! Every scenario, small, on both backends.
 
+use std::path::Path;
 use std::time::Duration;
 
-use super::loading::{end, left_behind, median, passes, start};
+use futures::StreamExt;
+use serde_json::Value;
+
+use super::loading::{Loaded, left_behind, median};
+use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
 /// How long the runs of a small load take.
-const SMALL: [&str; 3] = ["--runs=2", "--duration=1s", "--warm-up=500ms"];
+const SMALL: [&str; 3] = ["--runs=2", "--duration=600ms", "--warm-up=200ms"];
+/// So many of them share a server at a time.
+const AT_ONCE: usize = 4;
 
 /// How often a condition is looked at, and how many times at most: half a minute.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_MAX: u32 = 600;
 
-async fn small(server: &mut Server, arguments: &[&str]) -> serde_json::Value {
-    passes(server, &[&SMALL, arguments].concat()).await
+/// A scenario with its flags, how often it is run with these, and what its outcome must be.
+struct Case {
+    scenario: &'static [&'static str],
+    /// Flags of each load.
+    forms: &'static [&'static [&'static str]],
+    check: fn(&Value),
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fanout_in_every_form() {
-    let mut server = Server::start(&[]);
-    for (http, encoding) in [
-        ("1", "json"),
-        ("2", "json"),
-        ("1", "protobuf"),
-        ("2", "protobuf"),
-    ] {
-        let form = ["--http", http, "--encoding", encoding, "--streams=8"];
-        let fanout = ["fanout", "--watchers=20", "--rate=40"];
-        let outcome = small(&mut server, &[&form[..], &fanout].concat()).await;
-        let run = &outcome["runs"][0];
-        assert_eq!(run["received"], 20 * 40, "{http} {encoding}");
-        assert_eq!(outcome["setting"]["encoding"], encoding);
-        // The server adds what it may; what is asked for is met closely.
-        let off = (median(&outcome, "event size") - 1_024.0).abs();
-        assert!(off < 16.0, "{http} {encoding}: {off} bytes off");
-        assert!(median(&outcome, "delivery p99") > 0.0);
-        assert!(median(&outcome, "server memory") > 0.0);
-    }
-}
+const JSON_AND_PROTOBUF: &[&[&str]] = &[&["--encoding=json"], &["--encoding=protobuf"]];
+const ONE_AND_TWO: &[&[&str]] = &[&["--http=1"], &["--http=2", "--streams=4"]];
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bursts_drain() {
-    let mut server = Server::start(&[]);
-    let burst = ["burst", "--watchers=10", "--writes=16", "--every=250ms"];
-    let outcome = small(&mut server, &burst).await;
-    assert_eq!(outcome["runs"][0]["received"], 4 * 16 * 10);
-    assert!(median(&outcome, "drain max") >= median(&outcome, "drain p50"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_watchers_are_told_the_next_write() {
-    let mut server = Server::start(&[]);
-    let outcome = small(&mut server, &["idle", "--watchers=15"]).await;
-    // One write a run, to see that all of them still watch.
-    assert_eq!(outcome["runs"][1]["received"], 15);
-    assert!(outcome["summary"]["memory per watcher"].is_object());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_write_is_watched() {
-    let mut server = Server::start(&[]);
-    for encoding in ["json", "protobuf"] {
-        let write = ["write", "--rate=30", "--encoding", encoding];
-        let outcome = small(&mut server, &write).await;
-        // Creates, updates and deletes, each answered and watched.
-        assert_eq!(outcome["runs"][1]["received"], 3 * 10 * 2, "{encoding}");
-        for verb in ["create", "update", "delete"] {
-            assert!(median(&outcome, &format!("{verb} p50")) > 0.0);
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_in_every_form() {
-    let mut server = Server::start(&[]);
-    let outcome = small(&mut server, &["list", "--objects=100", "--page=30"]).await;
-    for form in ["rv=0", "consistent", "exact", "paged"] {
-        for encoding in ["JSON", "protobuf"] {
-            assert!(median(&outcome, &format!("list {form} {encoding} p50")) > 0.0);
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gets_on_a_schedule() {
-    let mut server = Server::start(&[]);
-    let outcome = small(&mut server, &["get", "--rate=50"]).await;
-    assert_eq!(outcome["runs"][0]["received"], 50);
-    assert_eq!(outcome["runs"][0]["latency"]["count"], 50);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn selective_watchers_get_their_own() {
-    let mut server = Server::start(&[]);
-    for encoding in ["json", "protobuf"] {
-        let selective = ["selective", "--watchers=12", "--pods=5", "--rate=40"];
-        let outcome = [&selective[..], &["--encoding", encoding]].concat();
-        let outcome = small(&mut server, &outcome).await;
+const CASES: &[Case] = &[
+    Case {
+        scenario: &["fanout", "--watchers=20", "--rate=40"],
+        forms: &[
+            &["--http=1", "--encoding=json"],
+            &["--http=2", "--encoding=json", "--streams=8"],
+            &["--http=1", "--encoding=protobuf"],
+            &["--http=2", "--encoding=protobuf", "--streams=8"],
+        ],
+        check: |outcome| {
+            received(outcome, 20 * 24);
+            // The server adds what it may; what is asked for is met closely.
+            let off = (median(outcome, "event size") - 1_024.0).abs();
+            assert!(off < 16.0, "{off} bytes off");
+            assert_eq!(outcome["summary"]["event size"]["better"], "neither");
+            assert!(median(outcome, "delivery p99") > 0.0);
+            assert!(median(outcome, "server memory") > 0.0);
+        },
+    },
+    Case {
+        scenario: &["burst", "--watchers=10", "--writes=16", "--every=200ms"],
+        forms: &[&[]],
+        check: |outcome| {
+            received(outcome, 3 * 16 * 10);
+            assert!(median(outcome, "drain max") >= median(outcome, "drain p50"));
+        },
+    },
+    Case {
+        scenario: &["idle", "--watchers=15"],
+        forms: &[&[]],
+        check: |outcome| {
+            // One write a run, to see that all of them still watch.
+            received(outcome, 15);
+            assert!(median(outcome, "opening") > 0.0);
+        },
+    },
+    Case {
+        scenario: &["write", "--rate=50"],
+        forms: JSON_AND_PROTOBUF,
+        check: |outcome| {
+            // Creates, updates and deletes, each answered and watched.
+            received(outcome, 3 * 10 * 2);
+            for verb in ["create", "update", "delete"] {
+                assert!(median(outcome, &format!("{verb} p50")) > 0.0);
+            }
+        },
+    },
+    Case {
+        scenario: &["list", "--objects=100", "--page=30"],
+        forms: &[&[]],
+        check: |outcome| {
+            for form in ["rv=0", "consistent", "exact", "paged"] {
+                for encoding in ["JSON", "protobuf"] {
+                    assert!(median(outcome, &format!("list {form} {encoding} p50")) > 0.0);
+                }
+            }
+        },
+    },
+    Case {
+        scenario: &["get", "--rate=50"],
+        forms: &[&[]],
+        check: |outcome| {
+            received(outcome, 30);
+            assert_eq!(outcome["runs"][0]["latency"]["count"], 30);
+        },
+    },
+    Case {
+        scenario: &["selective", "--watchers=12", "--pods=5", "--rate=40"],
+        forms: JSON_AND_PROTOBUF,
         // Each write concerns one watcher.
-        assert_eq!(outcome["runs"][0]["received"], 40, "{encoding}");
+        check: |outcome| received(outcome, 24),
+    },
+    Case {
+        scenario: &["slow", "--watchers=8", "--stalled=4", "--rate=40"],
+        forms: ONE_AND_TWO,
+        check: |outcome| {
+            received(outcome, 24 * (8 + 4));
+            assert!(median(outcome, "delivery p99, stalled over none") > 0.0);
+        },
+    },
+    Case {
+        scenario: &["resume", "--watchers=15", "--behind=20"],
+        forms: ONE_AND_TWO,
+        check: |outcome| received(outcome, 15 * 20),
+    },
+    Case {
+        scenario: &["storm", "--clients=6", "--objects=50"],
+        forms: JSON_AND_PROTOBUF,
+        check: |outcome| {
+            received(outcome, 2 * 6);
+            assert!(median(outcome, "watch-list p99") > 0.0);
+        },
+    },
+];
+
+/// Each run got so much.
+fn received(outcome: &Value, events: u64) {
+    let runs = outcome["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2);
+    assert!(runs.iter().all(|run| run["received"] == events), "{runs:?}");
+}
+
+/// All scenarios in all their forms, some at a time.
+async fn all_pass(mut server: Server) {
+    let client = server.client().await;
+    let kubeconfig = server.kubeconfig();
+    let target = ["--kubeconfig", text(&kubeconfig)];
+    let forms = |case: &'static Case| case.forms.iter().map(move |form| (case, *form));
+    let loads = CASES.iter().flat_map(forms).map(async |(case, form)| {
+        let flags = [&SMALL, case.scenario, form].concat();
+        let outcome = Loaded::by(&target, &flags).await.passed();
+        eprintln!("{flags:?}");
+        (case.check)(&outcome);
+    });
+    let loads = futures::stream::iter(loads).buffer_unordered(AT_ONCE);
+    loads.collect::<()>().await;
+    assert_eq!(left_behind(&client).await, Vec::<String>::new());
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path")
+}
+
+fn over(etcd: &Etcd) -> Server {
+    Server::start(&["--etcd-servers", &etcd.endpoint()])
+}
+
+#[tokio::test]
+async fn scenarios_on_the_embedded_store() {
+    all_pass(Server::start(&[])).await;
+}
+
+#[tokio::test]
+async fn scenarios_over_etcd() {
+    if let Some(etcd) = Etcd::start("scenarios_over_etcd") {
+        all_pass(over(&etcd)).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_stalled_get_everything() {
+/// Runs a fan-out through a proxy that plants one fault in its second run.
+async fn is_found_out(client: kube::Client, fault: Fault, told: &str) {
+    // One of so many that it is the only one.
+    let proxy = Proxy::start(client, fault, 100_000, 330).await;
+    let target = ["--server", &proxy.url()];
+    let length = ["--runs=2", "--duration=500ms", "--warm-up=100ms"];
+    let fanout = ["fanout", "--watchers=10", "--rate=40"];
+    let loaded = Loaded::by(&target, &[&length[..], &fanout].concat()).await;
+    let (came, planted) = proxy.counts();
+    assert_eq!(planted, 1, "{fault:?} in {came}");
+    assert_eq!(loaded.code, Some(1), "{}", loaded.table);
+    assert!(loaded.table.contains("\nFAILED: "), "{}", loaded.table);
+    let reasons = loaded.reasons();
+    let of_second = |it: &&str| it.starts_with("run 2: ");
+    assert!(reasons.iter().all(of_second), "{fault:?}: {reasons:?}");
+    let says = |it: &&str| it.contains(told);
+    assert!(reasons.iter().any(says), "{fault:?}: {reasons:?}");
+    let figures = |run: usize| loaded.outcome["runs"][run]["figures"].as_object();
+    let whole = figures(0).expect("figures");
+    assert!(
+        whole["delivery p99"]["value"].as_f64() > Some(0.0),
+        "{whole:?}"
+    );
+    let broken = figures(1).expect("figures");
+    let is_zero = |figure: &Value| figure["value"] == 0.0;
+    assert!(broken.values().all(is_zero), "{broken:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_lost_an_event_scores_zero_and_says_so() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    let faults = [
+        (Fault::DropEvent, "199 received of 200"),
+        (Fault::DuplicateEvent, "version"),
+        (Fault::SwapEvents, "version"),
+    ];
+    let all = faults.map(|(fault, told)| is_found_out(client.clone(), fault, told));
+    futures::future::join_all(all).await;
+    assert_eq!(left_behind(&client).await, Vec::<String>::new());
+}
+
+/// Only a server that never had more than it has shows what watchers take.
+#[tokio::test]
+async fn memory_that_was_freed_before_is_not_taken_for_small() {
     let mut server = Server::start(&[]);
-    for http in ["1", "2"] {
-        let slow = [
-            "slow",
-            "--watchers=8",
-            "--stalled=4",
-            "--rate=40",
-            "--http",
-            http,
+    server.client().await;
+    let kubeconfig = server.kubeconfig();
+    let process = server.id().to_string();
+    let target = ["--kubeconfig", text(&kubeconfig), "--pid", &process];
+    let idle = async |watchers| {
+        let flags = [
+            "--runs=1",
+            "--duration=600ms",
+            "idle",
+            "--watchers",
+            watchers,
         ];
-        let outcome = small(&mut server, &slow).await;
-        assert_eq!(outcome["runs"][1]["received"], 40 * (8 + 4), "{http}");
-        assert!(median(&outcome, "delivery p99, stalled over none") > 0.0);
-    }
+        Loaded::by(&target, &flags).await.passed()
+    };
+    let fresh = idle("500").await;
+    assert!(median(&fresh, "memory per watcher") > 1.0, "{fresh}");
+    let again = idle("50").await;
+    assert_eq!(again["summary"].get("memory per watcher"), None);
+    let warnings = again["warnings"].to_string();
+    assert!(warnings.contains("start it anew"), "{warnings}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_who_come_back_get_what_they_missed() {
-    let mut server = Server::start(&[]);
-    for http in ["1", "2"] {
-        let resume = ["resume", "--watchers=15", "--behind=20", "--http", http];
-        let outcome = small(&mut server, &[&resume[..], &["--streams=4"]].concat()).await;
-        assert_eq!(outcome["runs"][1]["received"], 15 * 20, "{http}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn storms_sync_everybody() {
-    let mut server = Server::start(&[]);
-    for encoding in ["json", "protobuf"] {
-        let storm = [
-            "storm",
-            "--clients=6",
-            "--objects=50",
-            "--encoding",
-            encoding,
-        ];
-        let outcome = small(&mut server, &storm).await;
-        assert_eq!(outcome["runs"][1]["received"], 2 * 6, "{encoding}");
-        assert!(median(&outcome, "watch-list p99") > 0.0);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_loses_nothing() {
-    let mut server = Server::start(&[]);
+/// The server is killed and started again by the command, and nothing is lost.
+async fn a_restart_loses_nothing(mut server: Server) {
     server.client().await;
     let restarted = server.folder().join("restarted");
     let command = format!(
@@ -158,16 +247,10 @@ async fn a_restart_loses_nothing() {
         restarted.display()
     );
     let kubeconfig = server.kubeconfig();
-    let saved = server.folder().join("outcome.json");
-    let mut arguments = vec!["--save", saved.to_str().expect("a path"), "--runs=1"];
-    arguments.extend([
-        "--duration=4s",
-        "--warm-up=500ms",
-        "restart",
-        "--watchers=10",
-    ]);
-    arguments.extend(["--rate=20", "--command", &command]);
-    let child = start(&arguments, &[("KUBECONFIG", &kubeconfig)]);
+    let target = ["--kubeconfig", text(&kubeconfig)];
+    let length = ["--runs=1", "--duration=3s", "--warm-up=200ms"];
+    let restart = ["restart", "--watchers=10", "--rate=20", "--command"];
+    let flags = [&length[..], &restart, &[&command]].concat();
     let restarting = async {
         let mut looks = 0;
         while !restarted.exists() {
@@ -180,23 +263,21 @@ async fn a_restart_loses_nothing() {
         // The command ends when the file is gone.
         std::fs::remove_file(&restarted).expect("the file");
     };
-    let (output, ()) = tokio::join!(end(child), restarting);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}{text}");
-    let outcome = std::fs::read(&saved).expect("an outcome");
-    let outcome: serde_json::Value = serde_json::from_slice(&outcome).expect("JSON");
-    assert_eq!(outcome["runs"][0]["received"], 10 * 80);
+    let (loaded, ()) = tokio::join!(Loaded::by(&target, &flags), restarting);
+    let outcome = loaded.passed();
+    assert_eq!(outcome["runs"][0]["received"], 10 * 60);
     let client = server.client().await;
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fanout_over_etcd() {
-    let Some(etcd) = Etcd::start("load fanout over etcd") else {
-        return;
-    };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let outcome = small(&mut server, &["fanout", "--watchers=20", "--rate=40"]).await;
-    assert_eq!(outcome["runs"][1]["received"], 20 * 40);
+#[tokio::test]
+async fn a_restart_on_the_embedded_store() {
+    a_restart_loses_nothing(Server::start(&[])).await;
+}
+
+#[tokio::test]
+async fn a_restart_over_etcd() {
+    if let Some(etcd) = Etcd::start("a_restart_over_etcd") {
+        a_restart_loses_nothing(over(&etcd)).await;
+    }
 }

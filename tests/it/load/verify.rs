@@ -1,12 +1,11 @@
 //! `ringwatch load verify` against real servers, and against one that breaks its promises.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::process::Command;
 
+use super::loading::{Loaded, median};
 use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
@@ -22,29 +21,12 @@ const ONE_LIST_OF: usize = 10;
 /// So many events before the first one that is changed.
 const EVENTS_BEFORE: usize = 100;
 
-/// What a run came to.
-struct Verified {
-    code: Option<i32>,
-    outcome: Value,
-}
-
 /// Runs it with the target that these flags name.
-async fn verify(target: &[&str], flags: &[&str]) -> Verified {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringwatch"));
-    command.arg("load").args(target);
-    command.args(["verify", "--json"]).args(flags);
-    command.stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(RUN_SECONDS_MAX, command.output()).await;
-    let output = output.expect("a run that ends").expect("the binary");
-    let said = String::from_utf8_lossy(&output.stderr);
-    let outcome = serde_json::from_slice(&output.stdout);
-    Verified {
-        code: output.status.code(),
-        outcome: outcome.unwrap_or_else(|error| panic!("{error}: {said}")),
-    }
+async fn verify(target: &[&str], flags: &[&str]) -> Loaded {
+    Loaded::by(target, &[&["verify"], flags].concat()).await
 }
 
-async fn verify_server(server: &mut Server, flags: &[&str]) -> Verified {
+async fn verify_server(server: &mut Server, flags: &[&str]) -> Loaded {
     server.client().await;
     let kubeconfig = path(&server.kubeconfig());
     verify(&["--kubeconfig", &kubeconfig], flags).await
@@ -54,41 +36,27 @@ fn path(path: &Path) -> String {
     path.to_str().expect("a path").to_owned()
 }
 
-impl Verified {
-    fn reasons(&self) -> Vec<&str> {
-        let reasons = self.outcome["verdict"]["reasons"].as_array();
-        let reasons = reasons.map(Vec::as_slice).unwrap_or_default();
-        reasons.iter().filter_map(Value::as_str).collect()
+/// Nothing is wrong, and much has happened. Gives the outcome.
+fn has_passed(verified: Loaded) -> Value {
+    let outcome = verified.passed();
+    for figure in [
+        "writes done",
+        "writes refused",
+        "lists",
+        "watches resumed",
+        "watches with initial events",
+        "bookmarks",
+    ] {
+        assert!(median(&outcome, figure) > 0.0, "no {figure}");
     }
-
-    fn figure(&self, name: &str) -> f64 {
-        let value = &self.outcome["runs"][0]["figures"][name]["value"];
-        value.as_f64().unwrap_or_else(|| panic!("no {name}"))
-    }
-
-    /// Nothing is wrong, and much has happened.
-    fn has_passed(&self) {
-        let reasons = self.reasons().join("\n");
-        assert_eq!(self.code, Some(0), "{reasons}");
-        assert!(reasons.is_empty(), "{reasons}");
-        for figure in [
-            "writes done",
-            "writes refused",
-            "lists",
-            "watches resumed",
-            "watches with initial events",
-            "bookmarks",
-        ] {
-            assert!(self.figure(figure) > 0.0, "no {figure}");
-        }
-    }
+    outcome
 }
 
 #[tokio::test]
 async fn an_embedded_server_keeps_its_promises() {
     let mut server = Server::start(&["--storage-backend", "memory"]);
-    let verified = verify_server(&mut server, &["--duration", "6s", "--objects", "10"]).await;
-    verified.has_passed();
+    let flags = ["--duration", "6s", "--objects", "10"];
+    has_passed(verify_server(&mut server, &flags).await);
 }
 
 #[tokio::test]
@@ -98,7 +66,7 @@ async fn a_server_over_etcd_keeps_its_promises() {
     };
     let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
     let flags = ["--duration", "6s", "--objects", "10", "--http", "2"];
-    verify_server(&mut server, &flags).await.has_passed();
+    has_passed(verify_server(&mut server, &flags).await);
 }
 
 #[tokio::test]
@@ -125,8 +93,8 @@ async fn a_server_that_is_killed_keeps_its_promises() {
     let killing = tokio::time::timeout(RUN_SECONDS_MAX, killing);
     let (verified, killed) = tokio::join!(verify(&target, &flags), killing);
     killed.expect("the command was run");
-    verified.has_passed();
-    assert!(verified.figure("watches broken") > 0.0, "nobody noticed");
+    let outcome = has_passed(verified);
+    assert!(median(&outcome, "watches broken") > 0.0, "nobody noticed");
 }
 
 /// Runs it through a proxy that plants this fault, and expects the rule to be named.
@@ -159,9 +127,7 @@ async fn a_proxy_that_does_nothing_is_not_accused() {
     let client = server.client().await;
     let proxy = Proxy::start(client, Fault::Nothing, ONE_EVENT_OF, EVENTS_BEFORE).await;
     let flags = ["--duration", "4s", "--objects", "10"];
-    verify(&["--server", &proxy.url()], &flags)
-        .await
-        .has_passed();
+    has_passed(verify(&["--server", &proxy.url()], &flags).await);
 }
 
 #[tokio::test]

@@ -84,6 +84,11 @@ impl Server {
         self.child.try_wait().expect("a child").is_none()
     }
 
+    /// The server's process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The admin's kubeconfig.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("data/kubeconfig")

@@ -9,6 +9,9 @@ use crate::load::output::number::short;
 /// What is said of a curve that is not there.
 const NOT_MEASURED: &str = "not measured";
 
+/// Asking for metrics all the time would load the server, so they tell a run's sum and no curve.
+const WITH_PID: &str = "over time with --pid alone";
+
 /// A shorter time, as the rest of a run may be, tells no rate: one event more would double it.
 const RATE_SECONDS_MIN: f64 = 0.5;
 
@@ -28,6 +31,8 @@ struct OverTime {
     /// Whether it is filled below, as amounts are.
     is_amount: bool,
     quantities: &'static [(&'static str, Quantity)],
+    /// What is said of one that is not there.
+    absent: &'static str,
 }
 
 const LATENCY: OverTime = OverTime {
@@ -36,6 +41,7 @@ const LATENCY: OverTime = OverTime {
     unit: "ms",
     is_amount: false,
     quantities: &[("p50", |it, _| it.p50_ms), ("p99", |it, _| it.p99_ms)],
+    absent: NOT_MEASURED,
 };
 
 const RECEIVED: OverTime = OverTime {
@@ -46,6 +52,7 @@ const RECEIVED: OverTime = OverTime {
     quantities: &[("received", |it, length| {
         rate(it.received as f64 / length, length)
     })],
+    absent: NOT_MEASURED,
 };
 
 const SENT: OverTime = OverTime {
@@ -54,6 +61,7 @@ const SENT: OverTime = OverTime {
     unit: "writes or requests a second",
     is_amount: true,
     quantities: &[("sent", |it, length| rate(it.sent as f64 / length, length))],
+    absent: NOT_MEASURED,
 };
 
 const PROCESSORS: OverTime = OverTime {
@@ -65,6 +73,7 @@ const PROCESSORS: OverTime = OverTime {
         ("server", |it, length| rate(it.server_cpu?, length)),
         ("client", |it, length| rate(it.client_cpu, length)),
     ],
+    absent: WITH_PID,
 };
 
 const MEMORY: OverTime = OverTime {
@@ -75,6 +84,7 @@ const MEMORY: OverTime = OverTime {
     quantities: &[("server", |it, _| {
         it.server_rss.map(|bytes| bytes as f64 / MEBIBYTE)
     })],
+    absent: WITH_PID,
 };
 
 /// Parts of the above that two outcomes are shown by.
@@ -213,7 +223,7 @@ impl OverTime {
             colour,
             is_filled: self.is_amount,
             lines: self.lines(outcome, *quantity, &timeline),
-            absent: NOT_MEASURED,
+            absent: self.absent,
         };
         self.chart(quantities.map(curve).collect(), &timeline, &[outcome])
     }
@@ -230,7 +240,7 @@ impl OverTime {
                 colour,
                 is_filled: false,
                 lines: lines.collect(),
-                absent: NOT_MEASURED,
+                absent: self.absent,
             });
         }
         self.chart(curves, &timeline, &both)
@@ -377,6 +387,15 @@ mod tests {
             .map(|chart| chart.id)
             .collect();
         assert_eq!(ids, ["latency-by-percentile", "received", "sent", "cpu"]);
+    }
+
+    #[test]
+    fn what_metrics_do_not_tell_over_time_is_not_called_unmeasured() {
+        let charts = of_one(&outcome(&[Some(1.0)]));
+        let chart = charts.iter().find(|chart| chart.id == "cpu");
+        let server = &chart.expect("a chart").curves[0];
+        assert_eq!((server.label.as_str(), server.absent), ("server", WITH_PID));
+        assert!(server.lines.is_empty());
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub(super) fn tiles(page: &mut Html, outcome: &Outcome) {
             .text(&figure.unit);
         page.raw("</p><p class=\"range\">");
         range(page, figure);
-        page.raw(", ").raw(direction(figure.better)).raw("</p>");
+        direction(page, figure.better);
+        page.raw("</p>");
         let runs = outcome.runs.iter().filter_map(|run| run.figures.get(name));
         let values: Vec<f64> = runs.map(|sample| sample.value).collect();
         strip(page, figure, &values);
@@ -61,10 +62,10 @@ fn range(page: &mut Html, figure: &Figure) {
         .text(digits(figure.max));
 }
 
-fn direction(better: Better) -> &'static str {
-    match better {
-        Better::Lower => "less is better",
-        Better::Higher => "more is better",
+/// Which values are better, behind something else.
+fn direction(page: &mut Html, better: Better) {
+    if let Some(word) = better.word() {
+        page.raw(", ").raw(word).raw(" is better");
     }
 }
 
@@ -78,9 +79,9 @@ pub(super) fn comparison(page: &mut Html, comparison: &Comparison) {
         page.raw("<tr><th>")
             .text(&row.name)
             .raw("<small>")
-            .text(&row.unit)
-            .raw(", ");
-        page.raw(direction(row.better)).raw("</small></th>");
+            .text(&row.unit);
+        direction(page, row.better);
+        page.raw("</small></th>");
         for (figure, standing) in [(&row.left, Standing::Left), (&row.right, Standing::Right)] {
             page.raw(if row.standing == standing {
                 "<td class=\"better\">"

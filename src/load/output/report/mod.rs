@@ -11,11 +11,10 @@ mod html;
 mod scale;
 mod timeline;
 
-use serde_json::Value;
-
 use self::chart::Chart;
 use self::html::Html;
 use super::number::{count, short};
+use super::parameter;
 use crate::load::compare::{Comparison, Side};
 use crate::load::outcome::{Outcome, Verdict};
 
@@ -205,21 +204,12 @@ fn setting(page: &mut Html, outcome: &Outcome) {
     page.raw("<h2>Setting</h2>\n<dl>");
     for (name, value) in &outcome.setting {
         page.raw("<div><dt>")
-            .text(name.replace('_', " "))
+            .text(parameter::name(name))
             .raw("</dt><dd>")
-            .text(plain(value));
+            .text(parameter::value(name, value));
         page.raw("</dd></div>\n");
     }
     page.raw("</dl>\n");
-}
-
-/// A parameter as people write it.
-pub(crate) fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "not given".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -98,9 +98,8 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
         return Err(LoadError::WrongFlags(why.to_owned()));
     }
     let mut runs = Vec::new();
-    for number in 1..=context.length.runs {
+    for (what, number) in context.length.names().zip(1..) {
         clear(context).await?;
-        let what = format!("run {number}/{}", context.length.runs);
         runs.push(Stage::new(context, flags, number).run(&what).await);
     }
     Ok(runs)

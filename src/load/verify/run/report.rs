@@ -32,19 +32,19 @@ pub(super) fn report(history: &History, violations: &[Violation], trouble: Vec<S
     let done = |answer: &Answer| matches!(answer, Answer::Acknowledged { .. });
     for (name, count) in [
         ("writes done", writes(done)),
+        (
+            "writes refused",
+            writes(|it| matches!(it, Answer::Refused { .. })),
+        ),
         ("lists", history.reads.len()),
         ("watches", sessions().count()),
         ("watches resumed", resumed.count()),
         ("watches with initial events", initial.count()),
         ("bookmarks", bookmarks.count()),
     ] {
-        run.higher(name, "", count as f64);
+        run.note(name, "", count as f64);
     }
     for (name, count) in [
-        (
-            "writes refused",
-            writes(|it| matches!(it, Answer::Refused { .. })),
-        ),
         (
             "writes without answer",
             writes(|it| *it == Answer::Uncertain),

@@ -1,0 +1,53 @@
+//! Parameters that several scenarios share.
+
+use clap::Args;
+use serde::Serialize;
+
+/// Who watches.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct WatcherFlags {
+    /// How many watchers.
+    #[arg(long, value_name = "N", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) watchers: u32,
+}
+
+/// How large objects are.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct SizeFlags {
+    /// How long objects are on the wire, in bytes, with all that the server adds to them.
+    #[arg(long, value_name = "BYTES", default_value_t = Self::DEFAULT.size,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) size: u32,
+}
+
+/// How to write.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct WriteFlags {
+    /// How many connections write, each to an object of its own.
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) writers: u32,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(super) size: SizeFlags,
+}
+
+/// What there is to be read.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct ObjectFlags {
+    /// How many objects there are.
+    #[arg(long, value_name = "N", default_value_t = 5_000,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) objects: u32,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(super) size: SizeFlags,
+}
+
+impl SizeFlags {
+    /// What is written when nobody says otherwise.
+    pub(super) const DEFAULT: Self = Self { size: 1_024 };
+}
