@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::header::HeaderName;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
 
 use super::admission::Admission;
@@ -20,6 +20,7 @@ use super::errors::Failure;
 use super::handlers;
 use super::metrics::{Metrics, Outcome, RequestKind};
 use super::negotiation::{self, status_format};
+use super::openapi::{Documents, OpenApi};
 use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
@@ -70,6 +71,8 @@ pub struct Api {
     /// What is served now.
     served: ArcSwap<Served>,
     admission: Admission,
+    /// What is kept of its description.
+    documents: Documents,
 }
 
 /// What is served at one time. A request is answered by what was served when it came.
@@ -77,6 +80,7 @@ pub struct Api {
 struct Served {
     routes: Routes,
     discovery: Discovery,
+    openapi: OpenApi,
 }
 
 impl Served {
@@ -84,6 +88,7 @@ impl Served {
         Self {
             routes: Routes::new(stores, &config.storeless),
             discovery: Discovery::new(config, stores),
+            openapi: OpenApi::new(config, stores),
         }
     }
 }
@@ -111,6 +116,7 @@ impl Api {
         Self {
             served: ArcSwap::from_pointee(Served::new(&config, &config.stores)),
             admission: Admission::new(config.ledger.clone(), config.metrics.clone()),
+            documents: Documents::new(&config.ledger),
             config,
         }
     }
@@ -145,13 +151,10 @@ impl Api {
         let (mut response, kind) = if info.is_resource {
             self.resource(&served, &asked, body, user).await
         } else {
-            let response =
-                served
-                    .discovery
-                    .serve(&parts.method, &info.path, &parts.headers, asked.pretty);
+            let response = self.document(&served, &parts.method, &asked).await;
             (response, RequestKind::unknown(&info))
         };
-        if matches!(info.verb.as_str(), "get" | "list") {
+        if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
             response = response::compress(&parts.headers, response);
         }
         response
@@ -165,6 +168,23 @@ impl Api {
         };
         self.config.metrics.observe(&kind, outcome);
         response
+    }
+
+    /// Answers a request for a document about the API.
+    async fn document(
+        &self,
+        served: &Served,
+        method: &Method,
+        asked: &Asked<'_>,
+    ) -> Response<ResponseBody> {
+        let (path, headers) = (&asked.info.path, asked.headers);
+        if OpenApi::has(path) {
+            let Served { openapi, .. } = served;
+            return openapi
+                .serve(&self.documents, method, path, asked.query, headers)
+                .await;
+        }
+        served.discovery.serve(method, path, headers, asked.pretty)
     }
 
     /// Answers a request about a resource.

@@ -16,6 +16,7 @@ mod event_sizes;
 mod handlers;
 mod metrics;
 mod negotiation;
+mod openapi;
 mod params;
 mod patches;
 mod request_info;

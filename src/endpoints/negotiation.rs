@@ -130,6 +130,13 @@ impl Clause {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Whether the clause accepts one of these subtypes.
+    pub(super) fn accepts(&self, kind: &str, subtypes: &[&str]) -> bool {
+        let subtype = self.subtype.as_str();
+        matches!(&self.kind, it if it == "*" || it == kind)
+            && (subtype == "*" || subtypes.contains(&subtype))
+    }
+
     /// The first of the known syntaxes that the clause accepts.
     pub(super) fn format(&self) -> Option<Format> {
         if self.kind != "*" && self.kind != "application" {

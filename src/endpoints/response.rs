@@ -214,7 +214,10 @@ pub(super) fn compress(
     let mut response = response.map(|body| GzipBody::new(body).boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    let vary = HeaderValue::from_static("Accept-Encoding");
+    if !headers.get_all(VARY).iter().any(|known| known == vary) {
+        headers.append(VARY, vary);
+    }
     response
 }
 

@@ -2,6 +2,7 @@
 
 mod encodings;
 mod figures;
+mod openapi;
 mod patches;
 mod protobuf;
 mod subresources;

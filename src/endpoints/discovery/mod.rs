@@ -5,7 +5,6 @@
 
 mod aggregated;
 mod groups;
-mod openapi;
 mod resources;
 mod root;
 
@@ -21,6 +20,7 @@ use super::api::ApiConfig;
 use super::body::{ResponseBody, full};
 use super::errors::Failure;
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
+use super::openapi;
 use super::response;
 use crate::registry::Store;
 
@@ -84,10 +84,8 @@ impl Discovery {
         }
         let mut paths: Vec<String> = documents.keys().cloned().collect();
         paths.extend(config.extra_root_paths.iter().cloned());
-        paths.extend([openapi::INDEX.to_owned(), format!("{}/", openapi::INDEX)]);
-        for (path, json) in openapi::documents(stores, &config.version.git_version) {
-            documents.insert(path, Document::new(json, false));
-        }
+        let described = [openapi::V2, openapi::V3].map(str::to_owned);
+        paths.extend(described.into_iter().chain([format!("{}/", openapi::V3)]));
         documents.insert("/".to_owned(), Document::new(root::root(paths), true));
         let version = serde_json::to_vec(&config.version).unwrap_or_default();
         documents.insert("/version".to_owned(), Document::new(version, true));

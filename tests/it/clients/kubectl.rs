@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
@@ -61,6 +62,34 @@ fn kubectls(case: &str, server: &Server) -> Vec<Kubectl> {
     found
 }
 
+/// Within what time a definition is followed, and how often it is looked.
+const SOON: Duration = Duration::from_secs(30);
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+/// A definition with a schema.
+const WIDGETS: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer, description: How large it is., nullable: true}
+              parts: {type: array, items: {type: object, properties: {count: {type: integer}}}}
+"#;
+
 /// A kubectl with the admin's kubeconfig and a cache of its own.
 struct Kubectl {
     program: PathBuf,
@@ -77,6 +106,7 @@ impl Kubectl {
         self.watches_and_waits();
         self.pages_and_dry_runs();
         self.scales();
+        self.explains();
         self.says_what_is_wrong();
     }
 
@@ -249,6 +279,63 @@ impl Kubectl {
         self.ok(&["delete", "deployment", "web"]);
     }
 
+    fn explains(&self) {
+        let manifest = self.file("widgets.yaml", WIDGETS);
+        self.ok(&["create", "-f", &manifest]);
+        let established = "--for=condition=Established";
+        self.ok(&[
+            "wait",
+            established,
+            "crd/widgets.example.com",
+            "--timeout=60s",
+        ]);
+        let v2 = "--output=plaintext-openapiv2";
+        for (arguments, texts) in [
+            (
+                &["pods.spec.containers", "--recursive"][..],
+                &["imagePullPolicy", "valueFrom"][..],
+            ),
+            (
+                &["pods.spec.containers.ports.protocol"],
+                &["Protocol for port", "SCTP"],
+            ),
+            (
+                &["deployment", "--api-version=apps/v1"],
+                &["enables declarative updates for Pods"],
+            ),
+            (
+                &["deployment.spec.selector", v2],
+                &["Label selector for pods"],
+            ),
+            (
+                &["widgets.spec", "--recursive"],
+                &["size", "parts", "<[]Object>", "count"],
+            ),
+            (&["widgets.spec.size"], &["How large it is."]),
+            (&["widgets.spec", v2], &["How large it is."]),
+            (
+                &["widgets.metadata.labels"],
+                &["Map of string keys and values"],
+            ),
+        ] {
+            let output = self.ok_soon(&[&["explain"], arguments].concat());
+            for text in texts {
+                assert!(output.contains(text), "{arguments:?}: {output}");
+            }
+        }
+        let mistyped = self.file(
+            "mistyped.yaml",
+            "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {sise: 3}\n",
+        );
+        for validate in ["--validate=strict", "--validate=true"] {
+            for verb in ["create", "apply"] {
+                let wrong = self.fails(&[verb, validate, "-f", &mistyped]);
+                assert!(wrong.contains(r#"unknown field "spec.sise""#), "{wrong}");
+            }
+        }
+        self.ok(&["delete", "-f", &manifest]);
+    }
+
     fn says_what_is_wrong(&self) {
         assert!(
             self.fails(&["get", "configmap", "none"])
@@ -291,6 +378,15 @@ impl Kubectl {
             self.program.display()
         );
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The same for what is served a moment after it is said to be.
+    fn ok_soon(&self, arguments: &[&str]) -> String {
+        let deadline = Instant::now() + SOON;
+        while !run(&mut self.command(arguments)).status.success() && Instant::now() < deadline {
+            std::thread::sleep(LOOK_PERIOD);
+        }
+        self.ok(arguments)
     }
 
     fn fails(&self, arguments: &[&str]) -> String {

@@ -1,0 +1,118 @@
+//! Documents as answers: which form a client accepts, and what it may keep.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, VARY};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use sha2::{Digest, Sha512};
+
+use super::super::body::{ResponseBody, full};
+use super::super::negotiation;
+use super::super::response::respond;
+use super::document::{Form, Syntax};
+
+const JSON: &str = "application/json";
+
+/// The subtypes of protobuf, and older spellings of them.
+const V2_PROTOBUF: [&str; 2] = [
+    "com.github.proto-openapi.spec.v2.v1.0+protobuf",
+    "com.github.proto-openapi.spec.v2@v1.0+protobuf",
+];
+const V3_PROTOBUF: [&str; 2] = [
+    "com.github.proto-openapi.spec.v3.v1.0+protobuf",
+    "com.github.proto-openapi.spec.v3@v1.0+protobuf",
+];
+
+/// In what a client wants a document.
+pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
+    let protobuf = match form {
+        Form::V2 => V2_PROTOBUF,
+        Form::V3 => V3_PROTOBUF,
+    };
+    negotiation::clauses(headers).iter().find_map(|clause| {
+        if clause.accepts("application", &["json"]) {
+            return Some(Syntax::Json);
+        }
+        clause
+            .accepts("application", &protobuf)
+            .then_some(Syntax::Protobuf)
+    })
+}
+
+/// A document, or that the client has it. Under a hash it never changes.
+pub(super) fn document(
+    headers: &HeaderMap,
+    (form, syntax): (Form, Syntax),
+    hash: &str,
+    hashed: bool,
+    content: Bytes,
+) -> Response<ResponseBody> {
+    let media_type = match (form, syntax) {
+        (_, Syntax::Json) => JSON,
+        (Form::V2, Syntax::Protobuf) => {
+            "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+        }
+        (Form::V3, Syntax::Protobuf) => {
+            "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+        }
+    };
+    let mut response = tagged(headers, media_type, hash, content);
+    let answer = response.headers_mut();
+    if form == Form::V2 {
+        answer.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    answer.append(VARY, HeaderValue::from_static("Accept"));
+    if hashed {
+        answer.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+    }
+    response
+}
+
+/// The index.
+pub(super) fn index(headers: &HeaderMap, content: Vec<u8>) -> Response<ResponseBody> {
+    let digest = Sha512::digest(&content);
+    let hash: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();
+    tagged(headers, JSON, &hash, content.into())
+}
+
+/// Content with its tag, unless the client has it.
+fn tagged(
+    headers: &HeaderMap,
+    media_type: &'static str,
+    hash: &str,
+    content: Bytes,
+) -> Response<ResponseBody> {
+    let etag = format!("\"{hash}\"");
+    let known = headers.get_all(IF_NONE_MATCH).iter();
+    let mut known = known
+        .filter_map(|it| it.to_str().ok())
+        .flat_map(|it| it.split(','));
+    let mut response = if known.any(|it| it.trim().trim_start_matches("W/") == etag) {
+        let mut response = respond(StatusCode::NOT_MODIFIED, media_type, full(Bytes::new()));
+        response.headers_mut().remove(CONTENT_TYPE);
+        response
+    } else {
+        respond(StatusCode::OK, media_type, full(content))
+    };
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    response
+}
+
+/// Where the document has gone.
+pub(super) fn moved(url: &str) -> Response<ResponseBody> {
+    let body = format!("<a href=\"{url}\">Moved Permanently</a>.\n\n");
+    let code = StatusCode::MOVED_PERMANENTLY;
+    let mut response = respond(code, "text/html; charset=utf-8", full(body));
+    if let Ok(url) = HeaderValue::from_str(url) {
+        response.headers_mut().insert(LOCATION, url);
+    }
+    response
+}
+
+/// Nothing that the client accepts can be written.
+pub(super) fn not_acceptable() -> Response<ResponseBody> {
+    let mut response = Response::new(full(Bytes::new()));
+    *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+    response
+}

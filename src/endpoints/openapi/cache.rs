@@ -1,0 +1,132 @@
+//! Some documents that were made, the latest asked for.
+//!
+//! Documents are known by their hash, so that what is served may change without forgetting those that stay.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::document::{Form, Syntax};
+use crate::budget::{Account, Ledger, Share};
+
+/// How many bytes are kept, beside the latest document.
+const BYTES_MAX: usize = 6 << 20;
+
+/// What is kept.
+#[derive(Debug)]
+pub(super) struct DocumentCache {
+    kept: Mutex<Kept>,
+    /// One document is made at a time, so that clients that come together do not make it each.
+    making: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// The latest asked for comes first.
+    documents: VecDeque<Document>,
+    share: Share,
+}
+
+#[derive(Debug)]
+struct Document {
+    kind: (Form, Syntax),
+    hash: String,
+    content: Bytes,
+}
+
+impl DocumentCache {
+    /// A cache without documents.
+    pub(super) fn new(ledger: &Ledger) -> Self {
+        Self {
+            kept: Mutex::new(Kept {
+                documents: VecDeque::new(),
+                share: ledger.share(Account::Encodings),
+            }),
+            making: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The document of a hash, which is made if it is not kept.
+    pub(super) async fn get<M: Future<Output = Vec<u8>>>(
+        &self,
+        kind: (Form, Syntax),
+        hash: &str,
+        make: impl FnOnce() -> M,
+    ) -> Bytes {
+        if let Some(content) = self.lock().find(kind, hash) {
+            return content;
+        }
+        let _making = self.making.lock().await;
+        if let Some(content) = self.lock().find(kind, hash) {
+            return content;
+        }
+        let content = Bytes::from(make().await);
+        self.lock().keep(Document {
+            kind,
+            hash: hash.to_owned(),
+            content: content.clone(),
+        });
+        content
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn find(&mut self, kind: (Form, Syntax), hash: &str) -> Option<Bytes> {
+        let known = |it: &Document| it.kind == kind && it.hash == hash;
+        let at = self.documents.iter().position(known)?;
+        let document = self.documents.remove(at)?;
+        let content = document.content.clone();
+        self.documents.push_front(document);
+        Some(content)
+    }
+
+    fn keep(&mut self, document: Document) {
+        self.documents.push_front(document);
+        let mut bytes = 0;
+        self.documents.retain(|it| {
+            let first = bytes == 0;
+            bytes += it.content.len();
+            first || bytes <= BYTES_MAX
+        });
+        let kept = self.documents.iter().map(|it| it.content.len() as u64);
+        self.share.set(kept.sum());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: (Form, Syntax) = (Form::V3, Syntax::Json);
+
+    #[tokio::test]
+    async fn a_document_is_made_once_while_it_is_kept() {
+        let cache = DocumentCache::new(&Ledger::unlimited());
+        let made = cache.get(KIND, "a", || async { vec![1] }).await;
+        let again = cache.get(KIND, "a", || async { vec![2] }).await;
+        assert_eq!((&made[..], &again[..]), (&[1][..], &[1][..]));
+        let other = cache.get((Form::V2, Syntax::Json), "a", || async { vec![2] });
+        assert_eq!(other.await[..], [2]);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_asked_for_longest_is_forgotten_first() {
+        let ledger = Ledger::unlimited();
+        let cache = DocumentCache::new(&ledger);
+        let half = || async { vec![0; BYTES_MAX / 2] };
+        for hash in ["a", "b", "a", "c"] {
+            cache.get(KIND, hash, half).await;
+        }
+        assert_eq!(ledger.spent(Account::Encodings), BYTES_MAX as u64);
+        assert!(cache.lock().find(KIND, "a").is_some());
+        assert!(cache.lock().find(KIND, "b").is_none());
+        let large = cache.get(KIND, "d", || async { vec![0; 2 * BYTES_MAX] });
+        assert_eq!(large.await.len(), 2 * BYTES_MAX);
+        assert_eq!(cache.lock().documents.len(), 1);
+    }
+}

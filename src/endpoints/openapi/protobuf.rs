@@ -1,0 +1,177 @@
+//! Documents in gnostic's protobuf, which kubectl and client-go ask for: the same tree in messages that know each member.
+//!
+//! gnostic has a message for each object of OpenAPI, one of name and value for each member of a map, and keeps what it
+//! does not know, `x-kubernetes-...` above all, as YAML. JSON is YAML too.
+
+use serde_json::Value;
+
+use super::document::Form;
+use super::messages::{self, Kind, Message};
+
+/// The fields of a name and its value.
+const NAME: u32 = 1;
+const VALUE: u32 = 2;
+
+/// What is added to a document piece by piece.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// Its field among the paths or schemas.
+    number: u32,
+    message: &'static Message,
+}
+
+impl Piece {
+    /// A path.
+    pub(super) fn path(form: Form) -> Self {
+        match form {
+            Form::V2 => Self {
+                number: 2,
+                message: &messages::V2_PATH_ITEM,
+            },
+            Form::V3 => Self {
+                number: 1,
+                message: &messages::V3_PATH_ITEM,
+            },
+        }
+    }
+
+    /// A schema.
+    pub(super) fn schema(form: Form) -> Self {
+        let message = match form {
+            Form::V2 => &messages::V2_SCHEMA,
+            Form::V3 => &messages::V3_SCHEMA_OR_REFERENCE,
+        };
+        Self { number: 1, message }
+    }
+
+    /// Writes one under its name.
+    pub(super) fn write(self, out: &mut Vec<u8>, name: &str, value: &Value) {
+        named(out, self.number, name, value, self.message);
+    }
+}
+
+/// A document of pieces that have been written.
+pub(super) fn document(
+    form: Form,
+    head: &Value,
+    paths: &[u8],
+    schemas: &[u8],
+    tail: &Value,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(paths.len() + schemas.len() + 4096);
+    match form {
+        Form::V2 => {
+            message(&mut out, &messages::V2_DOCUMENT, head);
+            bytes(&mut out, 8, paths);
+            bytes(&mut out, 9, schemas);
+            message(&mut out, &messages::V2_DOCUMENT, tail);
+        }
+        Form::V3 => {
+            let mut components = Vec::with_capacity(schemas.len() + 1024);
+            bytes(&mut components, 1, schemas);
+            message(&mut components, &messages::V3_COMPONENTS, tail);
+            message(&mut out, &messages::V3_DOCUMENT, head);
+            bytes(&mut out, 4, paths);
+            bytes(&mut out, 5, &components);
+        }
+    }
+    out
+}
+
+/// The fields of a value.
+fn message(out: &mut Vec<u8>, message: &Message, value: &Value) {
+    match message {
+        Message::OneOf(choose) => {
+            if let Some((number, kind)) = choose(value) {
+                field(out, number, kind, value);
+            }
+        }
+        Message::Members(number, inner) => members(out, *number, inner, value),
+        Message::Fields { fields, extensions } => {
+            for (name, member) in value.as_object().into_iter().flatten() {
+                if let Some((_, number, kind)) = fields.iter().find(|(known, ..)| known == name) {
+                    field(out, *number, *kind, member);
+                } else if name.starts_with("x-") {
+                    named(out, *extensions, name, member, &messages::ANY);
+                }
+            }
+        }
+    }
+}
+
+fn field(out: &mut Vec<u8>, number: u32, kind: Kind, value: &Value) {
+    match kind {
+        Kind::Text => bytes(out, number, value.as_str().unwrap_or_default().as_bytes()),
+        Kind::Texts => {
+            let one = std::slice::from_ref(value);
+            for text in value.as_array().map_or(one, Vec::as_slice) {
+                field(out, number, Kind::Text, text);
+            }
+        }
+        Kind::Bool => {
+            tag(out, number, 0);
+            out.push(value.as_bool().unwrap_or_default().into());
+        }
+        Kind::Integer => {
+            tag(out, number, 0);
+            // As Go reads numbers for integer fields, such as 1.0 and 1e3.
+            let integer = value
+                .as_i64()
+                .or_else(|| value.as_f64().map(|it| it as i64));
+            varint(out, integer.unwrap_or_default() as u64);
+        }
+        Kind::Double => {
+            tag(out, number, 1);
+            out.extend_from_slice(&value.as_f64().unwrap_or_default().to_le_bytes());
+        }
+        Kind::Yaml => bytes(out, number, value.to_string().as_bytes()),
+        Kind::One(inner) => {
+            let mut content = Vec::new();
+            message(&mut content, inner, value);
+            bytes(out, number, &content);
+        }
+        Kind::Many(inner) => {
+            for item in value.as_array().into_iter().flatten() {
+                field(out, number, Kind::One(inner), item);
+            }
+        }
+        Kind::Map(at, inner) => {
+            let mut content = Vec::new();
+            members(&mut content, at, inner, value);
+            bytes(out, number, &content);
+        }
+    }
+}
+
+/// The members of a map.
+fn members(out: &mut Vec<u8>, number: u32, inner: &'static Message, value: &Value) {
+    for (name, member) in value.as_object().into_iter().flatten() {
+        named(out, number, name, member, inner);
+    }
+}
+
+/// A member of a map.
+fn named(out: &mut Vec<u8>, number: u32, name: &str, value: &Value, inner: &'static Message) {
+    let mut content = Vec::new();
+    bytes(&mut content, NAME, name.as_bytes());
+    field(&mut content, VALUE, Kind::One(inner), value);
+    bytes(out, number, &content);
+}
+
+fn bytes(out: &mut Vec<u8>, number: u32, content: &[u8]) {
+    tag(out, number, 2);
+    varint(out, content.len() as u64);
+    out.extend_from_slice(content);
+}
+
+fn tag(out: &mut Vec<u8>, number: u32, wire_type: u32) {
+    varint(out, u64::from(number << 3 | wire_type));
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}

@@ -1,0 +1,166 @@
+//! Operations and schemas as OpenAPI v2 writes them.
+//!
+//! Parameters that many operations have are written once and referred to. Schemas lose what v2 cannot say.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::document::Names;
+use super::operations::{Body, Media, Operation, PathItem};
+use super::parameters::Parameter;
+use super::v3;
+
+/// In front of the name of a schema that is referred to.
+pub(super) const REFERENCE: &str = "#/definitions/";
+
+/// How much of a hash tells parameters of one name apart, in letters.
+const HASH_LETTERS: usize = 8;
+
+/// The parameters that are written once.
+#[derive(Debug, Default)]
+pub(super) struct Shared(BTreeMap<String, Value>);
+
+impl Shared {
+    /// A reference to a parameter.
+    fn refer(&mut self, parameter: Value) -> Value {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(parameter.to_string()));
+        let name = format!("{name}-{}", &hash[..HASH_LETTERS]);
+        let reference = json!({"$ref": format!("#/parameters/{name}")});
+        self.0.entry(name).or_insert(parameter);
+        reference
+    }
+
+    /// All of them.
+    pub(super) fn into_value(self) -> Value {
+        Value::Object(self.0.into_iter().collect())
+    }
+}
+
+/// A path.
+pub(super) fn item(item: &PathItem, names: &mut Names<'_>, shared: &mut Shared) -> Value {
+    let mut value = Map::new();
+    for one in &item.operations {
+        value.insert(one.method.to_owned(), operation(one, names, shared));
+    }
+    if !item.parameters.is_empty() {
+        let parameters = item.parameters.iter().map(|it| parameter(it, shared));
+        value.insert("parameters".to_owned(), parameters.collect());
+    }
+    Value::Object(value)
+}
+
+fn operation(operation: &Operation, names: &mut Names<'_>, shared: &mut Shared) -> Value {
+    let body = operation.body.as_ref();
+    let takes = body.map_or_else(
+        || operation.media.questions(),
+        |it| operation.media.takes(it),
+    );
+    let answer = to_v2(v3::schema(&operation.answer, names));
+    let codes = operation.codes.iter().map(|(code, description)| {
+        let response = json!({"description": description, "schema": answer});
+        ((*code).to_owned(), response)
+    });
+    let mut responses: Map<String, Value> = codes.collect();
+    responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+    let mut value = json!({
+        "description": operation.description,
+        "consumes": takes,
+        "produces": operation.media.answers(),
+        "schemes": ["https"],
+        "tags": [operation.tag],
+        "operationId": operation.id,
+        "responses": responses,
+    });
+    let body = body.map(|body| {
+        let (schema, required) = v3::body(body, names);
+        let mut parameter = json!({"name": "body", "in": "body", "schema": to_v2(schema)});
+        if required {
+            parameter["required"] = json!(true);
+        }
+        match operation.body {
+            Some(Body::Object(_)) => parameter,
+            _ => shared.refer(parameter),
+        }
+    });
+    let mut parameters: Vec<Value> = body.into_iter().collect();
+    parameters.extend(operation.parameters.iter().map(|it| parameter(it, shared)));
+    if !parameters.is_empty() {
+        value["parameters"] = Value::Array(parameters);
+    }
+    if let Some((action, group_version, kind)) = &operation.action {
+        value["x-kubernetes-action"] = json!(action);
+        value["x-kubernetes-group-version-kind"] = json!({
+            "group": group_version.group, "version": group_version.version, "kind": kind});
+    }
+    value
+}
+
+fn parameter(parameter: &Parameter, shared: &mut Shared) -> Value {
+    let Parameter {
+        name,
+        place,
+        kind,
+        description,
+    } = parameter;
+    let mut value = json!({"uniqueItems": true, "type": kind, "description": description,
+        "name": name, "in": place});
+    if *place == "path" {
+        value["required"] = json!(true);
+    }
+    // The names of objects are described by their kinds.
+    if *name == "name" {
+        value
+    } else {
+        shared.refer(value)
+    }
+}
+
+impl Media {
+    /// What requests without a body may call it.
+    fn questions(self) -> &'static [&'static str] {
+        match self {
+            Self::Discovery | Self::Custom | Self::Json => self.answers(),
+            Self::Object | Self::List | Self::Log | Self::Anything => &["*/*"],
+        }
+    }
+}
+
+/// A built-in schema of v3 in v2: nothing is one of several, and no value has a default, as kubectl would believe it
+/// to be the client's.
+pub(super) fn to_v2(schema: Value) -> Value {
+    match schema {
+        Value::Array(items) => items.into_iter().map(to_v2).collect(),
+        Value::Object(mut members) => {
+            let first = members.get("allOf").and_then(|all| all.get(0));
+            if let Some(reference) = first.and_then(|it| it.get("$ref")).cloned() {
+                members.remove("allOf");
+                members.insert("$ref".to_owned(), reference);
+            }
+            if members.remove("oneOf").is_some() {
+                members.insert("type".to_owned(), json!("string"));
+            }
+            members.remove("default");
+            let members = members.into_iter().map(|(name, member)| {
+                let member = match member {
+                    Value::Object(properties) if name == "properties" => {
+                        let each = properties.into_iter().map(|(name, it)| (name, to_v2(it)));
+                        Value::Object(each.collect())
+                    }
+                    other => to_v2(other),
+                };
+                (name, member)
+            });
+            Value::Object(members.collect())
+        }
+        Value::String(text) => match text.strip_prefix(v3::REFERENCE) {
+            Some(name) => Value::String(format!("{REFERENCE}{name}")),
+            None => Value::String(text),
+        },
+        other => other,
+    }
+}
