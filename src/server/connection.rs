@@ -278,12 +278,15 @@ impl Connections {
         // Streams are tasks of their own and may outlive this call's borrow.
         let filters = Arc::clone(&self.filters);
         let service = service_fn(move |request| {
-            answer(
+            // A stream's task is as large as the larger of what makes its answer and what writes it,
+            // so the first must not be a part of it: of a watch it would stay for good.
+            let answer = answer(
                 Arc::clone(&filters),
                 request,
                 certified.clone(),
                 outgoing.clone(),
-            )
+            );
+            Box::pin(answer)
         });
         let streams_max = match self.streams_max {
             0 => STREAMS_MAX_DEFAULT,
