@@ -1,6 +1,7 @@
 //! What is measured.
 
 mod consistent;
+mod etcd_watches;
 mod fanout;
 mod idle;
 mod list;
@@ -26,6 +27,8 @@ pub(crate) enum Scenario {
     Fanout,
     /// The same with 100 watches a connection.
     FanoutH2,
+    /// Watches of etcd without a server, for comparison.
+    Etcd,
     /// One client in ten stops reading.
     Stalled,
     /// Each event concerns one watch; 50 watches against 5,000.
@@ -49,6 +52,7 @@ impl Scenario {
         match self {
             Self::Fanout => fanout::run(settings, Protocol::Http1).await,
             Self::FanoutH2 => fanout::run(settings, http2).await,
+            Self::Etcd => etcd_watches::run(settings).await,
             Self::Stalled => stalled::run(settings).await,
             Self::Selective => selective::run(settings).await,
             Self::Consistent => consistent::run(settings).await,

@@ -92,6 +92,12 @@ impl Etcd {
         format!("{scheme}://127.0.0.1:{}", self.ports.client)
     }
 
+    /// The process, while it runs.
+    #[allow(dead_code, reason = "only a bench asks")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().expect("etcd runs").id()
+    }
+
     /// What `etcdctl` prints about this etcd; it lies beside the etcd.
     pub(crate) fn etcdctl(&self, arguments: &[&str]) -> String {
         let mut etcdctl = Command::new(self.binary.with_file_name("etcdctl"));
