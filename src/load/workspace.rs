@@ -19,6 +19,8 @@ const NAME_RANDOM_CHARACTERS: usize = 5;
 const NAME_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const MANAGER: &str = "ringwatch-load";
+/// The resources of what may have been written here.
+const WRITTEN: [&str; 3] = ["configmaps", "pods", "secrets"];
 /// How often what belongs to the end is tried, and how long is waited between: a minute.
 const TRIES_MAX: u32 = 120;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -51,10 +53,15 @@ impl Workspace {
 
     /// The path of a collection in it.
     pub(crate) fn collection(&self, kind: Kind) -> String {
-        format!("{}/{}", self.path(), kind.resource())
+        self.path(kind.resource())
     }
 
-    fn path(&self) -> String {
+    /// The path of the collection of a resource in it.
+    pub(crate) fn path(&self, resource: &str) -> String {
+        format!("{}/{resource}", self.own_path())
+    }
+
+    fn own_path(&self) -> String {
         format!("/api/v1/namespaces/{}", self.name)
     }
 
@@ -99,11 +106,11 @@ impl Workspace {
     /// Goes on with deleting it. Says whether it is gone.
     async fn try_delete(&self, client: &Client) -> Result<bool, ClientError> {
         let mut connection = client.connect().await?;
-        let Some(namespace) = get(&mut connection, &self.path()).await? else {
+        let Some(namespace) = get(&mut connection, &self.own_path()).await? else {
             return Ok(true);
         };
-        for kind in [Kind::ConfigMaps, Kind::Pods] {
-            let request = Request::delete(self.collection(kind)).with(Content::json(&json!({
+        for resource in WRITTEN {
+            let request = Request::delete(self.path(resource)).with(Content::json(&json!({
                 "kind": "DeleteOptions",
                 "apiVersion": "v1",
                 "gracePeriodSeconds": 0,
@@ -111,22 +118,22 @@ impl Workspace {
             connection.request(request).await?.success()?;
         }
         if namespace["metadata"]["deletionTimestamp"].is_null() {
-            let answer = connection.request(Request::delete(self.path())).await?;
+            let answer = connection.request(Request::delete(self.own_path())).await?;
             if answer.status.as_u16() != 404 {
                 answer.success()?;
             }
         }
         self.finish(&mut connection).await?;
-        Ok(get(&mut connection, &self.path()).await?.is_none())
+        Ok(get(&mut connection, &self.own_path()).await?.is_none())
     }
 
     /// Lets it go if nobody else will: nothing is in it, and nothing can come any more.
     async fn finish(&self, connection: &mut Connection) -> Result<(), ClientError> {
-        let Some(mut namespace) = get(connection, &self.path()).await? else {
+        let Some(mut namespace) = get(connection, &self.own_path()).await? else {
             return Ok(());
         };
-        for resource in ["configmaps", "pods", "serviceaccounts", "secrets"] {
-            let path = format!("{}/{resource}?limit=1", self.path());
+        for resource in WRITTEN.into_iter().chain(["serviceaccounts"]) {
+            let path = self.path(resource) + "?limit=1";
             let list = get(connection, &path).await?.unwrap_or_default();
             if list["items"]
                 .as_array()
@@ -136,7 +143,7 @@ impl Workspace {
             }
         }
         namespace["spec"]["finalizers"] = json!([]);
-        let path = format!("{}/finalize", self.path());
+        let path = self.path("finalize");
         let request = Request::put(path, Content::json(&namespace));
         let answer = connection.request(request).await?;
         // Somebody else was faster.

@@ -12,6 +12,20 @@ pub(crate) type Nanos = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(pub(crate) u32);
 
+/// The type of an object, which never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Type(pub(crate) u32);
+
+impl Type {
+    /// So many there are.
+    const COUNT: u32 = 3;
+
+    /// The type of the object of this name, whenever it is created.
+    pub(crate) fn of(key: Key) -> Self {
+        Self(key.0 % Self::COUNT)
+    }
+}
+
 /// The value of the label by which watchers select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Group(pub(crate) u8);
@@ -97,6 +111,8 @@ pub(crate) enum Selector {
     Name(Key),
     /// By field: every name but this.
     NotName(Key),
+    /// By field: this type.
+    Type(Type),
 }
 
 impl Selector {
@@ -106,6 +122,7 @@ impl Selector {
             Self::Groups(groups) => groups.contains(&group),
             Self::Name(name) => *name == key,
             Self::NotName(name) => *name != key,
+            Self::Type(of) => *of == Type::of(key),
         }
     }
 
@@ -322,6 +339,12 @@ impl fmt::Display for At {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "object-{:04}", self.0)
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ringwatch.load/type-{}", self.0)
     }
 }
 

@@ -107,7 +107,11 @@ impl Mangler {
     /// Whether the fault can be planted in this event.
     fn suits(&self, event: &[u8]) -> bool {
         match self.fault {
-            Fault::Nothing | Fault::StaleList => false,
+            Fault::Nothing
+            | Fault::IgnoredType
+            | Fault::StaleList
+            | Fault::MixedPages
+            | Fault::ForgedPage => false,
             Fault::EarlyBookmark => self.is_json,
             Fault::WrongType => self.is_json && contains(event, MODIFIED.as_bytes()),
             Fault::DropEvent | Fault::DuplicateEvent | Fault::SwapEvents | Fault::DelayEvent => {
@@ -119,7 +123,11 @@ impl Mangler {
     fn plant(&mut self, event: &[u8], out: &mut BytesMut) {
         let text = String::from_utf8_lossy(event);
         match self.fault {
-            Fault::Nothing | Fault::StaleList => {}
+            Fault::Nothing
+            | Fault::IgnoredType
+            | Fault::StaleList
+            | Fault::MixedPages
+            | Fault::ForgedPage => {}
             Fault::DropEvent | Fault::SwapEvents | Fault::DelayEvent => {
                 let event = event.into();
                 self.held = Some(Held { event, passed: 0 });
@@ -163,7 +171,7 @@ fn bookmark(event: &str) -> String {
         .expect("a version");
     let (version, _) = rest.split_once('"').expect("its end");
     format!(
-        r#"{{"type":"BOOKMARK","object":{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"}}}}}}{}"#,
+        r#"{{"type":"BOOKMARK","object":{{"kind":"Secret","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"}}}}}}{}"#,
         '\n'
     )
 }

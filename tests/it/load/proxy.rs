@@ -1,11 +1,10 @@
 //! A proxy that breaks promises: it stands before a real server and changes one event, or one list, of
 //! many. Which one depends on nothing but how many have come.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -22,6 +21,7 @@ use kube::client::Body;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::lists::Lists;
 use super::mangler::{Frames, Mangler};
 
 /// An event that is held back goes out when nothing has come for so long.
@@ -40,6 +40,22 @@ pub(crate) enum Fault {
     WrongType,
     /// A list that was answered before is answered again.
     StaleList,
+    /// A list of the objects of a type shows those of all types.
+    IgnoredType,
+    /// A later page is of a later state, and says so.
+    MixedPages,
+    /// A later page is of a later state, and says that it is of the first page's.
+    ForgedPage,
+}
+
+impl Fault {
+    /// Whether it is planted in lists.
+    pub(crate) fn is_of_lists(self) -> bool {
+        matches!(
+            self,
+            Self::IgnoredType | Self::StaleList | Self::MixedPages | Self::ForgedPage
+        )
+    }
 }
 
 /// Chooses one of many, and counts what was done.
@@ -84,8 +100,7 @@ struct Upstream {
     client: kube::Client,
     fault: Fault,
     chooser: Arc<Chooser>,
-    /// The first answer to each list.
-    lists: Mutex<HashMap<String, Bytes>>,
+    lists: Lists,
 }
 
 type Answer = UnsyncBoxBody<Bytes, Infallible>;
@@ -108,11 +123,12 @@ impl Proxy {
             planted: AtomicUsize::new(0),
             owed: AtomicUsize::new(0),
         });
+        let lists = Lists::new(client.clone(), fault, Arc::clone(&chooser));
         let upstream = Arc::new(Upstream {
             client,
             fault,
             chooser: Arc::clone(&chooser),
-            lists: Mutex::default(),
+            lists,
         });
         let task = tokio::spawn(serve(listener, upstream));
         Self {
@@ -160,10 +176,13 @@ async fn answer(
     upstream: Arc<Upstream>,
     request: Request<Incoming>,
 ) -> Result<Response<Answer>, kube::Error> {
-    let path = request.uri().path_and_query().expect("a path").to_string();
+    let mut path = request.uri().path_and_query().expect("a path").to_string();
     let accept = request.headers().get(ACCEPT).cloned();
     let is_get = request.method() == Method::GET;
     let is_watch = is_get && path.contains("watch=true");
+    if is_get && !is_watch && upstream.fault == Fault::IgnoredType {
+        path = upstream.of_all_types(path);
+    }
     let mut onward = Request::builder().method(request.method()).uri(&path);
     for name in [ACCEPT, CONTENT_TYPE] {
         if let Some(value) = request.headers().get(&name) {
@@ -194,29 +213,28 @@ async fn answer(
         let frames = futures::stream::unfold(mangled, Mangled::step);
         BodyExt::boxed_unsync(StreamBody::new(frames.map(|it| Ok(Frame::data(it)))))
     } else {
-        let body = body.collect().await?.to_bytes();
-        let is_list = is_get && path.contains("/configmaps?") && !path.contains("resourceVersion");
-        let key = Some(format!("{path} {is_json}")).filter(|_| is_list);
-        Full::new(upstream.list(key, body)).boxed_unsync()
+        let mut body = body.collect().await?.to_bytes();
+        if is_get && head.status.is_success() {
+            body = upstream.lists.pass(&path, is_json, body).await?;
+        }
+        Full::new(body).boxed_unsync()
     };
     Ok(answer.body(body).expect("an answer"))
 }
 
 impl Upstream {
-    /// A list, or the one that was answered before to the same question, if it is another.
-    fn list(&self, key: Option<String>, body: Bytes) -> Bytes {
-        let Some(key) =
-            key.filter(|key| self.fault == Fault::StaleList && !key.contains("continue"))
-        else {
-            return body;
+    /// The same list without the selection of a type. From lists of the newest state in one page
+    /// watches begin, which must not be misled.
+    fn of_all_types(&self, path: String) -> String {
+        const TYPE: &str = "&fieldSelector=type";
+        let begins_no_watch = path.contains("&limit=") || path.contains("&resourceVersion=");
+        let Some((before, rest)) = path.split_once(TYPE).filter(|_| begins_no_watch) else {
+            return path;
         };
-        let mut lists = self.lists.lock().unwrap();
-        let older = lists.entry(key).or_insert_with(|| body.clone());
-        if *older != body && self.chooser.is_chosen() {
-            self.chooser.count();
-            return older.clone();
-        }
-        body
+        self.chooser.is_chosen();
+        self.chooser.count();
+        let after = rest.split_once('&').map_or("", |(_, after)| after);
+        format!("{before}&{after}")
     }
 }
 

@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// One event of so many is changed.
 const ONE_EVENT_OF: usize = 10_000;
 /// One list of so many is an old one.
-const ONE_LIST_OF: usize = 10;
+const ONE_LIST_OF: usize = 4;
 /// So many events before the first one that is changed.
 const EVENTS_BEFORE: usize = 100;
 
@@ -101,7 +101,7 @@ async fn a_server_that_is_killed_keeps_its_promises() {
 async fn is_named(fault: Fault, rule: &str) {
     let mut server = Server::start(&["--storage-backend", "memory"]);
     let client = server.client().await;
-    let one_of = if fault == Fault::StaleList {
+    let one_of = if fault.is_of_lists() {
         ONE_LIST_OF
     } else {
         ONE_EVENT_OF
@@ -163,4 +163,19 @@ async fn a_wrong_type_is_named() {
 #[tokio::test]
 async fn a_stale_list_is_named() {
     is_named(Fault::StaleList, "stale-read").await;
+}
+
+#[tokio::test]
+async fn a_page_of_another_state_is_named() {
+    is_named(Fault::MixedPages, "mixed-pages").await;
+}
+
+#[tokio::test]
+async fn a_page_that_hides_its_state_is_named() {
+    is_named(Fault::ForgedPage, "snapshot").await;
+}
+
+#[tokio::test]
+async fn a_selection_by_type_that_is_ignored_is_named() {
+    is_named(Fault::IgnoredType, "snapshot").await;
 }

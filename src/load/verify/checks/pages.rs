@@ -1,7 +1,7 @@
 //! All pages of a list are of the first one's revision.
 
 use super::{Facts, read_name};
-use crate::load::verify::history::Read;
+use crate::load::verify::history::{At, Read};
 use crate::load::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
@@ -19,5 +19,14 @@ fn mixed(place: usize, read: &Read) -> Option<Violation> {
         "page {number} is of revision {}, and the first is of {first}",
         other.revision
     );
-    Some(Violation::new(Rule::MixedPages, read_name(place), message).shown_by(read))
+    let shown = [(1, read.pages.first()?), (number, other)];
+    let shown = shown.map(|(number, page)| {
+        let (at, count, revision) = (At(page.answered), page.objects.len(), page.revision);
+        format!("{at}: page {number} with {count} objects at revision {revision}")
+    });
+    Some(
+        Violation::new(Rule::MixedPages, read_name(place), message)
+            .shown_by(read)
+            .shown_by_all(shown),
+    )
 }

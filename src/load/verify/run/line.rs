@@ -43,7 +43,7 @@ impl Scope {
     /// The collection of all namespaces, in which a label tells the objects of a run.
     pub(super) fn cluster(run: &str) -> Self {
         Self {
-            collection: "/api/v1/configmaps".to_owned(),
+            collection: format!("/api/v1/{}", objects::RESOURCE),
             query: objects::run_query(run),
         }
     }

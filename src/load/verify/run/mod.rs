@@ -32,7 +32,6 @@ use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
 use crate::load::flags::rate;
 use crate::load::outcome::Run;
-use crate::load::payload::Kind;
 use crate::load::time::now;
 
 use super::checks::check;
@@ -58,9 +57,9 @@ const OBJECTS_MAX: u32 = 10_000;
 /// told, and the whole is compared with what must hold. Each violation is shown with its history.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many watchers. They are of 13 kinds, by selectors and ways to come back, and twice as many
+    /// How many watchers. They are of 16 kinds, by selectors and ways to come back, and twice as many
     /// have all of these in JSON and in protobuf.
-    #[arg(long, value_name = "N", default_value_t = 26,
+    #[arg(long, value_name = "N", default_value_t = 32,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     watchers: u32,
 
@@ -107,7 +106,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 
 /// A run begins without the objects of the run before.
 async fn clear(context: &Context) -> Result<(), LoadError> {
-    let collection = context.workspace.collection(Kind::ConfigMaps);
+    let collection = context.workspace.path(objects::RESOURCE);
     let answer = context
         .connect()
         .await?
@@ -131,7 +130,7 @@ impl<'a> Stage<'a> {
     fn new(context: &'a Context, flags: &'a Flags, number: u32) -> Self {
         let first = number * OBJECTS_MAX;
         let keys = first..first + flags.objects;
-        let collection = context.workspace.collection(Kind::ConfigMaps);
+        let collection = context.workspace.path(objects::RESOURCE);
         let run = context.workspace.name().to_owned();
         Self {
             context,

@@ -1,11 +1,14 @@
-//! The objects of the run: config maps that carry the write that made them, in JSON or protobuf.
+//! The objects of the run: secrets that carry the write that made them, in JSON or protobuf.
+//!
+//! Secrets, since nobody but who writes them touches them, and since they can be selected by a field
+//! beside their names: their type. They hold nothing.
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::load::client::{Content, Encoding, ListHead, protobuf};
-use crate::load::verify::history::{Group, Key, Selector, Version, WriteId};
+use crate::load::verify::history::{Group, Key, Selector, Type, Version, WriteId};
 
 /// What the names of our objects begin with. Whatever else is in the namespace is not ours.
 const NAME_PREFIX: &str = "object-";
@@ -16,8 +19,13 @@ const RUN_LABEL: &str = "ringwatch.load/run";
 /// The annotation with the write that made the object.
 const WRITE_ANNOTATION: &str = "ringwatch.load/write";
 
+/// What the objects are called in paths, and by themselves.
+pub(super) const RESOURCE: &str = "secrets";
+const KIND: &str = "Secret";
+
 /// The fields of an object, of a list, and of an object's metadata in protobuf.
 const OBJECT_METADATA: u32 = 1;
+const OBJECT_TYPE: u32 = 3;
 const LIST_ITEMS: u32 = 2;
 const METADATA_NAME: u32 = 1;
 const METADATA_VERSION: u32 = 6;
@@ -48,8 +56,9 @@ impl Wanted<'_> {
 
     fn json(&self) -> Value {
         json!({
-            "kind": "ConfigMap",
+            "kind": KIND,
             "apiVersion": "v1",
+            "type": Type::of(self.key).to_string(),
             "metadata": {
                 "name": self.key.to_string(),
                 "resourceVersion": self.base.map(|base| base.to_string()),
@@ -84,7 +93,9 @@ impl Wanted<'_> {
         );
         let mut object = Vec::new();
         protobuf::put(&mut object, OBJECT_METADATA, &metadata);
-        protobuf::envelope("v1", "ConfigMap", &object).into()
+        let of = Type::of(self.key).to_string();
+        protobuf::put(&mut object, OBJECT_TYPE, of.as_bytes());
+        protobuf::envelope("v1", KIND, &object).into()
     }
 }
 
@@ -195,6 +206,7 @@ fn number<T: std::str::FromStr>(text: Option<&str>, prefix: &str) -> Option<T> {
 pub(super) fn query(selector: &Selector) -> String {
     let name = |operator, key: &Key| format!("&fieldSelector=metadata.name{operator}{key}");
     match selector {
+        Selector::Type(of) => format!("&fieldSelector=type%3D{}", escaped(&of.to_string())),
         Selector::Everything => String::new(),
         Selector::Name(key) => name("%3D", key),
         Selector::NotName(key) => name("!%3D", key),
@@ -211,8 +223,8 @@ pub(super) fn run_query(run: &str) -> String {
     format!("&labelSelector={}%3D{run}", escaped(RUN_LABEL))
 }
 
-fn escaped(label: &str) -> String {
-    label.replace('/', "%2F")
+fn escaped(text: &str) -> String {
+    text.replace('/', "%2F")
 }
 
 #[cfg(test)]
@@ -265,7 +277,7 @@ mod tests {
         let item = WANTED.content(Encoding::Protobuf).bytes;
         let item = protobuf::unwrap_envelope(&item).expect("an envelope");
         protobuf::put(&mut binary, LIST_ITEMS, item);
-        let binary = protobuf::envelope("v1", "ConfigMapList", &binary);
+        let binary = protobuf::envelope("v1", "SecretList", &binary);
         for (bytes, encoding) in [
             (json.into_bytes(), Encoding::Json),
             (binary, Encoding::Protobuf),

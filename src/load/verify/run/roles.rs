@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::load::client::Encoding;
-use crate::load::verify::history::{Group, Key, Selector};
+use crate::load::verify::history::{Group, Key, Selector, Type};
 
 use super::watcher::Plan;
 
@@ -29,6 +29,7 @@ fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
     let named = Key(keys.start + NAMED);
     let everything = || Selector::Everything;
     let groups = |groups: &[u8]| Selector::Groups(groups.iter().copied().map(Group).collect());
+    let of_type = || Selector::Type(Type::of(named));
     let initial = |any| Plan::InitialEvents { any };
     vec![
         ("everything", everything(), Plan::Follow),
@@ -44,6 +45,9 @@ fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
         ("short-labels", groups(&[0, 1]), Plan::Short),
         ("not-name", Selector::NotName(named), Plan::Follow),
         ("watch-list-any", groups(&[2]), initial(true)),
+        ("type", of_type(), Plan::Follow),
+        ("resumed-type", of_type(), Plan::Leave),
+        ("watch-list-type", of_type(), initial(false)),
     ]
 }
 

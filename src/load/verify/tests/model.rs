@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::load::verify::history::{
     Answer, Asked, End, Group, History, Key, Kind, Nanos, Page, Read, Seen, Selector, Session,
-    Start, Verb, Version, Watcher, What, Write, WriteId,
+    Start, Type, Verb, Version, Watcher, What, Write, WriteId,
 };
 
 const KEYS: u32 = 4;
@@ -27,9 +27,10 @@ fn selectors() -> Vec<Selector> {
         Selector::Groups(vec![Group(1), Group(2)]),
         Selector::Name(Key(1)),
         Selector::NotName(Key(1)),
+        Selector::Type(Type(0)),
     ]
 }
-pub(super) const WATCHERS: usize = 6;
+pub(super) const WATCHERS: usize = 7;
 /// So many of them never lose their place.
 const FAITHFUL: usize = 2;
 
