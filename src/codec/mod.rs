@@ -11,12 +11,14 @@
 //!     \--order--/  if fields come twice or out of order
 //! ```
 //!
-//! What clients send is checked against the same tables first (`typed`).
+//! What clients send is checked against the same tables first (`typed`), and held as Go's types would
+//! hold it (`canonical`).
 //!
 //! Fields that the tables do not know are skipped when read, as Go does. They survive when an object is
 //! written over its older self (`unknown`).
 
 mod absent;
+mod canonical;
 mod cut;
 mod duration;
 mod encode;
@@ -28,6 +30,7 @@ mod member;
 mod object;
 mod order;
 mod output;
+mod quantity;
 mod raw_json;
 mod special;
 mod special_write;
@@ -42,6 +45,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use canonical::{complete, settle};
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use error::DecodeError;
 pub use frame::event_frame;

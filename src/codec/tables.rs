@@ -60,6 +60,8 @@ pub(super) struct Message {
     pub(super) name: &'static str,
     /// The package of its definition; Go's is the last part.
     package: &'static str,
+    /// The version of the kinds in its package.
+    pub(super) api_version: &'static str,
     /// Whether its JSON tells kind and version.
     pub(super) is_kind: bool,
     /// By number.
@@ -122,6 +124,9 @@ pub(super) struct Field {
     /// Whether a zero on the wire is such a value.
     pub(super) skips_zero: bool,
     pub(super) inline: bool,
+    /// Whether JSON tells the kind and the version of its items, which the wire does not have: they are objects
+    /// inside another that is no list of them.
+    pub(super) tells_kind: bool,
     /// The wire type of its values.
     pub(super) wire_type: u8,
     /// Where the next field is that Go writes though it is absent; the end if there is none.
@@ -172,6 +177,7 @@ pub(super) struct MessageId(u32);
 /// The line that begins a message, and its package.
 struct Head {
     package: &'static str,
+    api_version: &'static str,
     name: &'static str,
     mark: &'static str,
 }
@@ -261,6 +267,7 @@ impl Tables {
             } else {
                 open = Some(Head {
                     package,
+                    api_version: version,
                     name,
                     mark,
                 });
@@ -314,6 +321,7 @@ impl Tables {
             shape: Shape::parse(head.mark),
             name: head.name,
             package: head.package,
+            api_version: head.api_version,
             is_kind: head.mark == "kind",
             fields,
             names: names.into(),
@@ -325,21 +333,26 @@ impl Tables {
     /// Notes what becomes of each field when it is absent or empty, which its message decides too.
     fn complete(&mut self) {
         let find = |id: MessageId| &self.messages[id.0 as usize];
-        let fields = self.messages.iter().flat_map(|it| &it.fields);
-        let known: Vec<(Vec<u8>, bool, bool)> = fields
-            .map(|field| {
+        let fields = self.messages.iter().flat_map(|message| {
+            let fields = message.fields.iter();
+            fields.map(move |field| (message, field))
+        });
+        let known: Vec<(Vec<u8>, bool, bool, bool)> = fields
+            .map(|(message, field)| {
                 (
                     absent::of_field(field, &find),
                     absent::may_vanish(field, &find),
                     absent::is_optional(field, &find),
+                    !message.is_kind && field.is_list_of(&|id| find(id).is_kind),
                 )
             })
             .collect();
         let fields = self.messages.iter_mut().flat_map(|it| &mut it.fields);
-        for (field, (absent, may_vanish, optional)) in fields.zip(known) {
+        for (field, (absent, may_vanish, optional, tells_kind)) in fields.zip(known) {
             field.optional = optional;
             field.absent = absent.into();
             field.may_vanish = may_vanish;
+            field.tells_kind = tells_kind;
             // A double that is zero may be negative, and has more than one byte.
             field.skips_zero = may_vanish && field.kind != Type::Double;
         }
@@ -376,6 +389,14 @@ impl Shape {
 }
 
 impl Field {
+    /// Whether it is a list of messages of which something holds.
+    fn is_list_of(&self, holds: &dyn Fn(MessageId) -> bool) -> bool {
+        match (self.arity, self.kind) {
+            (Arity::List, Type::Message(id)) => holds(id),
+            _ => false,
+        }
+    }
+
     /// Reads a field's line after its number.
     fn parse(
         number: &str,
@@ -441,6 +462,7 @@ impl Field {
             key_length: key.len() as u8,
             key: key.into(),
             optional: false,
+            tells_kind: false,
             absent: Box::default(),
             next_required: 0,
             may_vanish: false,

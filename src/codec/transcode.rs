@@ -184,7 +184,14 @@ impl Transcoder {
         let mut next = Some(tag);
         while let Some(tag) = next {
             if tag == u64::from(field.tag) {
-                self.value(field.kind, fields, depth + 2)?;
+                match field.kind {
+                    Type::Message(id) if field.tells_kind => {
+                        let message = id.message();
+                        let version = message.api_version;
+                        self.typed(message, fields.run()?, version, message.name, depth + 2)?;
+                    }
+                    kind => self.value(kind, fields, depth + 2)?,
+                }
                 self.out.push(b',');
             } else if field.wire_type == 0 && tag == u64::from(field.tag | 2) {
                 let mut packed = Fields::new(fields.run()?);

@@ -41,15 +41,20 @@ pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
 
 /// The words for a value of the wrong type in a field of a kind.
 pub(super) fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> String {
-    let found = match value {
+    let found = kind_of(value);
+    format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
+}
+
+/// What Go calls the kind of a value.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    };
-    format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
+    }
 }
 
 /// The letter at which the error was noticed.

@@ -3,6 +3,7 @@
 //! The hard part is the words: Go's JSON errors reach clients, and duplicate or unknown fields are an
 //! error, a warning or nothing, as the client wishes.
 
+mod configuration;
 mod fields;
 mod go_json;
 mod metadata;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::body::RequestBody;
 use super::errors::Failure;
@@ -21,6 +22,7 @@ use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
 use crate::registry::{GroupVersion, RequestContext, Strategy};
 
+pub(super) use configuration::configuration;
 pub(super) use fields::check_patched;
 pub(super) use strict::Decoded;
 
@@ -122,21 +124,32 @@ pub(super) fn object(
     validation: FieldValidation,
     context: &RequestContext,
 ) -> Result<Value, Failure> {
-    let unrecognized = |error: &str| {
-        Failure::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): {error} ({})",
-            expected.kind,
-            summarize(content)
-        ))
-    };
-    let Decoded {
-        mut value,
-        mut complaints,
-    } = if media_type(headers) == PROTOBUF_MEDIA_TYPE {
+    let unrecognized = |error: &str| unrecognized(content, expected, error);
+    let decoded = if media_type(headers) == PROTOBUF_MEDIA_TYPE {
         protobuf::object(content, expected, known, &unrecognized)?
     } else {
         document(headers, content, ("", ""))?.map_err(|error| unrecognized(&error))?
     };
+    checked(decoded, content, expected, known, validation, context)
+}
+
+/// An object of the expected kind, which came as this document.
+///
+/// # Errors
+/// As [`object`].
+pub(super) fn checked(
+    decoded: Decoded,
+    content: &[u8],
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+    validation: FieldValidation,
+    context: &RequestContext,
+) -> Result<Value, Failure> {
+    let Decoded {
+        mut value,
+        mut complaints,
+    } = decoded;
+    let unrecognized = |error: &str| unrecognized(content, expected, error);
     let Some(members) = value.as_object_mut() else {
         return Err(unrecognized(
             "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of \
@@ -190,6 +203,15 @@ pub(super) fn patched(
     check_type(&kind, &version, expected, known)
 }
 
+/// The body is no object of the expected kind.
+fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure {
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {error} ({})",
+        expected.kind,
+        summarize(content)
+    ))
+}
+
 /// The object is of this kind and version, but wrong.
 fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &str) -> Failure {
     let (_, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -200,10 +222,7 @@ fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &
 }
 
 /// The kind and version of a body, which are set if they were left out.
-fn default_type(
-    members: &mut serde_json::Map<String, Value>,
-    expected: Expected<'_>,
-) -> (String, String) {
+fn default_type(members: &mut Map<String, Value>, expected: Expected<'_>) -> (String, String) {
     let mut text = |name: &str, default: String| {
         let said = members
             .get(name)

@@ -1,8 +1,7 @@
 //! Server-side apply: the fields that a client wants, merged with those of others.
 
 use async_trait::async_trait;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use super::super::body::{RequestBody, ResponseBody};
@@ -65,13 +64,14 @@ pub(in super::super) async fn apply(
     response::object(code, output, call, object)
 }
 
-/// The configuration in a body, which is YAML, and so may be JSON.
+/// The configuration in a body. Unlike other objects it says itself which version it is of.
 fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
     let resource = call.store.resource();
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
-    let config = decode::object(
-        &headers,
+    let decoded = decode::configuration(content)?;
+    field_manager::check_version(&decoded.value, &resource.group_version.to_string())
+        .map_err(|error| call.fail(error))?;
+    let config = decode::checked(
+        decoded,
         content,
         decode::Expected {
             group_version: &resource.group_version,

@@ -88,18 +88,28 @@ pub fn apply(
     Ok(next)
 }
 
+/// Refuses configurations of another version, or of none.
+///
+/// # Errors
+/// [`Error::BadRequest`] names both.
+pub fn check_version(config: &Value, expected: &str) -> Result<(), Error> {
+    let version = version(config);
+    if version == expected {
+        return Ok(());
+    }
+    Err(Error::BadRequest(format!(
+        "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {expected}"
+    )))
+}
+
+fn version(config: &Value) -> &str {
+    let version = config.get("apiVersion").and_then(Value::as_str);
+    version.unwrap_or_default()
+}
+
 /// Refuses configurations that cannot be applied.
 fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
-    let version = config
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if version != manager.api_version {
-        return Err(Error::BadRequest(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
-            manager.api_version
-        )));
-    }
+    check_version(config, manager.api_version)?;
     let sent = config.pointer("/metadata/managedFields");
     if sent.is_some_and(|sent| !sent.is_null()) {
         return Err(Error::BadRequest(
@@ -117,9 +127,10 @@ fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
             .unwrap_or_default()
     };
     Err(Error::BadRequest(format!(
-        "failed to create typed patch object ({}/{}; {version}, Kind={}): {}: duplicate entries for key {item}",
+        "failed to create typed patch object ({}/{}; {}, Kind={}): {}: duplicate entries for key {item}",
         text("/metadata/namespace"),
         text("/metadata/name"),
+        version(config),
         text("/kind"),
         show(&path)
     )))

@@ -17,7 +17,7 @@ mod walk;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use apply::apply;
+pub use apply::{apply, check_version};
 use schema::Schema;
 use set::FieldSet;
 pub use update::update;

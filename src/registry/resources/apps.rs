@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
+use super::daemon_sets::DaemonSets;
 use super::defaults::apps as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
 use super::row::{Group, Row, field_or};
 use super::workloads::Workloads;
-use crate::registry::SelectorForm;
+use crate::registry::{NameRule, SelectorForm};
 
 const V1: Group = Group::new("apps", "v1");
 
@@ -28,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
                         "numberReady": 0,
                     }))
                     .defaults(defaults::DAEMON_SET)
-                    .peculiar(Workloads::new())
+                    .peculiar(DaemonSets::new())
                     .generation(&["spec"]),
             ),
         V1.namespaced("deployments", "Deployment")
@@ -64,6 +65,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
+                    .name_rule(NameRule::DnsLabel)
                     .defaults(defaults::STATEFUL_SET)
                     .peculiar(Workloads::stateful())
                     .generation(&["spec"]),

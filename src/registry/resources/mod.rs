@@ -16,6 +16,7 @@ mod certificates;
 mod configuration;
 mod coordination;
 mod core;
+mod daemon_sets;
 mod defaults;
 mod definition_rules;
 mod discovery;

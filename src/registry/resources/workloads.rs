@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::defaults;
 use super::path::{get, list, set, text};
 use super::peculiar::Peculiar;
 use super::pods::validation::{one_of, pod_spec};
@@ -58,17 +59,27 @@ impl Peculiar for Workloads {
         match get(object, "spec.selector") {
             None => errors.push(FieldError::required("spec.selector")),
             Some(selector) if is_empty(selector) => {
-                let why = "empty selector is invalid for deployment";
+                let kind = if self.is_stateful() {
+                    "statefulset"
+                } else {
+                    "deployment"
+                };
+                let why = format!("empty selector is invalid for {kind}");
                 errors.push(FieldError::invalid("spec.selector", selector, why));
             }
             Some(selector) => errors.extend(mismatch(object, selects(selector, &labels(object)))),
         }
-        errors.extend(template(object));
+        // What a stateful set mounts need not be in its template: it may be a claim of its own. So
+        // kube-apiserver leaves its template's spec alone.
+        if !self.is_stateful() {
+            errors.extend(pod_spec(get(object, TEMPLATE_SPEC), TEMPLATE_SPEC));
+        }
+        errors.extend(always_again(object));
         errors
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        if !self.changeable.is_empty() {
+        if self.is_stateful() {
             return self.other_changes(object, old);
         }
         let selector = get(object, "spec.selector");
@@ -85,6 +96,10 @@ impl Peculiar for Workloads {
 }
 
 impl Workloads {
+    fn is_stateful(&self) -> bool {
+        !self.changeable.is_empty()
+    }
+
     fn other_changes(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let rest = |it: &Value| {
             let mut spec = get(it, "spec").cloned().unwrap_or_default();
@@ -115,7 +130,8 @@ impl Peculiar for ReplicationControllers {
                 errors.extend(mismatch(object, all));
             }
         }
-        errors.extend(template(object));
+        errors.extend(pod_spec(get(object, TEMPLATE_SPEC), TEMPLATE_SPEC));
+        errors.extend(always_again(object));
         errors
     }
 }
@@ -140,6 +156,9 @@ impl Peculiar for Jobs {
             let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
             set(object, "spec.selector", selector);
         }
+        // The template's labels are the job's by default, and kube-apiserver fills in defaults once more when
+        // it reads what it has stored.
+        defaults::batch::label_like_the_template(object);
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
@@ -195,15 +214,13 @@ fn counts(object: &Value) -> Vec<FieldError> {
     .collect()
 }
 
-/// The template of pods that run for ever.
-fn template(object: &Value) -> Vec<FieldError> {
-    let mut errors = pod_spec(get(object, TEMPLATE_SPEC), TEMPLATE_SPEC);
+/// Pods that run for ever begin again whatever happens.
+fn always_again(object: &Value) -> Option<FieldError> {
     let path = "spec.template.spec.restartPolicy";
     // A policy that no pod may have is told already.
-    if matches!(text(object, path), "OnFailure" | "Never") {
-        errors.extend(one_of(object, path, path.to_owned(), &["Always"]));
-    }
-    errors
+    matches!(text(object, path), "OnFailure" | "Never")
+        .then(|| one_of(object, path, path.to_owned(), &["Always"]))
+        .flatten()
 }
 
 /// Pods that run to their end do not begin again whatever happens.
@@ -347,6 +364,7 @@ mod tests {
             job["spec"]["template"]["metadata"]["labels"]["job-name"],
             "j"
         );
+        assert_eq!(job["metadata"]["labels"]["job-name"], "j");
     }
 
     #[test]
@@ -357,5 +375,14 @@ mod tests {
         assert_eq!(Workloads::stateful().validate_update(&new, &old), []);
         set(&mut new, "spec.serviceName", json!("s"));
         assert_eq!(Workloads::stateful().validate_update(&new, &old).len(), 1);
+    }
+
+    #[test]
+    fn a_stateful_set_mounts_its_claims() {
+        let mut set_of = deployment();
+        let mounts = json!([{"name": "data", "mountPath": "/data"}]);
+        set_of["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = mounts;
+        assert_eq!(Workloads::stateful().validate(&set_of), []);
+        assert_eq!(Workloads::new().validate(&set_of).len(), 1);
     }
 }

@@ -34,6 +34,7 @@ impl Store {
         wipe_system_fields(&mut object);
         self.ensure_namespace(namespace, &mut object)?;
         self.track_fields(context, None, &mut object);
+        self.complete(&mut object);
         self.admit_create(namespace, &object).await?;
         match self
             .create_named(context, namespace, &object, options)

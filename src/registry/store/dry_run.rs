@@ -67,14 +67,16 @@ pub(super) async fn delete(
     Ok(existing)
 }
 
-/// An object that looks stored.
+/// An object that looks stored, in the form in which it would be.
 pub(super) fn unstored(
     storage: &dyn Interface,
     object: &Value,
     revision: u64,
 ) -> Result<Arc<Object>, StorageError> {
-    Object::from_value(object, revision, storage.versioner().schema())
-        .map(Arc::new)
+    storage
+        .versioner()
+        .prepare_for_storage(object, &[])
+        .map(|object| Arc::new(object.at_revision(revision)))
         .map_err(|error| StorageError::Internal {
             message: error.to_string(),
         })

@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Store;
+use crate::codec;
 use crate::registry::accessor::{self, copy, format_time, remove, set, text};
 use crate::registry::field_manager::{self, Manager};
 use crate::registry::{Error, RequestContext};
@@ -19,10 +20,29 @@ impl Store {
         mut object: Value,
     ) -> Result<Value, Error> {
         accessor::normalize(&mut object, &self.resource)?;
+        self.in_types(&mut object, codec::settle);
         let mut object = self.strategy().to_stored(object);
         self.strategy().default(&mut object);
         deduplicate_owners(context, &mut object);
         Ok(object)
+    }
+
+    /// Puts in what is written though it is zero, so that an update that does not change it differs in nothing.
+    /// It comes after fields are tracked, lest whoever wrote the object seems to manage it.
+    pub(super) fn complete(&self, object: &mut Value) {
+        self.in_types(object, codec::complete);
+    }
+
+    /// Does something to an object as its kind's types have it. Custom resources have none.
+    fn in_types(&self, object: &mut Value, change: fn(codec::Kind, &mut Map<String, Value>)) {
+        if self.resource.is_custom() {
+            return;
+        }
+        let kind =
+            |object: &Value| codec::kind(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+        if let (Some(kind), Some(members)) = (kind(object), object.as_object_mut()) {
+            change(kind, members);
+        }
     }
 
     /// Notes who manages which fields of an object. Fields are those of the served version.

@@ -193,6 +193,7 @@ impl Attempt<'_> {
         if !self.updated.tracks_fields() {
             self.store.track_fields(self.context, None, &mut object);
         }
+        self.store.complete(&mut object);
         self.store.admit_create(self.namespace, &object).await?;
         fill_system_fields(self.context, &mut object);
         self.store
@@ -212,6 +213,7 @@ impl Attempt<'_> {
         if !self.updated.tracks_fields() {
             store.track_fields(self.context, Some(&served), &mut object);
         }
+        store.complete(&mut object);
         store.check_version(&mut object, &old, self.name)?;
         store.before_update(self.context, self.namespace, &mut object, &old)?;
         if store.deletes(&object, &old) {

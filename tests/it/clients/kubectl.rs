@@ -1,6 +1,13 @@
 //! Stock kubectl, in the versions at hand, against both backends.
 
+mod applies;
+mod deletion;
+mod manifests;
+mod nodes;
+mod rollouts;
+mod steps;
 mod tables;
+mod verbs;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

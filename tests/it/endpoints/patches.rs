@@ -44,3 +44,74 @@ async fn a_patch_makes_nothing_of_another_kind() {
     let patched = fixture.patch(&path, "merge-patch+json", none).await;
     assert_eq!(patched.json(), before, "taken away is as good as unchanged");
 }
+
+#[tokio::test]
+async fn a_configuration_says_its_version() {
+    let fixture = Fixture::start(true).await;
+    let path = "/api/v1/namespaces/default/configmaps/m";
+    for (config, found) in [
+        (json!({"kind": "ConfigMap", "metadata": {"name": "m"}}), ""),
+        (
+            json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "m"}}),
+            "v2",
+        ),
+        (json!(null), ""),
+    ] {
+        let applied = format!("{path}?fieldManager=me");
+        let refused = fixture.patch(&applied, "apply-patch+yaml", config).await;
+        assert_eq!(refused.head.status, StatusCode::BAD_REQUEST);
+        let status = refused.json();
+        assert_eq!(status["reason"], "BadRequest");
+        assert_eq!(
+            status["message"],
+            format!(
+                "Incorrect version specified in apply patch. Specified patch version: {found}, expected: v1"
+            )
+        );
+        let found = fixture.get(path).await.head.status;
+        assert_eq!(found, StatusCode::NOT_FOUND);
+    }
+}
+
+/// What Go's types do not tell apart is no change: neither of the generation nor of what may not change.
+#[tokio::test]
+async fn zeros_that_are_said_change_nothing() {
+    let fixture = Fixture::start(true).await;
+    let template = json!({
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {
+            "hostNetwork": false, "nodeSelector": {}, "restartPolicy": "",
+            "containers": [{"name": "c", "image": "i", "args": [], "tty": false,
+                "terminationMessagePath": "",
+                "env": [{"name": "EMPTY", "value": ""}, {"name": "LIMIT", "valueFrom": {
+                    "resourceFieldRef": {"resource": "limits.cpu"}}}],
+                "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}],
+        },
+    });
+    let selector = json!({"matchLabels": {"a": "b"}});
+    let deployment =
+        json!({"metadata": {"name": "o"}, "spec": {"selector": selector, "template": template}});
+    let pod = json!({"metadata": {"name": "o"}, "spec": template["spec"]});
+    for (kind, body) in [
+        ("apis/apps/v1/namespaces/default/deployments", deployment),
+        ("api/v1/namespaces/default/pods", pod),
+    ] {
+        let created = fixture.post(&format!("/{kind}"), body.clone()).await;
+        assert_eq!(created.head.status, StatusCode::CREATED, "{kind}");
+        let created = created.json();
+        let path = format!("/{kind}/o");
+        let patch = json!({"spec": body["spec"]});
+        for syntax in ["merge-patch+json", "strategic-merge-patch+json"] {
+            let patched = fixture.patch(&path, syntax, patch.clone()).await;
+            assert_eq!(patched.head.status, StatusCode::OK, "{:?}", patched.json());
+            assert_eq!(
+                patched.json()["metadata"],
+                created["metadata"],
+                "{kind} {syntax}"
+            );
+        }
+        let limits = created.pointer("/spec/template/spec/containers/0/resources/limits");
+        let limits = limits.or_else(|| created.pointer("/spec/containers/0/resources/limits"));
+        assert_eq!(limits, Some(&json!({"cpu": "500m", "memory": "1Gi"})));
+    }
+}

@@ -79,13 +79,15 @@ async fn wrong_types_in_patches_are_refused() {
     let status = format!("{DEPLOYMENT}/status");
     for value in [json!("x"), json!(99_999_999_999_i64)] {
         let merge = json!({"spec": {"replicas": value}});
+        let config =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": value}});
         let json_patch = json!([{"op": "replace", "path": "/spec/replicas", "value": value}]);
         let status_patch = json!({"status": {"replicas": value}});
         for (path, kind, patch) in [
             (DEPLOYMENT, "merge-patch+json", &merge),
             (DEPLOYMENT, "strategic-merge-patch+json", &merge),
             (DEPLOYMENT, "json-patch+json", &json_patch),
-            (DEPLOYMENT, "apply-patch+yaml", &merge),
+            (DEPLOYMENT, "apply-patch+yaml", &config),
             (&scale, "merge-patch+json", &merge),
             (&status, "merge-patch+json", &status_patch),
         ] {

@@ -57,14 +57,7 @@ pub(in crate::registry::resources) const STATEFUL_SET: &[Rule] = &[
     Set("spec.replicas", Int(1)),
     Set("spec.revisionHistoryLimit", Int(10)),
     SPEC_TEMPLATE,
-    In(
-        "spec.volumeClaimTemplates[]",
-        &[
-            Set("kind", Text("PersistentVolumeClaim")),
-            Set("apiVersion", Text("v1")),
-            Set("metadata", Empty),
-        ],
-    ),
+    In("spec.volumeClaimTemplates[]", &[Set("metadata", Empty)]),
     In("spec.volumeClaimTemplates[]", CLAIM),
 ];
 

@@ -18,6 +18,7 @@ pub(in crate::registry::resources) const JOB: &[Rule] = &[
     ),
     Set("spec.podReplacementPolicy", Text("TerminatingOrFailed")),
     Set("spec.manualSelector", False),
+    In("spec", FAILURES),
     Run(label_like_the_template),
     In("spec.template", TEMPLATE),
 ];
@@ -28,8 +29,15 @@ pub(in crate::registry::resources) const CRON_JOB: &[Rule] = &[
     Set("spec.successfulJobsHistoryLimit", Int(3)),
     Set("spec.failedJobsHistoryLimit", Int(1)),
     Zero("spec.jobTemplate.metadata", Empty),
+    In("spec.jobTemplate.spec", FAILURES),
     In("spec.jobTemplate.spec.template", TEMPLATE),
 ];
+
+/// What a pod's failure means: a condition counts when it holds.
+const FAILURES: &[Rule] = &[In(
+    "podFailurePolicy.rules[].onPodConditions[]",
+    &[Set("status", Text("True"))],
+)];
 
 /// One pod at a time, and one in all if nothing is said of either number.
 fn count_pods(job: &mut Value) {
@@ -50,7 +58,8 @@ fn limit_failures(job: &mut Value) {
     }
 }
 
-fn label_like_the_template(job: &mut Value) {
+/// A job has the labels of its pods, unless it has labels of its own.
+pub(in crate::registry::resources) fn label_like_the_template(job: &mut Value) {
     if get(job, "metadata.labels").is_none()
         && let Some(labels) = get(job, "spec.template.metadata.labels").cloned()
     {
@@ -66,12 +75,15 @@ mod tests {
     #[test]
     fn a_job_is_completed() {
         let mut job = json!({"metadata": {"name": "j"}, "spec": {"template": {
-            "metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never"}}}});
+            "metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never"}},
+            "podFailurePolicy": {"rules": [{"onPodConditions": [{"type": "DisruptionTarget"}]}]}}});
         apply(JOB, &mut job);
         assert_eq!(job["spec"]["completions"], 1);
         assert_eq!(job["spec"]["parallelism"], 1);
         assert_eq!(job["spec"]["backoffLimit"], 6);
-        assert_eq!(job["spec"]["podReplacementPolicy"], "TerminatingOrFailed");
+        assert_eq!(job["spec"]["podReplacementPolicy"], "Failed");
+        let conditions = "/spec/podFailurePolicy/rules/0/onPodConditions";
+        assert_eq!(job.pointer(conditions).expect("kept")[0]["status"], "True");
         assert_eq!(job["spec"]["template"]["spec"]["restartPolicy"], "Never");
         assert_eq!(job["metadata"]["labels"], json!({"a": "b"}));
         let mut many = json!({"spec": {"parallelism": 3, "backoffLimitPerIndex": 1}});

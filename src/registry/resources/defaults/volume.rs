@@ -65,8 +65,11 @@ const CLAIM_SPEC: &[Rule] = &[
 ];
 
 /// A claim to a volume.
-pub(in crate::registry::resources) const CLAIM: &[Rule] =
-    &[Set("spec", Empty), In("spec", CLAIM_SPEC)];
+pub(in crate::registry::resources) const CLAIM: &[Rule] = &[
+    Set("spec", Empty),
+    In("spec", CLAIM_SPEC),
+    Set("status.phase", Text("Pending")),
+];
 
 /// A volume of the cluster. Where it is kept has the defaults of a pod's volume.
 pub(in crate::registry::resources) const PERSISTENT_VOLUME: &[Rule] = &[

@@ -1,0 +1,266 @@
+//! What Go makes of an object by holding it in its types, and by writing it again.
+//!
+//! To Go, a member that is zero and left out when empty is the same as none at all, and a quantity is a number:
+//! so [`settle`] takes the first away and brings the second into its one form. What is not left out is
+//! written though it is zero: so [`complete`] puts it there. Between two objects that went through both,
+//! every difference is one that Go sees too.
+//!
+//! Lists, maps and pointers without a value are not written here: they are `null`, and mean nothing.
+
+use serde_json::{Map, Value};
+
+use super::quantity;
+use super::tables::{Arity, Field, Kind, Message, Shape, Type};
+
+/// Takes away what Go would not write again, and writes quantities as Go does.
+pub fn settle(kind: Kind, object: &mut Map<String, Value>) {
+    settle_members(kind.0, object);
+}
+
+/// Puts in what Go writes although it is zero.
+pub fn complete(kind: Kind, object: &mut Map<String, Value>) {
+    complete_members(kind.0, object);
+}
+
+fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
+    // Names and members are in the same order: each is found soon after the last one.
+    let mut next = 0;
+    object.retain(|name, value| {
+        let Some(at) = message.name_at(name, next) else {
+            return true;
+        };
+        next = at + 1;
+        let field = &message.fields[message.names[at].place];
+        for_each_message(field, value, &mut |message, value| match message.shape {
+            Shape::Object => {
+                if let Some(members) = value.as_object_mut() {
+                    settle_members(message, members);
+                }
+            }
+            Shape::Quantity => quantity::settle(value),
+            _ => {}
+        });
+        !vanishes(field, value)
+    });
+}
+
+/// Whether Go leaves the member out, or writes `null`.
+fn vanishes(field: &Field, value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() && field.arity == Arity::List,
+        Value::Object(members) => {
+            members.is_empty() && (field.arity == Arity::Map || field.may_vanish)
+        }
+        Value::String(text) => field.may_vanish && text.is_empty(),
+        Value::Bool(truth) => field.may_vanish && !truth,
+        Value::Number(number) => field.may_vanish && number.as_f64() == Some(0.0),
+        Value::Null => false,
+    }
+}
+
+fn complete_members(message: &'static Message, object: &mut Map<String, Value>) {
+    let mut at = message.first_required;
+    while let Some(field) = message.fields.get(at) {
+        at = field.next_required.into();
+        let missing = object.get(field.name).is_none_or(Value::is_null);
+        if let Some(zero) = zero(field).filter(|_| missing) {
+            object.insert(field.name.to_owned(), zero);
+        }
+    }
+    let mut next = 0;
+    for (name, value) in object.iter_mut() {
+        let Some(at) = message.name_at(name, next) else {
+            continue;
+        };
+        next = at + 1;
+        let field = &message.fields[message.names[at].place];
+        for_each_message(field, value, &mut |message, value| {
+            if let (Shape::Object, Some(members)) = (message.shape, value.as_object_mut()) {
+                if field.tells_kind {
+                    members.insert("kind".to_owned(), message.name.into());
+                    members.insert("apiVersion".to_owned(), message.api_version.into());
+                }
+                complete_members(message, members);
+            }
+        });
+    }
+}
+
+/// What Go writes for a field without a value, unless that is `null`.
+fn zero(field: &Field) -> Option<Value> {
+    if field.pointer || field.inline || field.arity != Arity::One {
+        return None;
+    }
+    match field.kind {
+        Type::Text => Some("".into()),
+        Type::Bool => Some(false.into()),
+        Type::Int32 | Type::Int64 | Type::Double => Some(0.into()),
+        Type::Bytes => None,
+        Type::Message(id) => match id.message().shape {
+            Shape::Object => Some(Map::new().into()),
+            Shape::Quantity => Some("0".into()),
+            Shape::IntOrString => Some(0.into()),
+            Shape::Duration => Some("0s".into()),
+            _ => None,
+        },
+    }
+}
+
+/// Visits the messages in the value of a field: itself, or the items of a list or map.
+fn for_each_message(
+    field: &Field,
+    value: &mut Value,
+    visit: &mut dyn FnMut(&'static Message, &mut Value),
+) {
+    let Type::Message(id) = field.kind else {
+        return;
+    };
+    let message = id.message();
+    match (field.arity, value) {
+        (Arity::One, value) => visit(message, value),
+        (Arity::List, Value::Array(items)) => {
+            items.iter_mut().for_each(|item| visit(message, item));
+        }
+        (Arity::Map, Value::Object(entries)) => {
+            entries.values_mut().for_each(|entry| visit(message, entry));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::tests::folder;
+    use super::super::{decode, encode_value, kind};
+    use super::*;
+
+    fn settled(mut object: Value) -> Value {
+        let found = kind(
+            object["apiVersion"].as_str().expect("a version"),
+            object["kind"].as_str().expect("a kind"),
+        );
+        let members = object.as_object_mut().expect("an object");
+        settle(found.expect("a built-in kind"), members);
+        object
+    }
+
+    fn completed(mut object: Value) -> Value {
+        let version = object["apiVersion"].as_str().expect("a version").to_owned();
+        let name = object["kind"].as_str().expect("a kind").to_owned();
+        let members = object.as_object_mut().expect("an object");
+        complete(kind(&version, &name).expect("a built-in kind"), members);
+        object
+    }
+
+    fn without_nulls(value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|_, member| {
+                without_nulls(member);
+                !member.is_null()
+            }),
+            Value::Array(items) => items.iter_mut().for_each(without_nulls),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn zeros_vanish_where_go_leaves_them_out() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {}},
+            "spec": {"hostNetwork": false, "nodeSelector": {}, "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 0, "securityContext": {},
+                "containers": [{"name": "", "image": "", "tty": false, "args": [],
+                    "env": [{"name": "EMPTY", "value": ""}],
+                    "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}]}});
+        assert_eq!(
+            settled(pod),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+                "spec": {"automountServiceAccountToken": false,
+                    "terminationGracePeriodSeconds": 0, "securityContext": {},
+                    "containers": [{"name": "", "env": [{"name": "EMPTY"}],
+                        "resources": {"limits": {"cpu": "500m", "memory": "1Gi"}}}]}})
+        );
+    }
+
+    #[test]
+    fn zeros_come_where_go_writes_them() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"containers": [{"env": [{"name": "LIMIT", "valueFrom": {
+                "resourceFieldRef": {"resource": "limits.cpu"}}}]}]}});
+        assert_eq!(
+            completed(pod),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": {},
+                "spec": {"containers": [{"name": "", "resources": {}, "env": [{"name": "LIMIT", "valueFrom": {
+                    "resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}}]}]}})
+        );
+    }
+
+    /// What both do to an object is what writing and reading it does.
+    #[test]
+    fn objects_are_as_after_the_wire() {
+        let Some(folder) = folder("RINGWATCH_TESTDATA", "testdata/v1.35") else {
+            return;
+        };
+        let mut seen = 0;
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("a file").path();
+            if path.extension().is_none_or(|it| it != "json") {
+                continue;
+            }
+            let text = std::fs::read(&path).expect("JSON");
+            let object: Value = serde_json::from_slice(&text).expect("JSON");
+            if object.get("kind").is_none() {
+                continue;
+            }
+            seen += 1;
+            let bytes = encode_value(&object).expect("a known kind");
+            let mut expected = decode(&bytes, ("", "")).expect("an object");
+            let mut found = completed(settled(object));
+            without_nulls(&mut expected);
+            without_nulls(&mut found);
+            assert_eq!(found, expected, "{}", path.display());
+        }
+        assert!(seen > 0, "there are objects");
+    }
+
+    proptest! {
+        /// The same for a pod of which members are missing, zero or there.
+        #[test]
+        fn odd_pods_are_as_after_the_wire(choices in prop::collection::vec(0..3_u8, 12)) {
+            let values = [
+                json!({"name": "a"}), json!([{"name": "c"}]), json!("x"), json!(true), json!(7),
+            ];
+            let zeros = [json!({}), json!([]), json!(""), json!(false), json!(0)];
+            let places = [
+                ("metadata", 0), ("spec", 0), ("spec/containers", 1), ("spec/hostname", 2),
+                ("spec/hostIPC", 3), ("spec/priority", 4), ("spec/containers/0/image", 2),
+                ("spec/containers/0/stdin", 3), ("spec/containers/0/ports", 1),
+                ("spec/containers/0/ports/0/hostPort", 4), ("spec/securityContext", 0),
+                ("spec/serviceAccountName", 2),
+            ];
+            let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
+            for (choice, (place, form)) in choices.iter().zip(places) {
+                let (parent, name) = place.rsplit_once('/').unwrap_or(("", place));
+                let parent = if parent.is_empty() { String::new() } else { format!("/{parent}") };
+                let value = match choice {
+                    0 => continue,
+                    1 => &zeros[form],
+                    _ if name == "ports" => &json!([{"containerPort": 1}]),
+                    _ if matches!(name, "spec" | "securityContext") => &zeros[0],
+                    _ => &values[form],
+                };
+                if let Some(members) = pod.pointer_mut(&parent).and_then(Value::as_object_mut) {
+                    members.insert(name.to_owned(), value.clone());
+                }
+            }
+            let bytes = encode_value(&pod).expect("a known kind");
+            let mut expected = decode(&bytes, ("", "")).expect("an object");
+            let mut found = completed(settled(pod));
+            without_nulls(&mut expected);
+            without_nulls(&mut found);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

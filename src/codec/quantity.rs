@@ -1,0 +1,258 @@
+//! Quantities such as `100m`, `1Gi` and `12e6` in the form in which Go writes them.
+//!
+//! A quantity remembers how it was written: with a decimal suffix, a binary one or an exponent. Its one form is
+//! the smallest whole number with a suffix of that family, whose powers go by threes, or by tens of two. Go
+//! keeps the text of most quantities that look like that already; some of those are not quite, and stay too.
+
+use serde_json::Value;
+
+/// The decimal suffixes and their powers of ten.
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+
+/// The binary suffixes; each is 1024 times the one before it, the first 1024.
+const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// How many digits a number of 64 bits always has room for.
+const DIGITS_SURE: usize = 18;
+
+/// The same for one that is shifted by a binary suffix, which takes some of them.
+const BINARY_DIGITS_SURE: usize = 14;
+
+/// The smallest power of ten that is kept; what is below is rounded up.
+const POWER_MIN: i32 = -9;
+
+/// Which powers the suffix is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// A quantity's text, taken apart.
+struct Parts<'a> {
+    negative: bool,
+    /// The digits before the point without leading zeros, at least one.
+    whole: &'a str,
+    /// The digits behind the point.
+    fraction: &'a str,
+    family: Family,
+    /// The power of ten or two.
+    power: i32,
+}
+
+/// Brings a quantity into its one form. What is none, or beyond all bounds, stays as it is.
+pub(super) fn settle(value: &mut Value) {
+    let text = match &*value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.trim().to_owned(),
+        _ => return,
+    };
+    let text = canonical(&text).unwrap_or(text);
+    if value.as_str() != Some(&text) {
+        *value = Value::String(text);
+    }
+}
+
+/// The form of a quantity that Go writes; `None` if that is the text itself.
+fn canonical(text: &str) -> Option<String> {
+    let parts = Parts::read(text)?;
+    if text == "0" || parts.is_kept() {
+        return None;
+    }
+    let (amount, power) = parts.amount()?;
+    if amount == 0 {
+        return Some("0".to_owned());
+    }
+    let sign = if parts.negative { "-" } else { "" };
+    let whole = whole(amount, power).filter(|_| parts.family == Family::Binary);
+    let written = match whole.filter(|whole| *whole >= 1024) {
+        Some(whole) => binary(whole.min(i64::MAX.into())),
+        None => decimal(amount, power, parts.family)?,
+    };
+    Some(format!("{sign}{written}"))
+}
+
+impl<'a> Parts<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let digits = |text: &str| {
+            let end = text.find(|it: char| !it.is_ascii_digit());
+            end.unwrap_or(text.len())
+        };
+        let (whole, rest) = unsigned.split_at(digits(unsigned));
+        let (fraction, suffix) = match rest.strip_prefix('.') {
+            Some(rest) => rest.split_at(digits(rest)),
+            None => ("", rest),
+        };
+        let (family, power) = family(suffix)?;
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let whole = whole.trim_start_matches('0');
+        Some(Self {
+            negative: text.starts_with('-'),
+            whole: if whole.is_empty() { "0" } else { whole },
+            fraction,
+            family,
+            power,
+        })
+    }
+
+    /// Whether Go keeps the text as it is.
+    fn is_kept(&self) -> bool {
+        let digits = self.whole.len() + self.fraction.len();
+        if self.family == Family::Binary {
+            let taken = usize::try_from(self.power * 3 / 10).unwrap_or(usize::MAX);
+            let value = self.whole.parse::<u64>();
+            return self.fraction.is_empty()
+                && self.whole.len() + taken <= BINARY_DIGITS_SURE
+                && value.is_ok_and(|value| value % 8 != 0);
+        }
+        let power = self.power - self.fraction.len() as i32;
+        let ends_in_zeros = match self.fraction.len() {
+            0 => self.whole.ends_with("000"),
+            1 | 2 => format!("{}{}", self.whole, self.fraction).ends_with("000"),
+            _ => self.fraction.ends_with("000"),
+        };
+        digits <= DIGITS_SURE
+            && power >= POWER_MIN
+            && power % 3 == 0
+            && !ends_in_zeros
+            && !self.whole.starts_with('0')
+    }
+
+    /// The number without its sign, as a whole one times a power of ten.
+    fn amount(&self) -> Option<(i128, i32)> {
+        let mut amount: i128 = format!("{}{}", self.whole, self.fraction).parse().ok()?;
+        let mut power = -i32::try_from(self.fraction.len()).ok()?;
+        if self.family == Family::Binary {
+            amount = amount.checked_mul(1_i128 << self.power)?;
+        } else {
+            power += self.power;
+        }
+        while power < POWER_MIN {
+            amount = amount / 10 + i128::from(amount % 10 > 0);
+            power += 1;
+        }
+        Some((amount, power))
+    }
+}
+
+/// What a suffix says.
+fn family(suffix: &str) -> Option<(Family, i32)> {
+    if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
+        return Some((Family::Decimal, *power));
+    }
+    if let Some(at) = BINARY.iter().position(|known| *known == suffix) {
+        return Some((Family::Binary, 10 * (at as i32 + 1)));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?;
+    // One beyond that is no number that anybody means.
+    let exponent = exponent.parse().ok().filter(|it| (-99..=99).contains(it))?;
+    Some((Family::Exponent, exponent))
+}
+
+/// The number if it is a whole one.
+fn whole(amount: i128, power: i32) -> Option<i128> {
+    let ten = 10_i128.checked_pow(power.unsigned_abs())?;
+    if power >= 0 {
+        amount.checked_mul(ten)
+    } else {
+        (amount % ten == 0).then(|| amount / ten)
+    }
+}
+
+fn binary(mut whole: i128) -> String {
+    let mut suffix = "";
+    for larger in BINARY {
+        if whole % 1024 != 0 {
+            break;
+        }
+        whole /= 1024;
+        suffix = larger;
+    }
+    format!("{whole}{suffix}")
+}
+
+fn decimal(mut amount: i128, mut power: i32, family: Family) -> Option<String> {
+    while amount % 10 == 0 {
+        amount /= 10;
+        power += 1;
+    }
+    let spare = power.rem_euclid(3);
+    amount = amount.checked_mul(10_i128.pow(spare.unsigned_abs()))?;
+    power -= spare;
+    let suffix = DECIMAL.iter().find(|(_, known)| *known == power);
+    Some(match suffix.filter(|_| family != Family::Exponent) {
+        Some((suffix, _)) => format!("{amount}{suffix}"),
+        None if power == 0 => amount.to_string(),
+        None => format!("{amount}e{power}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn settled(mut value: Value) -> Value {
+        settle(&mut value);
+        value
+    }
+
+    #[test]
+    fn quantities_have_one_form() {
+        for (text, form) in [
+            ("1000m", "1"),
+            ("0.1", "100m"),
+            (".5", "500m"),
+            ("1.5", "1500m"),
+            ("1.5Gi", "1536Mi"),
+            ("0.5Gi", "512Mi"),
+            ("1024Mi", "1Gi"),
+            ("1024Gi", "1Ti"),
+            ("0.5Ki", "512"),
+            ("0.0005Ki", "512m"),
+            ("10000", "10k"),
+            ("1000k", "1M"),
+            ("1000e3", "1e6"),
+            ("5e-1", "500e-3"),
+            ("1.0", "1"),
+            ("0.0", "0"),
+            ("0Mi", "0"),
+            ("-0.5", "-500m"),
+            ("0.1n", "1n"),
+            ("1000E", "1e21"),
+            ("8Ei", "9223372036854775807"),
+            ("1234567890123456789000", "1234567890123456789k"),
+        ] {
+            assert_eq!(settled(json!(text)), json!(form), "{text}");
+        }
+        assert_eq!(settled(json!(0.5)), json!("500m"));
+        assert_eq!(settled(json!(2)), json!("2"));
+    }
+
+    #[test]
+    fn what_has_the_form_already_stays() {
+        for text in [
+            "0", "1", "100m", "1500m", "250m", "64Mi", "1Gi", "20Gi", "1025Mi", "12e6", "12E6",
+            "1k", "1.500", "+1", "007", "-5", "nonsense", "1e1000", "",
+        ] {
+            assert_eq!(settled(json!(text)), json!(text), "{text}");
+        }
+        assert_eq!(settled(json!(true)), json!(true));
+    }
+}

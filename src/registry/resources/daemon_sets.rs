@@ -1,0 +1,103 @@
+//! Daemon sets, which count the changes of their template in an annotation as well: what older controllers
+//! read there is the number's only trace in the API.
+
+use serde_json::{Map, Value};
+
+use super::path::{get, get_mut};
+use super::peculiar::Peculiar;
+use super::workloads::Workloads;
+use crate::registry::{FieldError, RequestContext};
+
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// What is peculiar about daemon sets.
+#[derive(Debug)]
+pub(super) struct DaemonSets(Workloads);
+
+impl DaemonSets {
+    pub(super) const fn new() -> Self {
+        Self(Workloads::new())
+    }
+}
+
+impl Peculiar for DaemonSets {
+    /// Whoever writes a daemon set writes the annotation, and so manages it.
+    fn default(&self, object: &mut Value) {
+        set_template_generation(object, template_generation(object));
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        set_template_generation(object, template_generation(object).max(1));
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        let changed = get(object, "spec.template") != get(old, "spec.template");
+        let generation = template_generation(old).saturating_add(changed.into());
+        set_template_generation(object, generation);
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        self.0.validate(object)
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.0.validate_update(object, old)
+    }
+}
+
+fn template_generation(object: &Value) -> i64 {
+    let annotations = get(object, "metadata.annotations");
+    let written = annotations.and_then(|it| it.get(TEMPLATE_GENERATION)?.as_str());
+    written.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+fn set_template_generation(object: &mut Value, generation: i64) {
+    let metadata = get_mut(object, "metadata").and_then(Value::as_object_mut);
+    let annotations = metadata.and_then(|metadata| {
+        let annotations = metadata.entry("annotations").or_insert(Value::Null);
+        if annotations.is_null() {
+            *annotations = Map::new().into();
+        }
+        annotations.as_object_mut()
+    });
+    if let Some(annotations) = annotations {
+        annotations.insert(
+            TEMPLATE_GENERATION.to_owned(),
+            generation.to_string().into(),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::User;
+
+    #[test]
+    fn changes_of_the_template_are_counted() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let strategy = DaemonSets::new();
+        let mut object = json!({"metadata": {"name": "d"}, "spec": {"template": {"a": 1}}});
+        strategy.default(&mut object);
+        strategy.prepare_for_create(&context, &mut object);
+        assert_eq!(template_generation(&object), 1);
+
+        let update = |change: Value| {
+            let mut next = object.clone();
+            next["spec"] = change;
+            next["metadata"]["annotations"] = json!({"mine": "too"});
+            strategy.default(&mut next);
+            strategy.prepare_for_update(&context, &mut next, &object);
+            assert_eq!(next["metadata"]["annotations"]["mine"], "too");
+            template_generation(&next)
+        };
+        assert_eq!(
+            update(json!({"template": {"a": 1}, "minReadySeconds": 1})),
+            1
+        );
+        assert_eq!(update(json!({"template": {"a": 2}})), 2);
+    }
+}
