@@ -17,6 +17,7 @@ pub(crate) fn value(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => "not given".to_owned(),
+        Value::Array(none) if none.is_empty() => "none".to_owned(),
         Value::Number(number) => {
             let unit = if SECONDS.contains(&name) { "s" } else { "" };
             match number.as_f64().filter(|_| number.is_f64()) {
@@ -40,6 +41,7 @@ mod tests {
             ("watchers", 1_000.into(), "1000"),
             ("encoding", "json".into(), "json"),
             ("way", Value::Null, "not given"),
+            ("faults", Value::Array(Vec::new()), "none"),
         ] {
             assert_eq!(value(parameter, &json), text);
         }
