@@ -25,6 +25,7 @@
 )]
 
 mod client;
+mod command;
 mod compare;
 mod context;
 mod error;

@@ -1,16 +1,15 @@
 //! The server is restarted by a command while clients watch and write. Every watch goes on where it
 //! was, and every write is made.
 
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tokio::sync::oneshot;
 
 use super::delivery::Delivery;
 use super::fanout;
+use crate::load::command;
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
 use crate::load::fleet::Group;
@@ -23,8 +22,6 @@ pub(super) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(20),
     warm_up: Duration::from_secs(2),
 };
-/// The command must end within this time.
-const COMMAND_SECONDS_MAX: u64 = 60;
 /// All watchers must have come back within this time.
 const BACK_SECONDS_MAX: u64 = 60;
 
@@ -72,7 +69,9 @@ async fn one_run(
     let restarting = async {
         tokio::time::sleep(half).await;
         let began = now();
-        run_command(&flags.command).await?;
+        command::run(&flags.command)
+            .await
+            .map_err(LoadError::Command)?;
         let ended = began.elapsed();
         // A watcher that has not noticed yet counts as one that is there, so they must have come
         // back first.
@@ -110,32 +109,4 @@ async fn one_run(
         (delivery.writers.repeated() - repeated) as f64,
     );
     Ok(run)
-}
-
-/// Runs a command to its end. A thread waits for it, since it is not ours to end.
-async fn run_command(command: &str) -> Result<(), LoadError> {
-    let failed = |why: String| LoadError::Command(format!("the command {command:?} {why}"));
-    let mut child = Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(format!("cannot be run: {error}")))?;
-    let (tell, ended) = oneshot::channel();
-    std::thread::spawn(move || {
-        // Nobody waits any more if this fails.
-        let _ = tell.send(child.wait());
-    });
-    let at_most = Duration::from_secs(COMMAND_SECONDS_MAX);
-    let Ok(ended) = tokio::time::timeout(at_most, ended).await else {
-        return Err(failed(format!(
-            "does not end within {COMMAND_SECONDS_MAX} s"
-        )));
-    };
-    match ended {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(failed(format!("ended with {status}"))),
-        Ok(Err(error)) => Err(failed(format!("cannot be waited for: {error}"))),
-        Err(_) => Err(failed("was lost".to_owned())),
-    }
 }

@@ -110,7 +110,8 @@ impl Percentiles {
 
     pub(super) fn ticks(self) -> Vec<Tick> {
         const NAMED: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
-        let named = NAMED.into_iter().filter(|it| nines(*it) < self.end);
+        // The last must not stand in the most's way.
+        let named = NAMED.into_iter().filter(|it| nines(*it) + 0.3 < self.end);
         let tick = |percentile: f64| Tick {
             at: self.place(percentile),
             label: percentile.to_string(),
@@ -189,6 +190,12 @@ mod tests {
         assert!((two - ninety - ninety).abs() < 1e-9 && (three - two - ninety).abs() < 1e-9);
         assert_eq!((axis.place(0.0), axis.place(100.0)), (0.0, 1.0));
         assert_eq!(labels(axis.ticks()), ["0", "50", "90", "99", "99.9", "max"]);
+    }
+
+    #[test]
+    fn no_percentile_stands_in_the_way_of_the_most() {
+        let axis = Percentiles::new([0.0, 99.5, 100.0].into_iter());
+        assert_eq!(labels(axis.ticks()), ["0", "50", "90", "99", "max"]);
     }
 
     #[test]

@@ -5,13 +5,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use tokio::process::Command;
-
-/// A command must be done within this time.
-const COMMAND_SECONDS_MAX: Duration = Duration::from_secs(60);
-/// How much of what a failed command says is told.
-const TOLD_BYTES_MAX: usize = 400;
-
 /// When to run which command, as `at=10s cmd=systemctl restart ringwatch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -53,25 +46,6 @@ impl Serialize for Fault {
     }
 }
 
-impl Fault {
-    /// Runs the command to its end.
-    pub(super) async fn run(&self) -> Result<(), String> {
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg(&self.command).kill_on_drop(true);
-        let done = tokio::time::timeout(COMMAND_SECONDS_MAX, shell.output()).await;
-        let told = |why: String| format!("the fault {:?}: {why}", self.command);
-        let output = done
-            .map_err(|_| told(format!("not done within {COMMAND_SECONDS_MAX:?}")))?
-            .map_err(|error| told(error.to_string()))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = &output.stderr[..output.stderr.len().min(TOLD_BYTES_MAX)];
-        let said = String::from_utf8_lossy(said);
-        Err(told(format!("{}: {}", output.status, said.trim())))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,19 +66,5 @@ mod tests {
         ] {
             assert!(wrong.parse::<Fault>().is_err(), "{wrong}");
         }
-    }
-
-    #[tokio::test]
-    async fn a_command_that_fails_says_so() {
-        let fault = |command: &str| Fault {
-            at: Duration::ZERO,
-            command: command.to_owned(),
-        };
-        assert_eq!(fault("true").run().await, Ok(()));
-        let why = fault("echo no >&2; exit 3")
-            .run()
-            .await
-            .expect_err("a failure");
-        assert!(why.contains("no") && why.contains('3'), "{why}");
     }
 }

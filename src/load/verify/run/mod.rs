@@ -28,6 +28,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::load::client::{Encoding, Request};
+use crate::load::command;
 use crate::load::context::{Context, Length};
 use crate::load::error::LoadError;
 use crate::load::flags::rate;
@@ -183,7 +184,7 @@ impl<'a> Stage<'a> {
         let readers = (0..self.flags.readers).map(|_| self.reader(&selectors).run(until));
         let faults = self.flags.faults.iter().map(|fault| async move {
             tokio::time::sleep_until(begun + fault.at).await;
-            fault.run().await
+            command::run(&fault.command).await
         });
         let (_, _, faults) = join3(join_all(writers), join_all(readers), join_all(faults)).await;
         faults.into_iter().filter_map(Result::err).collect()
