@@ -15,6 +15,8 @@ use crate::support::server::Server;
 
 /// Whatever is waited for comes within this time.
 const WAIT_SECONDS_MAX: u64 = 30;
+/// Documents follow definitions within this time: a second, and what a busy machine needs to make them.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
@@ -240,6 +242,92 @@ async fn a_definition_goes_with_its_objects_and_ends_their_watches() {
     define(&client).await;
     let list = select(&gears(&client), "").await.expect("a list");
     assert_eq!(list.len(), 0);
+}
+
+/// A document about the API.
+async fn document(client: &Client, path: &str, accept: &str) -> Value {
+    let request = http::Request::get(path).header("accept", accept);
+    let request = request.body(Vec::new()).expect("a request");
+    client.request(request).await.unwrap_or_default()
+}
+
+/// What OpenAPI and discovery say about gears.
+struct Described {
+    /// The description of their teeth.
+    teeth: String,
+    /// Where their document is.
+    url: String,
+    storage_version_hash: String,
+}
+
+/// What all documents say; `None` while one of them says nothing.
+async fn described(client: &Client) -> Option<Described> {
+    const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let index = document(client, "/openapi/v3", "*/*").await;
+    let groups = document(client, "/apis", AGGREGATED).await.to_string();
+    let v2 = document(client, "/openapi/v2", "*/*").await;
+    let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str();
+    let there = [
+        url.is_some(),
+        groups.contains("\"example.com\""),
+        v2["definitions"].get("com.example.v1.Gear").is_some(),
+    ];
+    let url = there.iter().all(|it| *it).then_some(url)??;
+    let v3 = document(client, url, "*/*").await;
+    let teeth = "/properties/spec/properties/teeth/description";
+    let of_v2 = v2["definitions"]["com.example.v1.Gear"].pointer(teeth);
+    let of_v3 = v3["components"]["schemas"]["com.example.v1.Gear"].pointer(teeth);
+    assert_eq!(of_v2, of_v3);
+    let resources = document(client, "/apis/example.com/v1", "*/*").await;
+    let stored = resources["resources"][0]["storageVersionHash"].as_str();
+    let teeth = of_v3.and_then(Value::as_str).unwrap_or_default();
+    Some(Described {
+        teeth: teeth.to_owned(),
+        url: url.to_owned(),
+        storage_version_hash: stored?.to_owned(),
+    })
+}
+
+#[tokio::test]
+async fn openapi_and_discovery_follow_a_definition_within_a_second() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let soon = async |what: &str, look: &dyn Fn(&Option<Described>) -> bool| {
+        let started = std::time::Instant::now();
+        let seen = wait(what, async || {
+            let seen = described(&client).await;
+            look(&seen).then_some(seen)
+        });
+        let seen = seen.await;
+        assert!(started.elapsed() < FOLLOWED_WITHIN, "{what}");
+        seen
+    };
+    define(&client).await;
+    let first = soon("the documents", &Option::is_some).await;
+    let first = first.expect("documents");
+    assert_eq!(first.teeth, "");
+    assert_eq!(first.storage_version_hash.len(), "uQpaEJ3yMk0=".len());
+
+    let told =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/teeth/description";
+    let told = json!([{"op": "add", "path": told, "value": "How many it has."}]);
+    let told = Patch::Json::<()>(serde_json::from_value(told).expect("a patch"));
+    let (definitions_of, params) = (definitions(&client), PatchParams::default());
+    let patched = definitions_of
+        .patch("gears.example.com", &params, &told)
+        .await;
+    patched.expect("a description");
+    let is_told = |it: &Option<Described>| it.as_ref().is_some_and(|it| !it.teeth.is_empty());
+    let later = soon("the description", &is_told).await.expect("documents");
+    assert_eq!(later.teeth, "How many it has.");
+    assert_ne!(first.url, later.url);
+
+    delete(&definitions(&client), "gears.example.com").await;
+    soon("the end of the documents", &Option::is_none).await;
+    let all = document(&client, "/openapi/v2", "*/*").await.to_string();
+    let index = document(&client, "/openapi/v3", "*/*").await.to_string();
+    assert!(!all.contains("com.example.v1") && !all.contains("apis/example.com"));
+    assert!(!index.contains("example.com"));
 }
 
 #[tokio::test]

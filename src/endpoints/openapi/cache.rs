@@ -1,17 +1,18 @@
 //! Some documents that were made, the latest asked for.
 //!
-//! Documents are known by their hash, so that what is served may change without forgetting those that stay.
+//! Documents are known by their hash, so that what is served may change without forgetting those that stay. One that is
+//! forgotten is still found as long as a client reads it, so that many who ask for a large one share it.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 
 use super::document::{Form, Syntax};
 use crate::budget::{Account, Ledger, Share};
 
-/// How many bytes are kept, beside the latest document.
-const BYTES_MAX: usize = 6 << 20;
+/// How many bytes are kept.
+const BYTES_MAX: usize = 8 << 20;
 
 /// What is kept.
 #[derive(Debug)]
@@ -32,7 +33,21 @@ struct Kept {
 struct Document {
     kind: (Form, Syntax),
     hash: String,
-    content: Bytes,
+    content: Weak<Content>,
+    kept: Option<Arc<Content>>,
+}
+
+/// The bytes of a document, which clients share.
+#[derive(Debug)]
+struct Content(Vec<u8>);
+
+/// The content for one client.
+struct Shared(Arc<Content>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.0
+    }
 }
 
 impl DocumentCache {
@@ -61,13 +76,14 @@ impl DocumentCache {
         if let Some(content) = self.lock().find(kind, hash) {
             return content;
         }
-        let content = Bytes::from(make().await);
+        let content = Arc::new(Content(make().await));
         self.lock().keep(Document {
             kind,
             hash: hash.to_owned(),
-            content: content.clone(),
+            content: Arc::downgrade(&content),
+            kept: Some(Arc::clone(&content)),
         });
-        content
+        Bytes::from_owner(Shared(content))
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -80,21 +96,24 @@ impl Kept {
         let known = |it: &Document| it.kind == kind && it.hash == hash;
         let at = self.documents.iter().position(known)?;
         let document = self.documents.remove(at)?;
-        let content = document.content.clone();
+        let content = document.content.upgrade()?;
         self.documents.push_front(document);
-        Some(content)
+        Some(Bytes::from_owner(Shared(content)))
     }
 
     fn keep(&mut self, document: Document) {
         self.documents.push_front(document);
         let mut bytes = 0;
-        self.documents.retain(|it| {
-            let first = bytes == 0;
-            bytes += it.content.len();
-            first || bytes <= BYTES_MAX
-        });
-        let kept = self.documents.iter().map(|it| it.content.len() as u64);
-        self.share.set(kept.sum());
+        for document in &mut self.documents {
+            let more = document.kept.as_ref().map_or(0, |it| it.0.len());
+            if bytes + more > BYTES_MAX {
+                document.kept = None;
+            } else {
+                bytes += more;
+            }
+        }
+        self.documents.retain(|it| it.content.strong_count() > 0);
+        self.share.set(bytes as u64);
     }
 }
 
@@ -125,8 +144,15 @@ mod tests {
         assert_eq!(ledger.spent(Account::Encodings), BYTES_MAX as u64);
         assert!(cache.lock().find(KIND, "a").is_some());
         assert!(cache.lock().find(KIND, "b").is_none());
-        let large = cache.get(KIND, "d", || async { vec![0; 2 * BYTES_MAX] });
-        assert_eq!(large.await.len(), 2 * BYTES_MAX);
-        assert_eq!(cache.lock().documents.len(), 1);
+        let ask = || cache.get(KIND, "d", || async { vec![0; 2 * BYTES_MAX] });
+        let (one, other) = (ask().await, ask().await);
+        assert_eq!(
+            one.as_ptr(),
+            other.as_ptr(),
+            "large ones are shared while they are read"
+        );
+        drop((one, other));
+        assert!(cache.lock().find(KIND, "d").is_none());
+        assert!(cache.lock().find(KIND, "a").is_some());
     }
 }

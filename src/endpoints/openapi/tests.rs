@@ -1,5 +1,7 @@
 //! What holds of the documents of all built-in resources.
 
+mod gnostic;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
