@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
+use super::custom_resources::schema::StructuralSchema;
 use super::{DeleteOptions, FieldError, RequestContext};
 
 /// Prepares and checks what is written to one type, or to one subresource of it.
@@ -141,6 +142,11 @@ pub trait Strategy: Send + Sync + Debug {
     /// Whether the two methods above do something; if not, stored bytes are served as they are.
     fn converts(&self) -> bool {
         false
+    }
+
+    /// The schema by which objects are written, if they are custom resources.
+    fn structural_schema(&self) -> Option<&StructuralSchema> {
+        None
     }
 
     /// The strategy of a subresource through which the object is written; `None` if there is no

@@ -170,6 +170,43 @@ async fn what_is_defined_is_served_and_outlives_a_restart() {
 }
 
 #[tokio::test]
+async fn appliers_share_a_list_whose_items_have_keys() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let mut shared = definition("gears", "Gear");
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    *shared.data.pointer_mut(spec).expect("a schema") = json!({"parts": {
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "items": {"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string"}, "count": {"type": "integer"}}}}});
+    let version = shared.data.pointer_mut("/spec/versions/0");
+    let version = version.and_then(Value::as_object_mut).expect("a version");
+    version.remove("selectableFields");
+    let created = create(&definitions(&client), shared).await;
+    created.expect("a definition");
+    let gears_of = gears(&client);
+    wait("the resource", async || select(&gears_of, "").await.ok()).await;
+    let apply = async |manager: &str, parts: Value| {
+        let params = PatchParams::apply(manager);
+        let config = Patch::Apply(gear("shared", json!({"parts": parts})));
+        gears_of.patch("shared", &params, &config).await
+    };
+    let parts =
+        |gear: Result<DynamicObject, Error>| gear.expect("applied").data["spec"]["parts"].take();
+    let (one, two) = (json!({"name": "a", "count": 1}), json!({"name": "b"}));
+    assert_eq!(parts(apply("one", json!([one])).await), json!([one]));
+    assert_eq!(parts(apply("two", json!([two])).await), json!([one, two]));
+    let taken = apply("two", json!([{"name": "a", "count": 2}])).await;
+    let Err(Error::Api(status)) = taken else {
+        panic!("another's field is taken");
+    };
+    let told = r#"conflict with "one": .spec.parts[name="a"].count"#;
+    assert_eq!(status.code, 409);
+    assert!(status.message.ends_with(told), "{}", status.message);
+    assert_eq!(parts(apply("two", json!([])).await), json!([one]));
+}
+
+#[tokio::test]
 async fn another_kind_or_version_is_refused() {
     let mut server = Server::start(&[]);
     let client = server.client().await;
@@ -277,7 +314,9 @@ async fn described(client: &Client) -> Option<Described> {
     let teeth = "/properties/spec/properties/teeth/description";
     let of_v2 = v2["definitions"]["com.example.v1.Gear"].pointer(teeth);
     let of_v3 = v3["components"]["schemas"]["com.example.v1.Gear"].pointer(teeth);
-    assert_eq!(of_v2, of_v3);
+    if of_v2 != of_v3 {
+        return None;
+    }
     let resources = document(client, "/apis/example.com/v1", "*/*").await;
     let stored = resources["resources"][0]["storageVersionHash"].as_str();
     let teeth = of_v3.and_then(Value::as_str).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! Server-side apply: the fields that a client wants, merged with those of others.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
@@ -12,7 +14,7 @@ use super::super::params::{WriteKind, WriteParams};
 use super::super::response;
 use super::update::check_name;
 use crate::registry::field_manager::{self, Manager};
-use crate::registry::{Error, RequestContext, UpdateOptions, UpdatedObject};
+use crate::registry::{Error, RequestContext, Resource, UpdateOptions, UpdatedObject};
 
 /// The media type of configurations.
 const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
@@ -38,7 +40,7 @@ pub(in super::super) async fn apply(
     let mut applied = Applied {
         config,
         api_version: resource.group_version.to_string(),
-        has_status_subresource: resource.subresource("status").is_some(),
+        resource: Arc::clone(resource),
         force: params.force,
     };
     let options = UpdateOptions {
@@ -93,7 +95,7 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
 struct Applied {
     config: Value,
     api_version: String,
-    has_status_subresource: bool,
+    resource: Arc<Resource>,
     force: bool,
 }
 
@@ -108,7 +110,8 @@ impl UpdatedObject for Applied {
             name: &context.field_manager,
             api_version: &self.api_version,
             subresource: &context.subresource,
-            has_status_subresource: self.has_status_subresource,
+            has_status_subresource: self.resource.subresource("status").is_some(),
+            custom: self.resource.strategy.structural_schema(),
             time: Some(context.clock.wall()),
         };
         field_manager::apply(existing, &self.config, &manager, self.force)

@@ -150,6 +150,7 @@ fn note_manager(context: &RequestContext, version: &str, asked: &mut Value) {
         api_version: version,
         subresource: "",
         has_status_subresource: true,
+        custom: None,
         time: Some(context.clock.wall()),
     };
     field_manager::update(None, asked, &manager);

@@ -80,26 +80,6 @@ const CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
 const ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 const ALL_THREE: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
-/// The kinds whose deletion is answered with the object; others with a Status.
-const DELETED_IS_TOLD: &[&str] = &[
-    "CSIDriver",
-    "CSINode",
-    "DeviceClass",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "Pod",
-    "PodTemplate",
-    "ResourceClaim",
-    "ResourceClaimTemplate",
-    "ResourceQuota",
-    "ResourceSlice",
-    "Service",
-    "ServiceAccount",
-    "StorageClass",
-    "VolumeAttachment",
-    "VolumeAttributesClass",
-];
-
 /// The paths of a resource below a root such as `apis/apps/v1`.
 pub(super) fn of_resource(root: &str, resource: &Resource) -> Vec<PathItem> {
     let plural = &resource.plural;
@@ -197,7 +177,7 @@ impl Place<'_> {
                 operation.answer = Type::Kind(group_version.clone(), list_kind.clone());
             }
             Verb::DeleteCollection => operation.answer = Type::Named(STATUS),
-            Verb::Delete if !DELETED_IS_TOLD.contains(&kind.as_str()) => {
+            Verb::Delete if !self.resource.strategy.returns_deleted_object() => {
                 operation.answer = Type::Named(STATUS);
             }
             _ => {}

@@ -84,6 +84,10 @@ impl Strategy for CustomResource {
         self.served != self.stored
     }
 
+    fn structural_schema(&self) -> Option<&StructuralSchema> {
+        Some(&self.schema)
+    }
+
     fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
         let status = self.status.as_ref().filter(|_| name == "status")?;
         Some(status)

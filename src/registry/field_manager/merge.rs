@@ -50,7 +50,7 @@ pub(super) fn merge(
 
 fn merge_items(
     schema: Schema<'_>,
-    shape: Shape,
+    shape: Shape<'_>,
     path: &mut Vec<PathElement>,
     items: &[Value],
     config: &[Value],
@@ -152,11 +152,11 @@ pub(super) fn remove(
     }
 }
 
-fn with_keys(shape: Shape, item: &Value, mut rest: Value) -> Value {
+fn with_keys(shape: Shape<'_>, item: &Value, mut rest: Value) -> Value {
     if let (Shape::Keyed(keys), Some(members)) = (shape, rest.as_object_mut()) {
-        for (name, _) in keys {
-            if let Some(key) = item.get(*name) {
-                members.entry(*name).or_insert_with(|| key.clone());
+        for name in keys.names() {
+            if let Some(key) = item.get(name) {
+                members.entry(name).or_insert_with(|| key.clone());
             }
         }
     }
@@ -170,7 +170,12 @@ mod tests {
     use super::*;
 
     fn merged(object: &Value, config: &Value) -> Value {
-        merge(Schema::of("v1", "Pod"), &mut Vec::new(), object, config)
+        merge(
+            Schema::of("v1", "Pod", None),
+            &mut Vec::new(),
+            object,
+            config,
+        )
     }
 
     fn containers(names: &[&str]) -> Value {
@@ -219,7 +224,12 @@ mod tests {
         let paths = json!({"f:metadata": {"f:labels": {"f:a": {}}}, "f:spec": {"f:containers": {
             "k:{\"name\":\"c\"}": {"f:name": {}, "f:image": {}}, "k:{\"name\":\"d\"}": {}}}});
         let paths = FieldSet::from_json(&paths).expect("a set");
-        let rest = remove(Schema::of("v1", "Pod"), &mut Vec::new(), &object, &paths);
+        let rest = remove(
+            Schema::of("v1", "Pod", None),
+            &mut Vec::new(),
+            &object,
+            &paths,
+        );
         let expected = json!({"metadata": {"name": "p"}, "spec": {
             "containers": [{"name": "c"}], "tolerations": [{"key": "x"}]}});
         assert_eq!(rest, Some(expected));

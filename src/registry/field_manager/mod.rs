@@ -11,12 +11,14 @@ mod merge;
 mod path;
 mod schema;
 mod set;
+mod tables;
 mod update;
 mod walk;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::custom_resources::schema::StructuralSchema;
 pub use apply::{apply, check_version};
 use schema::Schema;
 use set::FieldSet;
@@ -34,6 +36,8 @@ pub struct Manager<'a> {
     /// Whether the status is written through a subresource of its own, so that writes of the
     /// object itself do not reach it, nor the other way round.
     pub has_status_subresource: bool,
+    /// The schema of what it writes, if that is a custom resource.
+    pub custom: Option<&'a StructuralSchema>,
     /// The time of the write, if it is told.
     pub time: Option<Timestamp>,
 }
@@ -42,7 +46,7 @@ impl Manager<'_> {
     /// What is known of the type of an object that this manager writes.
     fn schema<'o>(&'o self, object: &'o Value) -> Schema<'o> {
         let kind = object.get("kind").and_then(Value::as_str);
-        Schema::of(self.api_version, kind.unwrap_or_default())
+        Schema::of(self.api_version, kind.unwrap_or_default(), self.custom)
     }
 
     /// The fields that a write of this kind does not reach, whatever it says.
@@ -92,6 +96,7 @@ impl<'a> Manager<'a> {
             api_version,
             subresource,
             has_status_subresource: false,
+            custom: None,
             time: "2026-01-01T00:00:00Z".parse().ok(),
         }
     }

@@ -1,13 +1,16 @@
 //! How the fields of a type merge: which lists are sets or have keys, what is one whole.
 //!
 //! What is not in the tables is a struct if it is an object and one whole if it is a list. The
-//! tables hold for the built-in types; of custom resources only the metadata is known. A rule
-//! names the end of a path, without the items of lists on the way; one that begins with a dot
-//! names the whole path, one that ends with `[]` the items of a list.
+//! tables hold for the built-in types and for the metadata of all; what else custom resources have
+//! their schema tells.
 
 use serde_json::{Map, Value, json};
 
 use super::path::PathElement;
+use super::tables::{
+    BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
+};
+use crate::registry::custom_resources::schema::{ListKeys, Merging, StructuralSchema};
 
 /// What is known of the fields of one type.
 #[derive(Clone, Copy, Debug)]
@@ -15,11 +18,12 @@ pub(super) struct Schema<'a> {
     api_version: &'a str,
     kind: &'a str,
     built_in: bool,
+    custom: Option<&'a StructuralSchema>,
 }
 
 /// How a value merges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Shape<'a> {
     /// As one whole.
     Leaf,
     /// Member by member.
@@ -27,53 +31,109 @@ pub(super) enum Shape {
     /// Item by item, each its own key.
     Set,
     /// Item by item, told apart by these members.
-    Keyed(Keys),
+    Keyed(Keys<'a>),
 }
 
 /// The members that tell items apart, with their values where an item lacks them.
-type Keys = &'static [(&'static str, Option<&'static str>)];
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Keys<'a> {
+    /// Those of a built-in type.
+    Known(&'static [(&'static str, Option<&'static str>)]),
+    /// Those that a schema names.
+    Defined(ListKeys<'a>),
+}
+
+impl<'a> Keys<'a> {
+    /// Their names.
+    pub(super) fn names(self) -> Vec<&'a str> {
+        self.with_defaults().map(|(name, _)| name).collect()
+    }
+
+    fn with_defaults(self) -> impl Iterator<Item = (&'a str, Option<Value>)> {
+        let (known, defined) = match self {
+            Self::Known(known) => (known, None),
+            Self::Defined(defined) => (&[][..], Some(defined)),
+        };
+        let known = known
+            .iter()
+            .map(|(name, default)| (*name, default.map(Value::from)));
+        let defined = defined.into_iter().flat_map(ListKeys::iter);
+        known.chain(defined.map(|(name, default)| (name, default.cloned())))
+    }
+}
 
 impl<'a> Schema<'a> {
-    /// What is known of a type.
-    pub(super) fn of(api_version: &'a str, kind: &'a str) -> Self {
+    /// What is known of a type, which has a schema if it is a custom one.
+    pub(super) fn of(
+        api_version: &'a str,
+        kind: &'a str,
+        custom: Option<&'a StructuralSchema>,
+    ) -> Self {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Self {
             api_version,
             kind,
             built_in: BUILT_IN_GROUPS.contains(&group),
+            custom,
         }
     }
 
+    /// What the schema of a custom type says of a path.
+    fn defined(&self, path: &[PathElement]) -> Option<Merging<'a>> {
+        let steps = path.iter().map(|element| match element {
+            PathElement::Field(name) => Some(name.as_str()),
+            _ => None,
+        });
+        self.custom?.merging(steps)
+    }
+
     /// How a value at a path merges.
-    pub(super) fn shape(&self, path: &[PathElement], value: &Value) -> Shape {
+    pub(super) fn shape(&self, path: &[PathElement], value: &Value) -> Shape<'a> {
         match value {
             Value::Object(_) if self.is_whole(path) => Shape::Leaf,
+            Value::Object(_) if self.defined(path) == Some(Merging::Whole) => Shape::Leaf,
             Value::Object(_) => Shape::Object,
             Value::Array(items) => self.list_shape(path, items),
             _ => Shape::Leaf,
         }
     }
 
-    fn list_shape(&self, path: &[PathElement], items: &[Value]) -> Shape {
+    fn list_shape(&self, path: &[PathElement], items: &[Value]) -> Shape<'a> {
         let own = if self.built_in { LISTS } else { &[] };
         let found = METADATA_LISTS
             .iter()
             .chain(own)
             .find(|(rule, _)| applies(rule, path));
         let Some((_, shape)) = found else {
-            return Shape::Leaf;
+            return self.defined_list(path, items);
         };
         let excepted = |(kind, rule): &(&str, &str)| *kind == self.kind && applies(rule, path);
         if EXCEPTIONS.iter().any(excepted) {
             return Shape::Leaf;
         }
         let fits = match shape {
-            Shape::Keyed(keys) => items.iter().all(|item| item_key(keys, item).is_some()),
+            Shape::Keyed(keys) => items.iter().all(|item| item_key(*keys, item).is_some()),
             _ => items
                 .iter()
                 .all(|item| !item.is_object() && !item.is_array()),
         };
         if fits { *shape } else { Shape::Leaf }
+    }
+
+    fn defined_list(&self, path: &[PathElement], items: &[Value]) -> Shape<'a> {
+        match self.defined(path) {
+            Some(Merging::Set) => Shape::Set,
+            Some(Merging::Keyed(keys)) => {
+                let keys = Keys::Defined(keys);
+                let fits = items.iter().all(|item| item_key(keys, item).is_some());
+                if fits {
+                    Shape::Keyed(keys)
+                } else {
+                    Shape::Leaf
+                }
+            }
+            _ => Shape::Leaf,
+        }
     }
 
     fn is_whole(&self, path: &[PathElement]) -> bool {
@@ -88,6 +148,9 @@ impl<'a> Schema<'a> {
 
     /// Whether the members of an object at a path have names of the type's, not of the client's.
     pub(super) fn is_struct(&self, path: &[PathElement]) -> bool {
+        if self.defined(path) == Some(Merging::Members { named: false }) {
+            return false;
+        }
         let own = if self.built_in { MAPS } else { &[] };
         !METADATA_MAPS
             .iter()
@@ -126,13 +189,13 @@ impl<'a> Schema<'a> {
 }
 
 /// The step to an item of a keyed list; `None` if it has none of the keys.
-pub(super) fn item_key(keys: Keys, item: &Value) -> Option<PathElement> {
+pub(super) fn item_key(keys: Keys<'_>, item: &Value) -> Option<PathElement> {
     let item = item.as_object()?;
     let mut found = Map::new();
-    for (name, default) in keys {
-        let value = item.get(*name).filter(|value| !value.is_null());
-        if let Some(value) = value.cloned().or_else(|| default.map(Value::from)) {
-            found.insert((*name).to_owned(), value);
+    for (name, default) in keys.with_defaults() {
+        let value = item.get(name).filter(|value| !value.is_null());
+        if let Some(value) = value.cloned().or(default) {
+            found.insert(name.to_owned(), value);
         }
     }
     (!found.is_empty()).then(|| PathElement::key(found))
@@ -179,268 +242,9 @@ fn put(object: &mut Value, path: &str) {
     }
 }
 
-const BUILT_IN_GROUPS: &[&str] = &[
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-    "storagemigration.k8s.io",
-];
-
-const METADATA_LISTS: &[(&str, Shape)] = &[
-    ("metadata.finalizers", Shape::Set),
-    ("metadata.ownerReferences", Shape::Keyed(UID)),
-];
-
-const NAME: Keys = &[("name", None)];
-const TYPE: Keys = &[("type", None)];
-const UID: Keys = &[("uid", None)];
-const IP: Keys = &[("ip", None)];
-const MOUNT_PATH: Keys = &[("mountPath", None)];
-const DEVICE_PATH: Keys = &[("devicePath", None)];
-const CONTAINER_PORT: Keys = &[("containerPort", None), ("protocol", Some("TCP"))];
-const SERVICE_PORT: Keys = &[("port", None), ("protocol", Some("TCP"))];
-const TOPOLOGY: Keys = &[("topologyKey", None), ("whenUnsatisfiable", None)];
-const DEVICE: Keys = &[
-    ("driver", None),
-    ("device", None),
-    ("pool", None),
-    ("shareID", None),
-];
-
-/// Lists that are not one whole.
-const LISTS: &[(&str, Shape)] = &[
-    (".conditions", Shape::Keyed(TYPE)),
-    (".secrets", Shape::Keyed(NAME)),
-    (".webhooks", Shape::Keyed(NAME)),
-    ("containers.env", Shape::Keyed(NAME)),
-    ("containers.ports", Shape::Keyed(CONTAINER_PORT)),
-    ("containers.volumeDevices", Shape::Keyed(DEVICE_PATH)),
-    ("containers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
-    ("devices.conditions", Shape::Keyed(TYPE)),
-    ("ephemeralContainers.env", Shape::Keyed(NAME)),
-    ("ephemeralContainers.ports", Shape::Keyed(CONTAINER_PORT)),
-    (
-        "ephemeralContainers.volumeDevices",
-        Shape::Keyed(DEVICE_PATH),
-    ),
-    ("ephemeralContainers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
-    ("initContainers.env", Shape::Keyed(NAME)),
-    ("initContainers.ports", Shape::Keyed(CONTAINER_PORT)),
-    ("initContainers.volumeDevices", Shape::Keyed(DEVICE_PATH)),
-    ("initContainers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
-    ("podGroupTemplates.resourceClaims", Shape::Keyed(NAME)),
-    ("resources.claims", Shape::Keyed(NAME)),
-    ("spec.containers", Shape::Keyed(NAME)),
-    ("spec.drivers", Shape::Keyed(NAME)),
-    ("spec.ephemeralContainers", Shape::Keyed(NAME)),
-    ("spec.hostAliases", Shape::Keyed(IP)),
-    ("spec.imagePullSecrets", Shape::Keyed(NAME)),
-    ("spec.initContainers", Shape::Keyed(NAME)),
-    ("spec.matchConditions", Shape::Keyed(NAME)),
-    ("spec.podCIDRs", Shape::Set),
-    ("spec.podGroupTemplates", Shape::Keyed(NAME)),
-    ("spec.ports", Shape::Keyed(SERVICE_PORT)),
-    ("spec.resourceClaims", Shape::Keyed(NAME)),
-    ("spec.schedulingGates", Shape::Keyed(NAME)),
-    ("spec.topologySpreadConstraints", Shape::Keyed(TOPOLOGY)),
-    ("spec.validationActions", Shape::Set),
-    ("spec.variables", Shape::Keyed(NAME)),
-    ("spec.volumeLifecycleModes", Shape::Set),
-    ("spec.volumes", Shape::Keyed(NAME)),
-    ("status.addresses", Shape::Keyed(TYPE)),
-    ("status.conditions", Shape::Keyed(TYPE)),
-    ("status.devices", Shape::Keyed(DEVICE)),
-    ("status.podIPs", Shape::Keyed(IP)),
-    ("status.reservedFor", Shape::Keyed(UID)),
-    ("status.resourceClaimStatuses", Shape::Keyed(NAME)),
-    (
-        "status.storageVersions",
-        Shape::Keyed(&[("apiServerID", None)]),
-    ),
-    ("storageVersions.decodableVersions", Shape::Set),
-    ("storageVersions.servedVersions", Shape::Set),
-    ("uncountedTerminatedPods.failed", Shape::Set),
-    ("uncountedTerminatedPods.succeeded", Shape::Set),
-    ("webhooks.matchConditions", Shape::Keyed(NAME)),
-];
-
-/// Lists of these kinds that are one whole all the same.
-const EXCEPTIONS: &[(&str, &str)] = &[
-    ("Job", ".status.conditions"),
-    ("MutatingAdmissionPolicy", ".spec.variables"),
-];
-
-/// Objects that are one whole.
-const WHOLE: &[&str] = &[
-    ".involvedObject",
-    ".nodeTopology",
-    ".regarding",
-    ".related",
-    ".roleRef",
-    ".scheduling.nodeSelector",
-    ".secrets[]",
-    ".target",
-    "allocation.nodeSelector",
-    "cephfs.secretRef",
-    "cinder.secretRef",
-    "csi.controllerExpandSecretRef",
-    "csi.controllerPublishSecretRef",
-    "csi.nodeExpandSecretRef",
-    "csi.nodePublishSecretRef",
-    "csi.nodeStageSecretRef",
-    "defaultBackend.resource",
-    "flexVolume.secretRef",
-    "iscsi.secretRef",
-    "nodeAffinity.required",
-    "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-    "rbd.secretRef",
-    "scaleIO.secretRef",
-    "service.port",
-    "spec.dataSource",
-    "spec.imagePullSecrets[]",
-    "spec.matchConstraints",
-    "spec.matchResources",
-    "spec.nodeSelector",
-    "spec.paramKind",
-    "spec.paramRef",
-    "spec.podSelector",
-    "spec.scopeSelector",
-    "spec.selector",
-    "spec.variables[]",
-    "storageos.secretRef",
-    "topologySpreadConstraints.labelSelector",
-    "valueFrom.configMapKeyRef",
-    "valueFrom.fieldRef",
-    "valueFrom.fileKeyRef",
-    "valueFrom.resourceFieldRef",
-    "valueFrom.secretKeyRef",
-    "webhooks.namespaceSelector",
-    "webhooks.objectSelector",
-];
-
-const METADATA_MAPS: &[&str] = &["metadata.annotations", "metadata.labels"];
-
-/// Objects whose members are named by clients.
-const MAPS: &[&str] = &[
-    ".binaryData",
-    ".data",
-    ".parameters",
-    ".stringData",
-    "csi.volumeAttributes",
-    "flexVolume.options",
-    "inlineVolumeSpec.capacity",
-    "overhead.podFixed",
-    "resources.limits",
-    "resources.requests",
-    "spec.capacity",
-    "spec.extra",
-    "spec.hard",
-    "spec.overhead",
-    "spec.unverifiedUserAnnotations",
-    "status.allocatable",
-    "status.allocatedResourceStatuses",
-    "status.allocatedResources",
-    "status.attachmentMetadata",
-    "status.capacity",
-    "status.disruptedPods",
-    "status.hard",
-    "status.used",
-    "user.extra",
-    "userInfo.extra",
-];
-
-/// What objects always have in kube-apiserver because its types cannot leave it out.
-const PRESENT: &[(&str, &[&str])] = &[
-    (
-        "CronJob",
-        &[
-            "spec.jobTemplate.metadata",
-            "spec.jobTemplate.spec.template.metadata",
-            "spec.jobTemplate.spec.template.spec.containers?",
-        ],
-    ),
-    (
-        "CustomResourceDefinition",
-        &["spec.names", "status.acceptedNames", "status.conditions?"],
-    ),
-    (
-        "DaemonSet",
-        &[
-            "spec.template.metadata",
-            "spec.template.spec.containers?",
-            "spec.updateStrategy",
-        ],
-    ),
-    (
-        "Deployment",
-        &[
-            "spec.strategy",
-            "spec.template.metadata",
-            "spec.template.spec.containers?",
-        ],
-    ),
-    ("Event", &["deprecatedSource", "source"]),
-    ("FlowSchema", &["spec.priorityLevelConfiguration"]),
-    ("HorizontalPodAutoscaler", &["spec.scaleTargetRef"]),
-    ("Ingress", &["status.loadBalancer"]),
-    (
-        "Job",
-        &["spec.template.metadata", "spec.template.spec.containers?"],
-    ),
-    ("NetworkPolicy", &["spec.podSelector"]),
-    (
-        "Node",
-        &["status.daemonEndpoints.kubeletEndpoint", "status.nodeInfo"],
-    ),
-    ("PersistentVolumeClaim", &["spec.resources"]),
-    ("Pod", &["spec.containers?"]),
-    (
-        "PodTemplate",
-        &["template.metadata", "template.spec.containers?"],
-    ),
-    (
-        "ReplicaSet",
-        &["spec.template.metadata", "spec.template.spec.containers?"],
-    ),
-    ("ResourceClaim", &["spec.devices"]),
-    (
-        "ResourceClaimTemplate",
-        &["spec.metadata", "spec.spec.devices"],
-    ),
-    ("ResourceSlice", &["spec.pool"]),
-    ("Service", &["status.loadBalancer"]),
-    (
-        "StatefulSet",
-        &[
-            "spec.template.metadata",
-            "spec.template.spec.containers?",
-            "spec.updateStrategy",
-        ],
-    ),
-    ("VolumeAttachment", &["spec.source"]),
-];
-
 #[cfg(test)]
 mod tests {
+    use super::super::tables::{CONTAINER_PORT, NAME, TYPE};
     use super::*;
 
     fn path(text: &str) -> Vec<PathElement> {
@@ -472,20 +276,20 @@ mod tests {
     fn tables_hold_for_built_in_types_only() {
         let list = json!([{"name": "c"}]);
         let containers = path("spec.containers");
-        let pod = Schema::of("v1", "Pod");
+        let pod = Schema::of("v1", "Pod", None);
         assert_eq!(pod.shape(&containers, &list), Shape::Keyed(NAME));
         assert_eq!(
             pod.shape(&containers, &json!([{"image": "x"}])),
             Shape::Leaf
         );
-        let widget = Schema::of("example.com/v1", "Widget");
+        let widget = Schema::of("example.com/v1", "Widget", None);
         assert_eq!(widget.shape(&containers, &list), Shape::Leaf);
         let finalizers = path("metadata.finalizers");
         assert_eq!(widget.shape(&finalizers, &json!(["a"])), Shape::Set);
         let conditions = path("status.conditions");
         let list = json!([{"type": "a"}]);
         assert_eq!(
-            Schema::of("batch/v1", "Job").shape(&conditions, &list),
+            Schema::of("batch/v1", "Job", None).shape(&conditions, &list),
             Shape::Leaf
         );
         assert_eq!(pod.shape(&conditions, &list), Shape::Keyed(TYPE));
@@ -501,7 +305,7 @@ mod tests {
     #[test]
     fn what_is_always_there_is_put_in() {
         let mut object = json!({"spec": {"strategy": {"type": "Recreate"}}});
-        Schema::of("apps/v1", "Deployment").complete(&mut object);
+        Schema::of("apps/v1", "Deployment", None).complete(&mut object);
         let expected = json!({
             "metadata": {},
             "spec": {

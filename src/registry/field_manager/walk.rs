@@ -156,12 +156,12 @@ pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathEl
 }
 
 /// How two values at a path merge; as wholes if they do not agree or both are empty.
-pub(super) fn common_shape(
-    schema: Schema<'_>,
+pub(super) fn common_shape<'a>(
+    schema: Schema<'a>,
     path: &[PathElement],
     old: Option<&Value>,
     new: Option<&Value>,
-) -> Shape {
+) -> Shape<'a> {
     let present = |value: Option<&Value>| {
         let value = value.filter(|value| !value.is_null())?;
         Some((schema.shape(path, value), is_empty(value)))
@@ -195,7 +195,10 @@ fn is_empty(value: &Value) -> bool {
 
 /// The steps from a value, each with what is behind it: more than one value only where items are
 /// not told apart.
-fn children(shape: Shape, value: Option<&Value>) -> BTreeMap<PathElement, Vec<&Value>> {
+fn children<'v>(
+    shape: Shape<'_>,
+    value: Option<&'v Value>,
+) -> BTreeMap<PathElement, Vec<&'v Value>> {
     let mut children: BTreeMap<_, Vec<_>> = BTreeMap::new();
     match value {
         Some(Value::Object(members)) => {
@@ -216,7 +219,7 @@ fn children(shape: Shape, value: Option<&Value>) -> BTreeMap<PathElement, Vec<&V
 }
 
 /// The step to an item of a list that merges item by item.
-pub(super) fn item_element(shape: Shape, item: &Value) -> Option<PathElement> {
+pub(super) fn item_element(shape: Shape<'_>, item: &Value) -> Option<PathElement> {
     match shape {
         Shape::Keyed(keys) => item_key(keys, item),
         Shape::Set => Some(PathElement::value(item)),
@@ -231,7 +234,7 @@ mod tests {
     use super::*;
 
     fn pod() -> Schema<'static> {
-        Schema::of("v1", "Pod")
+        Schema::of("v1", "Pod", None)
     }
 
     #[test]
@@ -264,7 +267,7 @@ mod tests {
 
     #[test]
     fn items_with_the_same_key_are_one_whole() {
-        let node = Schema::of("v1", "Node");
+        let node = Schema::of("v1", "Node", None);
         let old = json!({"status": {"addresses": [{"type": "IP", "address": "1"}]}});
         let new = json!({"status": {"addresses": [
             {"type": "IP", "address": "1"}, {"type": "IP", "address": "2"}]}});

@@ -21,6 +21,7 @@ mod embedded;
 mod evaluate;
 mod formats;
 mod lists;
+mod merging;
 mod node;
 mod outcome;
 mod path;
@@ -37,6 +38,8 @@ mod tests;
 mod validate;
 
 use serde_json::Value;
+
+pub use self::merging::{ListKeys, Merging};
 
 use self::node::Node;
 use self::outcome::Outcome;

@@ -1,0 +1,267 @@
+//! How the fields of built-in types merge, where that differs from what structs and lists do.
+//!
+//! A rule names the end of a path, without the items of lists on the way; one that begins with a dot
+//! names the whole path, one that ends with `[]` the items of a list.
+
+use super::schema::{Keys, Shape};
+
+pub(super) const BUILT_IN_GROUPS: &[&str] = &[
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+pub(super) const METADATA_LISTS: &[(&str, Shape<'static>)] = &[
+    ("metadata.finalizers", Shape::Set),
+    ("metadata.ownerReferences", Shape::Keyed(UID)),
+];
+
+pub(super) const NAME: Keys<'static> = Keys::Known(&[("name", None)]);
+pub(super) const TYPE: Keys<'static> = Keys::Known(&[("type", None)]);
+const UID: Keys<'static> = Keys::Known(&[("uid", None)]);
+const IP: Keys<'static> = Keys::Known(&[("ip", None)]);
+const MOUNT_PATH: Keys<'static> = Keys::Known(&[("mountPath", None)]);
+const DEVICE_PATH: Keys<'static> = Keys::Known(&[("devicePath", None)]);
+pub(super) const CONTAINER_PORT: Keys<'static> =
+    Keys::Known(&[("containerPort", None), ("protocol", Some("TCP"))]);
+const SERVICE_PORT: Keys<'static> = Keys::Known(&[("port", None), ("protocol", Some("TCP"))]);
+const TOPOLOGY: Keys<'static> = Keys::Known(&[("topologyKey", None), ("whenUnsatisfiable", None)]);
+const DEVICE: Keys<'static> = Keys::Known(&[
+    ("driver", None),
+    ("device", None),
+    ("pool", None),
+    ("shareID", None),
+]);
+
+/// Lists that are not one whole.
+pub(super) const LISTS: &[(&str, Shape<'static>)] = &[
+    (".conditions", Shape::Keyed(TYPE)),
+    (".secrets", Shape::Keyed(NAME)),
+    (".webhooks", Shape::Keyed(NAME)),
+    ("containers.env", Shape::Keyed(NAME)),
+    ("containers.ports", Shape::Keyed(CONTAINER_PORT)),
+    ("containers.volumeDevices", Shape::Keyed(DEVICE_PATH)),
+    ("containers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
+    ("devices.conditions", Shape::Keyed(TYPE)),
+    ("ephemeralContainers.env", Shape::Keyed(NAME)),
+    ("ephemeralContainers.ports", Shape::Keyed(CONTAINER_PORT)),
+    (
+        "ephemeralContainers.volumeDevices",
+        Shape::Keyed(DEVICE_PATH),
+    ),
+    ("ephemeralContainers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
+    ("initContainers.env", Shape::Keyed(NAME)),
+    ("initContainers.ports", Shape::Keyed(CONTAINER_PORT)),
+    ("initContainers.volumeDevices", Shape::Keyed(DEVICE_PATH)),
+    ("initContainers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
+    ("podGroupTemplates.resourceClaims", Shape::Keyed(NAME)),
+    ("resources.claims", Shape::Keyed(NAME)),
+    ("spec.containers", Shape::Keyed(NAME)),
+    ("spec.drivers", Shape::Keyed(NAME)),
+    ("spec.ephemeralContainers", Shape::Keyed(NAME)),
+    ("spec.hostAliases", Shape::Keyed(IP)),
+    ("spec.imagePullSecrets", Shape::Keyed(NAME)),
+    ("spec.initContainers", Shape::Keyed(NAME)),
+    ("spec.matchConditions", Shape::Keyed(NAME)),
+    ("spec.podCIDRs", Shape::Set),
+    ("spec.podGroupTemplates", Shape::Keyed(NAME)),
+    ("spec.ports", Shape::Keyed(SERVICE_PORT)),
+    ("spec.resourceClaims", Shape::Keyed(NAME)),
+    ("spec.schedulingGates", Shape::Keyed(NAME)),
+    ("spec.topologySpreadConstraints", Shape::Keyed(TOPOLOGY)),
+    ("spec.validationActions", Shape::Set),
+    ("spec.variables", Shape::Keyed(NAME)),
+    ("spec.volumeLifecycleModes", Shape::Set),
+    ("spec.volumes", Shape::Keyed(NAME)),
+    ("status.addresses", Shape::Keyed(TYPE)),
+    ("status.conditions", Shape::Keyed(TYPE)),
+    ("status.devices", Shape::Keyed(DEVICE)),
+    ("status.podIPs", Shape::Keyed(IP)),
+    ("status.reservedFor", Shape::Keyed(UID)),
+    ("status.resourceClaimStatuses", Shape::Keyed(NAME)),
+    (
+        "status.storageVersions",
+        Shape::Keyed(Keys::Known(&[("apiServerID", None)])),
+    ),
+    ("storageVersions.decodableVersions", Shape::Set),
+    ("storageVersions.servedVersions", Shape::Set),
+    ("uncountedTerminatedPods.failed", Shape::Set),
+    ("uncountedTerminatedPods.succeeded", Shape::Set),
+    ("webhooks.matchConditions", Shape::Keyed(NAME)),
+];
+
+/// Lists of these kinds that are one whole all the same.
+pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
+    ("Job", ".status.conditions"),
+    ("MutatingAdmissionPolicy", ".spec.variables"),
+];
+
+/// Objects that are one whole.
+pub(super) const WHOLE: &[&str] = &[
+    ".involvedObject",
+    ".nodeTopology",
+    ".regarding",
+    ".related",
+    ".roleRef",
+    ".scheduling.nodeSelector",
+    ".secrets[]",
+    ".target",
+    "allocation.nodeSelector",
+    "cephfs.secretRef",
+    "cinder.secretRef",
+    "csi.controllerExpandSecretRef",
+    "csi.controllerPublishSecretRef",
+    "csi.nodeExpandSecretRef",
+    "csi.nodePublishSecretRef",
+    "csi.nodeStageSecretRef",
+    "defaultBackend.resource",
+    "flexVolume.secretRef",
+    "iscsi.secretRef",
+    "nodeAffinity.required",
+    "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+    "rbd.secretRef",
+    "scaleIO.secretRef",
+    "service.port",
+    "spec.dataSource",
+    "spec.imagePullSecrets[]",
+    "spec.matchConstraints",
+    "spec.matchResources",
+    "spec.nodeSelector",
+    "spec.paramKind",
+    "spec.paramRef",
+    "spec.podSelector",
+    "spec.scopeSelector",
+    "spec.selector",
+    "spec.variables[]",
+    "storageos.secretRef",
+    "topologySpreadConstraints.labelSelector",
+    "valueFrom.configMapKeyRef",
+    "valueFrom.fieldRef",
+    "valueFrom.fileKeyRef",
+    "valueFrom.resourceFieldRef",
+    "valueFrom.secretKeyRef",
+    "webhooks.namespaceSelector",
+    "webhooks.objectSelector",
+];
+
+pub(super) const METADATA_MAPS: &[&str] = &["metadata.annotations", "metadata.labels"];
+
+/// Objects whose members are named by clients.
+pub(super) const MAPS: &[&str] = &[
+    ".binaryData",
+    ".data",
+    ".parameters",
+    ".stringData",
+    "csi.volumeAttributes",
+    "flexVolume.options",
+    "inlineVolumeSpec.capacity",
+    "overhead.podFixed",
+    "resources.limits",
+    "resources.requests",
+    "spec.capacity",
+    "spec.extra",
+    "spec.hard",
+    "spec.overhead",
+    "spec.unverifiedUserAnnotations",
+    "status.allocatable",
+    "status.allocatedResourceStatuses",
+    "status.allocatedResources",
+    "status.attachmentMetadata",
+    "status.capacity",
+    "status.disruptedPods",
+    "status.hard",
+    "status.used",
+    "user.extra",
+    "userInfo.extra",
+];
+
+/// What objects always have in kube-apiserver because its types cannot leave it out.
+pub(super) const PRESENT: &[(&str, &[&str])] = &[
+    (
+        "CronJob",
+        &[
+            "spec.jobTemplate.metadata",
+            "spec.jobTemplate.spec.template.metadata",
+            "spec.jobTemplate.spec.template.spec.containers?",
+        ],
+    ),
+    (
+        "CustomResourceDefinition",
+        &["spec.names", "status.acceptedNames", "status.conditions?"],
+    ),
+    (
+        "DaemonSet",
+        &[
+            "spec.template.metadata",
+            "spec.template.spec.containers?",
+            "spec.updateStrategy",
+        ],
+    ),
+    (
+        "Deployment",
+        &[
+            "spec.strategy",
+            "spec.template.metadata",
+            "spec.template.spec.containers?",
+        ],
+    ),
+    ("Event", &["deprecatedSource", "source"]),
+    ("FlowSchema", &["spec.priorityLevelConfiguration"]),
+    ("HorizontalPodAutoscaler", &["spec.scaleTargetRef"]),
+    ("Ingress", &["status.loadBalancer"]),
+    (
+        "Job",
+        &["spec.template.metadata", "spec.template.spec.containers?"],
+    ),
+    ("NetworkPolicy", &["spec.podSelector"]),
+    (
+        "Node",
+        &["status.daemonEndpoints.kubeletEndpoint", "status.nodeInfo"],
+    ),
+    ("PersistentVolumeClaim", &["spec.resources"]),
+    ("Pod", &["spec.containers?"]),
+    (
+        "PodTemplate",
+        &["template.metadata", "template.spec.containers?"],
+    ),
+    (
+        "ReplicaSet",
+        &["spec.template.metadata", "spec.template.spec.containers?"],
+    ),
+    ("ResourceClaim", &["spec.devices"]),
+    (
+        "ResourceClaimTemplate",
+        &["spec.metadata", "spec.spec.devices"],
+    ),
+    ("ResourceSlice", &["spec.pool"]),
+    ("Service", &["status.loadBalancer"]),
+    (
+        "StatefulSet",
+        &[
+            "spec.template.metadata",
+            "spec.template.spec.containers?",
+            "spec.updateStrategy",
+        ],
+    ),
+    ("VolumeAttachment", &["spec.source"]),
+];
