@@ -9,8 +9,9 @@ use crate::protocol::{Opening, Protocol};
 use crate::server::Server;
 use crate::{Failed, Settings};
 
-/// How long the server is left alone before and between looks.
-const SETTLE: Duration = Duration::from_secs(2);
+/// How long the server is left alone before and between looks: longer than the ten seconds for which its
+/// allocator keeps what was freed.
+const SETTLE: Duration = Duration::from_secs(12);
 const SETTLE_SMALL: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(settings: &Settings) -> Result<(), Failed> {
