@@ -32,6 +32,11 @@ fn text_format(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
+        if !line.starts_with('#') {
+            output.push_str(line);
+            output.push('\n');
+            continue;
+        }
         let words: Vec<&str> = line.splitn(4, ' ').collect();
         match words.as_slice() {
             ["#", "HELP", name, help] => {
