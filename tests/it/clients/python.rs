@@ -1,4 +1,4 @@
-//! The Python client's `watch.Watch` follows ten thousand changes through restarts.
+//! The Python client: its `watch.Watch` follows ten thousand changes through restarts, its dynamic client a definition.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use super::writer::{self, CHANGES};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
-use crate::support::tools::skipped;
+use crate::support::tools::{run, skipped};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watch_follows_an_embedded_store_through_restarts() {
@@ -51,6 +51,23 @@ async fn watch_follows_etcd_through_restarts() {
         }
     }
     check(follower);
+}
+
+#[tokio::test]
+async fn the_dynamic_client_works_with_what_is_defined() {
+    let Some(python) = python() else {
+        return skipped(
+            "the dynamic client of Python",
+            "no Python with the kubernetes package",
+        );
+    };
+    let mut server = Server::start(&[]);
+    server.client().await;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/dynamic.py");
+    let output = run(Command::new(python).arg(script).arg(server.kubeconfig()));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
 }
 
 /// A Python that has the client: the one scripts/setup made, or the system's.
