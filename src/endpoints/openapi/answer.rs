@@ -1,8 +1,9 @@
 //! Documents as answers: which form a client accepts, and what it may keep.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha512};
 
 use super::super::body::{ResponseBody, full};
@@ -38,12 +39,16 @@ pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
     })
 }
 
-/// A document, or that the client has it. Under a hash it never changes.
+/// For how long a client may keep what never changes: as long as caches take for always.
+const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
+
+/// A document, or that the client has it. Under its hash it never changes, whatever the time, and
+/// caches that know no better are told an end.
 pub(super) fn document(
     headers: &HeaderMap,
     (form, syntax): (Form, Syntax),
     hash: &str,
-    hashed: bool,
+    hashed: Option<Timestamp>,
     content: Bytes,
 ) -> Response<ResponseBody> {
     let media_type = match (form, syntax) {
@@ -61,8 +66,11 @@ pub(super) fn document(
         answer.append(VARY, HeaderValue::from_static("Accept-Encoding"));
     }
     answer.append(VARY, HeaderValue::from_static("Accept"));
-    if hashed {
+    if let Some(now) = hashed {
         answer.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+        let end = now.saturating_add(ALWAYS).unwrap_or(now);
+        let end = end.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        answer.extend(HeaderValue::try_from(end).map(|end| (EXPIRES, end)));
     }
     response
 }

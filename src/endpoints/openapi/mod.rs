@@ -46,6 +46,7 @@ use super::negotiation;
 use super::params::Query;
 use super::response;
 use crate::budget::Ledger;
+use crate::clock::Clock;
 use crate::registry::{GroupVersion, Resource, Store};
 
 /// Where the document of everything is.
@@ -73,6 +74,7 @@ pub(super) struct OpenApi {
     custom: CustomSchemas,
     /// The program's own version.
     build: String,
+    clock: Clock,
     /// The version of Kubernetes, such as `1.36`.
     version: String,
 }
@@ -95,6 +97,7 @@ impl OpenApi {
             roots: roots::of(resources),
             custom: CustomSchemas::of(stores),
             build: config.version.git_version.clone(),
+            clock: config.clock.clone(),
             version: format!("{}.{}", config.version.major, config.version.minor),
         }
     }
@@ -147,7 +150,7 @@ impl OpenApi {
             assembly.finish(&self.version, &self.custom).await
         });
         let content = made.await;
-        answer::document(headers, (Form::V2, syntax), &hash, false, content)
+        answer::document(headers, (Form::V2, syntax), &hash, None, content)
     }
 
     async fn serve_v3(
@@ -176,7 +179,8 @@ impl OpenApi {
             assembly.finish(&self.version, &self.custom).await
         });
         let content = made.await;
-        answer::document(headers, (Form::V3, syntax), &hash, asked.is_some(), content)
+        let now = asked.map(|_| self.clock.wall());
+        answer::document(headers, (Form::V3, syntax), &hash, now, content)
     }
 
     /// Where the documents are, as JSON.

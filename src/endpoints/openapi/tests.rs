@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::built_in::BuiltIn;
 use super::document::{Assembly, Form, Syntax};
 use super::{CustomSchemas, OpenApi, roots, v2};
+use crate::clock::Clock;
 use crate::registry::resources::built_in;
 use crate::registry::{GroupVersion, Verb};
 
@@ -20,6 +21,7 @@ fn api() -> OpenApi {
         roots: roots::of(resources.iter()),
         custom: CustomSchemas::of(&[]),
         build: "v1.36.2".to_owned(),
+        clock: Clock::real(),
         version: "1.36".to_owned(),
     }
 }
@@ -181,4 +183,22 @@ async fn hashes_follow_what_documents_are_made_of() {
             .hash_of("apis/batch/v1", &other.roots["apis/batch/v1"])
             .await
     );
+}
+
+#[tokio::test]
+async fn others_have_their_turn_while_a_document_is_made() {
+    let mut turns = 0;
+    let others = async {
+        loop {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        made = documents(Form::V2) => assert_eq!(made.len(), 1),
+        () = others => {}
+    }
+    // Unpacking, each resource, and each group of schemas are steps.
+    let steps = built_in().len();
+    assert!(turns > steps, "{turns} turns in {steps} steps and more");
 }

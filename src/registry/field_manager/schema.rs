@@ -218,7 +218,11 @@ fn applies(rule: &str, path: &[PathElement]) -> bool {
         _ => None,
     });
     // Every field of a write is held against every rule, so most must be told apart by a glance.
-    if !names.clone().next().is_some_and(|last| rule.ends_with(last)) {
+    if !names
+        .clone()
+        .next()
+        .is_some_and(|last| rule.ends_with(last))
+    {
         return false;
     }
     rule.rsplit('.').all(|wanted| names.next() == Some(wanted))

@@ -30,6 +30,12 @@ async fn a_document_under_its_hash_is_for_ever() {
     let answer = fixture.get(&url).await;
     assert_eq!(answer.head.headers["cache-control"], "public, immutable");
     assert_eq!(answer.head.headers["vary"], "Accept");
+    let expires = answer.head.headers["expires"].to_str().expect("text");
+    let expires = jiff::fmt::rfc2822::parse(expires)
+        .expect("a date")
+        .timestamp();
+    let hours = expires.duration_since(jiff::Timestamp::now()).as_hours();
+    assert!((364 * 24..=365 * 24).contains(&hours), "{hours}");
     let hash = url.split_once('=').expect("a hash").1;
     assert_eq!(answer.head.headers[ETAG], format!("\"{hash}\""));
     let spec = "/components/schemas/io.k8s.api.apps.v1.DeploymentSpec/properties/replicas";
