@@ -5,6 +5,7 @@
 //! a [`crate::storage::Interface`].
 
 mod accessor;
+mod api_endpoints;
 mod bootstrap;
 mod context;
 pub mod custom_resources;
@@ -16,6 +17,7 @@ mod options;
 mod resource;
 pub mod resources;
 pub mod selector_text;
+mod server_leases;
 mod store;
 mod strategy;
 pub mod table;
@@ -23,6 +25,7 @@ pub mod table;
 mod testing;
 pub mod validation;
 
+pub use api_endpoints::publish_addresses;
 pub use bootstrap::{ensure_kubernetes_service, ensure_system_namespaces, hold_what_is_stored};
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
@@ -31,5 +34,6 @@ pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
 };
 pub use resource::{GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
+pub use server_leases::{SERVER_LEASES, ServerLeases};
 pub use store::{After, Deleted, NamespaceLifecycle, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};

@@ -8,10 +8,11 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::api_endpoints::{ApiEndpoints, advertised_address};
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
 use super::filters::{Filters, InFlight};
-use super::flags::ServeFlags;
+use super::flags::{ServeFlags, StorageBackend};
 use super::health::{Check, Done, Health, Scope, check};
 use super::memory::{self, MemoryMetrics};
 use super::object_counts::ObjectCounts;
@@ -66,6 +67,8 @@ pub struct Assembled {
     pub namespaces: Option<Arc<Store>>,
     /// The store of services.
     pub services: Option<Arc<Store>>,
+    /// Where the server is reached, if it can be told.
+    pub api_endpoints: Option<ApiEndpoints>,
     /// To be told when the first namespaces are there.
     pub bootstrapped: Done,
     /// The watch caches.
@@ -107,8 +110,7 @@ impl Assembly<'_> {
         let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
         self.run(relief, background);
         let (bootstrapped, synced) = (Done::default(), Done::default());
-        let namespaces = storages.of(("", "namespaces")).cloned();
-        let services = storages.of(("", "services")).cloned();
+        let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
         let version = VersionInfo::kubernetes_1_36();
         let own = HealthAndMetrics {
             health: self.health(&storages.cachers, &bootstrapped, &synced),
@@ -154,8 +156,9 @@ impl Assembly<'_> {
         };
         Assembled {
             connections,
-            namespaces,
-            services,
+            namespaces: storages.of(("", "namespaces")).cloned(),
+            services: storages.of(("", "services")).cloned(),
+            api_endpoints,
             bootstrapped,
             cachers: storages.cachers,
             feed: storages.feed,
@@ -171,6 +174,29 @@ impl Assembly<'_> {
         );
         in_flight.register(registry);
         in_flight
+    }
+
+    /// Where others reach the server. Only an etcd may have others beside this one.
+    fn api_endpoints(
+        &self,
+        factory: &StorageFactory,
+        storages: &Storages,
+        port: u16,
+    ) -> Option<ApiEndpoints> {
+        let address = advertised_address(&self.flags.serving);
+        if address.is_none() {
+            tracing::warn!("no address of the API can be told; --advertise-address names one");
+        }
+        let shared = self.flags.backend() == StorageBackend::Etcd3;
+        Some(ApiEndpoints {
+            own: (address?, port),
+            endpoints: storages.of(("", "endpoints")).cloned()?,
+            slices: storages
+                .of(("discovery.k8s.io", "endpointslices"))
+                .cloned()?,
+            leases: shared.then(|| factory.server_leases()),
+            clock: self.clock.clone(),
+        })
     }
 
     /// Serves what clients define, from the background.

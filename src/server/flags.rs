@@ -141,6 +141,11 @@ pub struct ServingFlags {
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub bind_address: IpAddr,
 
+    /// The address at which the members of the cluster reach the server. The default is --bind-address, or
+    /// where the host sends from if that is a loopback address or none in particular.
+    #[arg(long, value_name = "IP")]
+    pub advertise_address: Option<IpAddr>,
+
     /// Where generated certificates are kept. The default is `pki` in the data directory.
     #[arg(long, value_name = "DIR")]
     pub cert_dir: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! The composition root: the only place that reads flags, spawns and listens.
 
+pub mod api_endpoints;
 pub mod assembly;
 pub mod authentication;
 pub mod backend_factory;

@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::api_endpoints::ApiEndpoints;
 use super::assembly::{Assembled, Assembly};
 use super::backend_factory::{self, OpenBackend};
 use super::error::StartError;
@@ -29,6 +30,8 @@ use crate::storage::cacher::{Cacher, Feed};
 const CACHES_FILLED_SECONDS_MAX: u64 = 20;
 /// What runs in the background has this long to end when told to.
 const BACKGROUND_END_SECONDS_MAX: u64 = 2;
+/// Telling others that the server is gone has this long; later its lease tells them.
+const TAKING_BACK_SECONDS_MAX: u64 = 2;
 /// Blocking work still running at the end is left behind after this time.
 const RUNTIME_END_SECONDS_MAX: u64 = 1;
 
@@ -87,6 +90,9 @@ struct Server {
     background: JoinSet<()>,
     /// Ends them.
     background_end: CancellationToken,
+    /// Tells others where the server is, until it is to take that back.
+    telling: Option<JoinHandle<()>>,
+    taking_back: CancellationToken,
     backend: OpenBackend,
 }
 
@@ -128,6 +134,8 @@ impl Server {
 
         wait_until_filled(&assembled.cachers).await;
         bootstrap(&assembled, address.port(), &clock).await?;
+        let taking_back = CancellationToken::new();
+        let telling = tell_addresses(assembled.api_endpoints, &taking_back).await;
         announce(flags, &url, &data_dir, &kubeconfig_path);
         Ok(Self {
             steps,
@@ -135,12 +143,19 @@ impl Server {
             feed: assembled.feed,
             background,
             background_end,
+            telling,
+            taking_back,
             backend,
         })
     }
 
     /// Ends in order: first what clients see, then what feeds it, then the store.
     async fn end(self, delay: Duration) {
+        self.taking_back.cancel();
+        if let Some(telling) = self.telling {
+            let at_most = Duration::from_secs(TAKING_BACK_SECONDS_MAX);
+            let _ = tokio::time::timeout(at_most, telling).await;
+        }
         let feed = self.feed;
         let drain = async { feed.drain() };
         self.steps.take(delay, self.listener, drain).await;
@@ -192,6 +207,18 @@ async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<()
     }
     assembled.bootstrapped.set();
     Ok(())
+}
+
+/// Tells others where the server is, now and from then on.
+async fn tell_addresses(
+    api_endpoints: Option<ApiEndpoints>,
+    taking_back: &CancellationToken,
+) -> Option<JoinHandle<()>> {
+    let api_endpoints = api_endpoints?;
+    if let Err(error) = api_endpoints.reconcile().await {
+        tracing::warn!(%error, "others do not know yet where the API is");
+    }
+    Some(tokio::runtime::Handle::current().spawn(api_endpoints.run(taking_back.clone())))
 }
 
 /// Waits until lists and watches are served from memory. Whoever comes earlier is told to retry.

@@ -13,7 +13,9 @@ use super::watch_cache_sizes::WatchCacheSizes;
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::resources::built_in;
-use crate::registry::{Lifecycle, NamespaceLifecycle, Resource, Served, Store};
+use crate::registry::{
+    Lifecycle, NamespaceLifecycle, Resource, SERVER_LEASES, Served, ServerLeases, Store,
+};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
@@ -191,16 +193,7 @@ impl StorageFactory {
         (group, plural): (&str, &str),
         versioner: Versioner,
     ) -> Joined {
-        let store = etcd3::Store::new(
-            Arc::clone(&self.backend),
-            etcd3::Config {
-                path_prefix: self.prefix.clone(),
-                resource_prefix: format!("/{prefix}"),
-                versioner: versioner.clone(),
-                clock: self.clock.clone(),
-                compact_revision: Some(self.compact_revision.clone()),
-            },
-        );
+        let store = self.store(prefix, versioner.clone());
         let lists = self.list_metrics.of_type(group, plural);
         let requests = self.request_metrics.of_type(group, plural);
         let store: Arc<dyn Interface> = Arc::new(
@@ -225,6 +218,26 @@ impl StorageFactory {
             storage: Arc::new(CacheDelegator::new(Arc::clone(&cacher), store)),
             cacher: Some(cacher),
         }
+    }
+
+    /// Where servers of the same store tell each other their addresses.
+    #[must_use]
+    pub fn server_leases(&self) -> ServerLeases {
+        let versioner = Versioner::default().writing(self.media_type);
+        ServerLeases::new(Arc::new(self.store(SERVER_LEASES, versioner)))
+    }
+
+    fn store(&self, prefix: &str, versioner: Versioner) -> etcd3::Store {
+        etcd3::Store::new(
+            Arc::clone(&self.backend),
+            etcd3::Config {
+                path_prefix: self.prefix.clone(),
+                resource_prefix: format!("/{prefix}"),
+                versioner,
+                clock: self.clock.clone(),
+                compact_revision: Some(self.compact_revision.clone()),
+            },
+        )
     }
 
     /// Ends the feeding of a type's cache, and its watches with it.

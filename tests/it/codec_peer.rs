@@ -12,7 +12,7 @@ use prost::{DecodeError, Message};
 use ringwatch::codec;
 use serde_json::Value;
 
-use crate::support::testdata;
+use crate::support::{tell_kinds_of_claims, testdata};
 
 /// Reads a message and writes it again.
 type Reader = fn(&[u8]) -> Result<Vec<u8>, DecodeError>;
@@ -220,11 +220,7 @@ fn another_decoder_reads_what_is_written() {
         };
         let mut expected: Value =
             serde_json::from_slice(&fs::read(&path).expect("JSON")).expect("JSON");
-        // The types alone do not tell what the claims in a stateful set are; kube-apiserver does.
-        if let Some(claim) = expected.pointer_mut("/spec/volumeClaimTemplates/0") {
-            claim["apiVersion"] = "v1".into();
-            claim["kind"] = "PersistentVolumeClaim".into();
-        }
+        tell_kinds_of_claims(&mut expected);
         match through(&expected, reader) {
             Ok(found) if found == expected => read += 1,
             Ok(found) => wrong.push(format!("{name}: {found} instead of {expected}")),

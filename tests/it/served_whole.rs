@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::codec_peer;
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
-use crate::support::testdata;
+use crate::support::{tell_kinds_of_claims, testdata};
 
 /// What the values of built-in kinds begin with.
 const MAGIC: &[u8] = b"k8s\0";
@@ -62,6 +62,7 @@ impl Stored {
         let bytes = fs::read(folder.join(&name)).ok()?;
         let json = fs::read(folder.join(name).with_extension("json")).expect("JSON");
         let mut json: Value = serde_json::from_slice(&json).expect("JSON");
+        tell_kinds_of_claims(&mut json);
         let unknown =
             Unknown::decode(bytes.strip_prefix(MAGIC).expect("a value")).expect("a value");
         let metadata = metadata(resource);

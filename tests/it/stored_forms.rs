@@ -9,7 +9,7 @@ use ringwatch::registry::resources::built_in;
 use ringwatch::storage::{StorageMediaType, Versioner};
 use serde_json::Value;
 
-use crate::support::testdata;
+use crate::support::{tell_kinds_of_claims, testdata};
 
 const REVISION: u64 = 1_234_567;
 
@@ -32,7 +32,8 @@ fn objects() -> Vec<(String, Vec<u8>, Value, FieldSchema)> {
             continue;
         }
         let json = fs::read(path.with_extension("json")).expect("JSON");
-        let json: Value = serde_json::from_slice(&json).expect("JSON");
+        let mut json: Value = serde_json::from_slice(&json).expect("JSON");
+        tell_kinds_of_claims(&mut json);
         let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
         if json["metadata"]["name"].is_null() {
             continue;

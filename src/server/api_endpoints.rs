@@ -1,0 +1,118 @@
+//! Keeps what is behind the service `kubernetes` right: the addresses of the servers that live.
+//!
+//! Servers that share a store each hold a lease in it, and each writes down the addresses of all. A store
+//! that no other server can open needs no leases.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::flags::ServingFlags;
+use crate::clock::Clock;
+use crate::registry::{self, ServerLeases, Store};
+use crate::storage::StorageError;
+
+/// How often the addresses are looked at, as in kube-apiserver.
+const INTERVAL_SECONDS: u64 = 10;
+
+/// An address that is nobody's (RFC 5737). Nothing is sent to it.
+const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
+
+/// Where this server is reached, and the others of the same store.
+#[derive(Debug)]
+pub struct ApiEndpoints {
+    /// At which address and port this server is reached.
+    pub own: (IpAddr, u16),
+    /// The store of Endpoints.
+    pub endpoints: Arc<Store>,
+    /// The store of EndpointSlices.
+    pub slices: Arc<Store>,
+    /// Where the servers of the store tell their addresses; `None` if there is only this one.
+    pub leases: Option<ServerLeases>,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// The addresses cannot be kept right.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiEndpointsError {
+    /// The leases cannot be held or read.
+    #[error("the leases of servers: {0}")]
+    Leases(#[from] StorageError),
+    /// The addresses cannot be written.
+    #[error("the endpoints of the API: {0}")]
+    Endpoints(#[from] registry::Error),
+}
+
+impl ApiEndpoints {
+    /// Holds the own lease and writes down the addresses of all.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn reconcile(&self) -> Result<(), ApiEndpointsError> {
+        if let Some(leases) = &self.leases {
+            leases.renew(self.own.0).await?;
+        }
+        self.publish().await
+    }
+
+    /// Keeps the addresses right until the end, then takes the own one away.
+    pub async fn run(self, end: CancellationToken) {
+        let interval = Duration::from_secs(INTERVAL_SECONDS);
+        while end
+            .run_until_cancelled(self.clock.sleep(interval))
+            .await
+            .is_some()
+        {
+            if let Err(error) = self.reconcile().await {
+                tracing::warn!(%error, "the addresses of the API may be outdated");
+            }
+        }
+        if let Err(error) = self.withdraw().await {
+            tracing::warn!(%error, "others may still look for the API here");
+        }
+    }
+
+    async fn withdraw(&self) -> Result<(), ApiEndpointsError> {
+        let Some(leases) = &self.leases else {
+            return Ok(());
+        };
+        leases.give_back(self.own.0).await?;
+        self.publish().await
+    }
+
+    async fn publish(&self) -> Result<(), ApiEndpointsError> {
+        let addresses = match &self.leases {
+            Some(leases) => leases.addresses().await?,
+            None => [self.own.0.to_string()].into(),
+        };
+        // When nobody is left, nobody is reached anywhere else either.
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        let (endpoints, slices) = (&self.endpoints, &self.slices);
+        let port = self.own.1;
+        registry::publish_addresses(endpoints, slices, &addresses, port, &self.clock).await?;
+        Ok(())
+    }
+}
+
+/// At which address others reach the server; `None` if the host has none that could be told.
+#[must_use]
+pub fn advertised_address(flags: &ServingFlags) -> Option<IpAddr> {
+    if flags.advertise_address.is_some() {
+        return flags.advertise_address;
+    }
+    let can_be_told = |it: &IpAddr| !it.is_unspecified() && !it.is_loopback();
+    let bound = Some(flags.bind_address).filter(can_be_told);
+    bound.or_else(|| sending_address().filter(can_be_told))
+}
+
+/// From which address the host sends to the rest of the world.
+fn sending_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
