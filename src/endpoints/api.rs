@@ -271,6 +271,9 @@ impl Api {
             pretty,
             unsafe_deletion: self.config.unsafe_deletion,
         };
+        if let Some(text) = store.resource().deprecation() {
+            call.context.warn(text);
+        }
         let mut kind = RequestKind::of(info, store.resource().namespaced);
         if verb == Verb::Patch && handlers::is_apply(headers) {
             kind.verb = "APPLY".to_owned();

@@ -176,6 +176,18 @@ impl Resource {
         self.printer_columns.is_some()
     }
 
+    /// What is said to everyone who uses what should not be used any more.
+    #[must_use]
+    pub fn deprecation(&self) -> Option<&'static str> {
+        match (self.group_version.group.as_str(), self.plural.as_str()) {
+            ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+            ("", "endpoints") => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            }
+            _ => None,
+        }
+    }
+
     /// The subresource of this name.
     #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {

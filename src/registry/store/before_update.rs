@@ -81,8 +81,26 @@ impl Store {
             context.warn(warning);
         }
         self.strategy().canonicalize(object);
-        keep_managed_times(object, old);
+        self.keep_managed_times(object, old);
         Ok(())
+    }
+
+    /// Takes a change back that is in nothing but the times of managedFields, so that an update which
+    /// changes nothing writes nothing.
+    fn keep_managed_times(&self, object: &mut Value, old: &Value) {
+        let managed = &object["metadata"]["managedFields"];
+        let old_managed = &old["metadata"]["managedFields"];
+        if managed == old_managed || without_times(managed) != without_times(old_managed) {
+            return;
+        }
+        let mut same = object.clone();
+        copy(&mut same, old, "managedFields");
+        // The old object may lack what is no value but is written nevertheless.
+        let mut before = old.clone();
+        self.strategy().canonicalize(&mut before);
+        if same == before {
+            *object = same;
+        }
     }
 
     /// Whether an update takes away the last that held a deleted object.
@@ -106,21 +124,6 @@ fn keep_system_fields(object: &mut Value, old: &Value) {
     }
     if integer(object, "deletionGracePeriodSeconds").is_none() {
         copy(object, old, "deletionGracePeriodSeconds");
-    }
-}
-
-/// Takes a change back that is in nothing but the times of managedFields, so that an update which
-/// changes nothing writes nothing.
-fn keep_managed_times(object: &mut Value, old: &Value) {
-    let managed = &object["metadata"]["managedFields"];
-    let old_managed = &old["metadata"]["managedFields"];
-    if managed == old_managed || without_times(managed) != without_times(old_managed) {
-        return;
-    }
-    let mut same = object.clone();
-    copy(&mut same, old, "managedFields");
-    if same == *old {
-        *object = same;
     }
 }
 

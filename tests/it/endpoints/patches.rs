@@ -115,3 +115,25 @@ async fn zeros_that_are_said_change_nothing() {
         assert_eq!(limits, Some(&json!({"cpu": "500m", "memory": "1Gi"})));
     }
 }
+
+/// The time of an apply that changes nothing is not noted, even where what is no value is written.
+#[tokio::test]
+async fn what_is_applied_again_later_is_not_written() {
+    let fixture = Fixture::start(true).await;
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/all?fieldManager=me";
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "all"}, "rules": [],
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}});
+    let apply = async || fixture.patch(path, "apply-patch+yaml", role.clone()).await;
+    let first = apply().await.json();
+    assert_eq!(first["rules"], json!(null));
+    let time = first["metadata"]["managedFields"][0]["time"].clone();
+    let now = || {
+        let now = jiff::Timestamp::now();
+        json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    };
+    while now() == time {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(apply().await.json(), first);
+}

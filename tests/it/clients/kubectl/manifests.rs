@@ -151,7 +151,7 @@ impl Kubectl {
             ("ingressclass/edge", "example.com/edge"),
             ("namespace/default", "Status:       Active"),
         ] {
-            let described = self.quietly(&format!("describe {object}"));
+            let described = self.ok(&["describe", object]);
             assert!(
                 plain(&described).contains(&plain(facts)),
                 "{facts} in {described}"
