@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::strategic_keys::{ListMerge, list_merge};
+use super::strategic_keys::{ListMerge, list_merge, replaces_map};
 use crate::registry::Error;
 
 const PATCH: &str = "$patch";
@@ -21,17 +21,40 @@ const DEPTH_MAX: usize = 128;
 pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
     let empty = Map::new();
     let current = object.as_object().unwrap_or(&empty);
+    let kind = object.get("kind").and_then(Value::as_str);
+    let place = Place {
+        kind: kind.unwrap_or_default(),
+        name: "",
+    };
     match patch {
-        Value::Object(patch) => merge_map(current, patch, "", DEPTH_MAX).map(Value::Object),
+        Value::Object(patch) => merge_map(current, patch, place, DEPTH_MAX).map(Value::Object),
         _ => Err(Error::BadRequest("Invalid JSON Patch".to_owned())),
     }
 }
 
-/// Merges a map, which is the member `name` of something.
+/// Where a map is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The kind of the whole object.
+    kind: &'a str,
+    /// The member that holds the map, or the list that it is in.
+    name: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn below(self, name: &'a str) -> Self {
+        Self { name, ..self }
+    }
+
+    fn list_merge(self, list: &str) -> ListMerge {
+        list_merge(self.kind, self.name, list)
+    }
+}
+
 fn merge_map(
     current: &Map<String, Value>,
     patch: &Map<String, Value>,
-    name: &str,
+    place: Place<'_>,
     depth: usize,
 ) -> Result<Map<String, Value>, Error> {
     let Some(depth) = depth.checked_sub(1) else {
@@ -39,14 +62,12 @@ fn merge_map(
             "the patch is nested too deeply".to_owned(),
         ));
     };
-    let mut merged = match directive(patch)? {
-        Directive::Merge => current.clone(),
-        Directive::Delete => return Ok(Map::new()),
-        Directive::Replace => Map::new(),
-    };
-    if let Some(retained) = patch.get(RETAIN_KEYS).and_then(Value::as_array) {
-        merged.retain(|key, _| retained.iter().any(|it| it.as_str() == Some(key)));
+    match directive(patch)? {
+        None => {}
+        Some(Directive::Delete) => return Ok(Map::new()),
+        Some(Directive::Replace) => return Ok(without_directives(patch)),
     }
+    let mut merged = retained(current, patch)?;
     for (key, value) in patch {
         if let Some(set) = key.strip_prefix(DELETE_FROM) {
             delete_from_set(&mut merged, set, value);
@@ -58,15 +79,11 @@ fn merge_map(
             continue;
         }
         let order = patch.get(&format!("{ELEMENT_ORDER}{key}"));
-        let order = order.and_then(Value::as_array);
-        let next = merge_member(
-            merged.get(key),
-            value,
-            Place { parent: name, key },
-            order,
-            depth,
-        )?;
-        merged.insert(key.clone(), next);
+        let order = order.and_then(Value::as_array).map(Vec::as_slice);
+        match merge_member(merged.get(key), value, (place, key), order, depth)? {
+            Some(next) => drop(merged.insert(key.clone(), next)),
+            None => drop(merged.remove(key)),
+        }
     }
     for (key, value) in patch {
         if let Some(list) = key.strip_prefix(ELEMENT_ORDER)
@@ -74,54 +91,89 @@ fn merge_map(
             && let (Some(Value::Array(items)), Some(order)) =
                 (merged.get_mut(list), value.as_array())
         {
-            let by = list_merge(name, list);
-            *items = ordered(std::mem::take(items), order, by);
+            let live = items.clone();
+            let by = place.list_merge(list);
+            *items = ordered(std::mem::take(items), order, &live, by);
         }
     }
     Ok(merged)
 }
 
-/// Where a member is.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    /// The member around it.
-    parent: &'a str,
-    /// Its own name.
-    key: &'a str,
+/// The members that stay, if the patch says which.
+fn retained(
+    current: &Map<String, Value>,
+    patch: &Map<String, Value>,
+) -> Result<Map<String, Value>, Error> {
+    let Some(names) = patch.get(RETAIN_KEYS) else {
+        return Ok(current.clone());
+    };
+    let bad = || Error::BadRequest("invalid patch format of retainKeys".to_owned());
+    let names = names.as_array().ok_or_else(bad)?;
+    let named = |key: &String| names.iter().any(|it| it.as_str() == Some(key));
+    let mut set = patch.iter().filter(|(key, value)| {
+        let directive = key.starts_with('$');
+        !directive && !value.is_null()
+    });
+    if !set.all(|(key, _)| named(key)) {
+        return Err(bad());
+    }
+    let mut retained = current.clone();
+    retained.retain(|key, _| named(key));
+    Ok(retained)
 }
 
+/// A member after the patch; `None` if there is to be none.
 fn merge_member(
     current: Option<&Value>,
     patch: &Value,
-    place: Place<'_>,
-    order: Option<&Vec<Value>>,
+    (place, key): (Place<'_>, &str),
+    order: Option<&[Value]>,
     depth: usize,
-) -> Result<Value, Error> {
+) -> Result<Option<Value>, Error> {
     match patch {
         Value::Object(patch) => {
-            let empty = Map::new();
-            let current = current.and_then(Value::as_object).unwrap_or(&empty);
-            merge_map(current, patch, place.key, depth).map(Value::Object)
+            let Some(current) = current.and_then(Value::as_object) else {
+                return new_map(patch, place.below(key), depth);
+            };
+            if replaces_map(place.kind, place.name, key) {
+                return Ok(Some(Value::Object(without_directives(patch))));
+            }
+            let merged = merge_map(current, patch, place.below(key), depth)?;
+            Ok(Some(Value::Object(merged)))
         }
         Value::Array(patch) => {
             let current = current.and_then(Value::as_array);
             let current = current.map(Vec::as_slice).unwrap_or_default();
-            merge_list(current, patch, place, order, depth).map(Value::Array)
+            let merged = merge_list(current, patch, (place, key), order, depth)?;
+            Ok(Some(Value::Array(merged)))
         }
-        scalar => Ok(scalar.clone()),
+        scalar => Ok(Some(scalar.clone())),
     }
+}
+
+/// A map that was not there. With a directive of its own there is nothing that it could be about.
+fn new_map(
+    patch: &Map<String, Value>,
+    place: Place<'_>,
+    depth: usize,
+) -> Result<Option<Value>, Error> {
+    if patch.contains_key(PATCH) {
+        return Ok(None);
+    }
+    let merged = merge_map(&Map::new(), patch, place, depth)?;
+    Ok(Some(Value::Object(merged)))
 }
 
 fn merge_list(
     current: &[Value],
     patch: &[Value],
-    place: Place<'_>,
-    order: Option<&Vec<Value>>,
+    (place, name): (Place<'_>, &str),
+    order: Option<&[Value]>,
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
-    let by = list_merge(place.parent, place.key);
+    let by = place.list_merge(name);
     let merged = match by {
-        ListMerge::Replace => return Ok(without_directives(patch)),
+        ListMerge::Replace => return Ok(plain_items(patch)),
         ListMerge::Set => {
             let mut merged = current.to_vec();
             for item in patch {
@@ -131,91 +183,109 @@ fn merge_list(
             }
             merged
         }
-        ListMerge::ByKey(key) => merge_by_key(current, patch, key, place.key, depth)?,
+        ListMerge::ByKey(key) => merge_by_key(current, patch, key, place.below(name), depth)?,
     };
-    Ok(match order {
-        Some(order) => ordered(merged, order, by),
-        None => ordered(merged, patch, by),
-    })
+    Ok(ordered(merged, order.unwrap_or(patch), current, by))
 }
 
+/// The items after the patch: first those go that it deletes, then the others are merged.
 fn merge_by_key(
     current: &[Value],
     patch: &[Value],
     key: &str,
-    name: &str,
+    place: Place<'_>,
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
-    let replaces = |item: &Value| item.get(PATCH).and_then(Value::as_str) == Some("replace");
-    if patch
-        .iter()
-        .any(|item| replaces(item) && item.get(key).is_none())
-    {
-        return Ok(without_directives(patch));
-    }
     let mut merged = current.to_vec();
+    let mut replaces = false;
+    let mut rest = Vec::new();
     for item in patch {
         let Value::Object(members) = item else {
             return Err(Error::BadRequest(format!(
-                "expected items of {name} to be objects"
+                "expected items of {} to be objects",
+                place.name
             )));
         };
-        let Some(value) = members.get(key) else {
-            return Err(Error::BadRequest(format!(
-                "map: {item} does not contain declared merge key: {key}"
-            )));
-        };
-        let at = merged.iter().position(|it| it.get(key) == Some(value));
-        match (directive(members)?, at) {
-            (Directive::Delete, _) => merged.retain(|it| it.get(key) != Some(value)),
-            (Directive::Replace, Some(at)) => merged[at] = plain(members),
-            (Directive::Replace, None) => merged.push(plain(members)),
-            (Directive::Merge, at) => {
-                let empty = Map::new();
-                let old = at.and_then(|at| merged[at].as_object()).unwrap_or(&empty);
-                let next = Value::Object(merge_map(old, members, name, depth)?);
-                match at {
-                    Some(at) => merged[at] = next,
-                    None => merged.push(next),
-                }
+        match directive(members)? {
+            None => rest.push(members),
+            Some(Directive::Replace) => replaces = true,
+            Some(Directive::Delete) => {
+                let value = key_of(members, key)?;
+                merged.retain(|it| it.get(key) != Some(value));
             }
+        }
+    }
+    if replaces {
+        merged.clear();
+    }
+    for members in rest {
+        let value = key_of(members, key)?;
+        let at = merged.iter().position(|it| it.get(key) == Some(value));
+        let empty = Map::new();
+        let old = at.and_then(|at| merged[at].as_object()).unwrap_or(&empty);
+        let next = Value::Object(merge_map(old, members, place, depth)?);
+        match at {
+            Some(at) => merged[at] = next,
+            None => merged.push(next),
         }
     }
     Ok(merged)
 }
 
-/// The items in the order of a patch; those that it does not name follow, as they were, each after
-/// the one it followed if that was not named either.
-fn ordered(items: Vec<Value>, order: &[Value], by: ListMerge) -> Vec<Value> {
-    let rank = |item: &Value| {
-        order.iter().position(|other| match by {
-            ListMerge::ByKey(key) => item.get(key).is_some() && item.get(key) == other.get(key),
-            ListMerge::Set => item == other,
-            ListMerge::Replace => false,
-        })
-    };
-    let (mut named, rest): (Vec<Value>, Vec<Value>) =
-        items.into_iter().partition(|item| rank(item).is_some());
-    named.sort_by_key(rank);
-    named.extend(rest);
-    named
+fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, Error> {
+    members.get(key).ok_or_else(|| {
+        Error::BadRequest(format!(
+            "map: {} does not contain declared merge key: {key}",
+            super::go_words(&Value::Object(members.clone()))
+        ))
+    })
 }
 
-/// What `$patch` says.
+/// The items that a patch names in its order, and among them the others in the order in which they
+/// were. Where the two orders leave it open, the patch's items come first.
+fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) -> Vec<Value> {
+    let same = |one: &Value, other: &Value| match by {
+        ListMerge::ByKey(key) => one.get(key).is_some() && one.get(key) == other.get(key),
+        ListMerge::Set => one == other,
+        ListMerge::Replace => false,
+    };
+    let rank = |item: &Value, list: &[Value]| list.iter().position(|other| same(item, other));
+    let (mut named, mut rest): (Vec<Value>, Vec<Value>) = items
+        .into_iter()
+        .partition(|item| rank(item, order).is_some());
+    named.sort_by_key(|item| rank(item, order));
+    rest.sort_by_key(|item| rank(item, live));
+    let mut merged = Vec::with_capacity(named.len() + rest.len());
+    let mut rest = rest.into_iter().peekable();
+    for item in named {
+        let before = |other: &Value| match (rank(other, live), rank(&item, live)) {
+            (Some(other), Some(item)) => other < item,
+            _ => false,
+        };
+        while let Some(other) = rest.next_if(before) {
+            merged.push(other);
+        }
+        merged.push(item);
+    }
+    merged.extend(rest);
+    merged
+}
+
+/// What `$patch` says besides nothing.
 enum Directive {
-    Merge,
     Delete,
     Replace,
 }
 
-fn directive(patch: &Map<String, Value>) -> Result<Directive, Error> {
-    match patch.get(PATCH) {
-        None => Ok(Directive::Merge),
-        Some(Value::String(text)) if text == "merge" => Ok(Directive::Merge),
-        Some(Value::String(text)) if text == "delete" => Ok(Directive::Delete),
-        Some(Value::String(text)) if text == "replace" => Ok(Directive::Replace),
-        Some(other) => Err(Error::BadRequest(format!(
-            "Unknown patch type {other} in map"
+fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, Error> {
+    match patch.get(PATCH).map(|it| (it, it.as_str())) {
+        None => Ok(None),
+        Some((_, Some("delete"))) => Ok(Some(Directive::Delete)),
+        Some((_, Some("replace"))) => Ok(Some(Directive::Replace)),
+        Some((other, _)) => Err(Error::BadRequest(format!(
+            "unknown patch type: {} in map: {}",
+            super::go_words(other),
+            super::go_words(&Value::Object(patch.clone()))
         ))),
     }
 }
@@ -226,28 +296,32 @@ fn delete_from_set(merged: &mut Map<String, Value>, set: &str, gone: &Value) {
     }
 }
 
-/// A list without the items that are directives alone, and without directives in the others.
-fn without_directives(items: &[Value]) -> Vec<Value> {
-    items
-        .iter()
-        .filter(|item| {
-            let members = item.as_object();
-            !members.is_some_and(|it| it.len() == 1 && it.contains_key(PATCH))
-        })
-        .map(|item| item.as_object().map_or_else(|| item.clone(), plain))
-        .collect()
+/// A list without the items that are directives, and without directives in the others.
+fn plain_items(items: &[Value]) -> Vec<Value> {
+    let is_directive = |item: &&Value| item.get(PATCH).is_none();
+    items.iter().filter(is_directive).map(plain).collect()
+}
+
+/// A value without directives and nulls.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(without_directives(members)),
+        Value::Array(items) => Value::Array(plain_items(items)),
+        scalar => scalar.clone(),
+    }
 }
 
 /// A map without directives and nulls.
-fn plain(members: &Map<String, Value>) -> Value {
+fn without_directives(members: &Map<String, Value>) -> Map<String, Value> {
     let kept = members
         .iter()
         .filter(|(key, value)| !key.starts_with('$') && !value.is_null());
-    Value::Object(
-        kept.map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    )
+    kept.map(|(key, value)| (key.clone(), plain(value)))
+        .collect()
 }
+
+#[cfg(test)]
+mod model_tests;
 
 #[cfg(test)]
 mod tests {
@@ -279,7 +353,7 @@ mod tests {
         let patch = json!({"spec": {
             "$setElementOrder/containers": [{"name": "c"}, {"name": "b"}],
             "containers": [{"name": "a", "$patch": "delete"},
-                {"name": "b", "$patch": "replace", "tty": true}, {"name": "c"}],
+                {"name": "b", "tty": true, "image": null}, {"name": "c"}],
             "strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
             "metadata": {"$deleteFromPrimitiveList/finalizers": ["x"], "finalizers": ["z"]}});
         assert_eq!(
@@ -287,6 +361,51 @@ mod tests {
             json!({"spec": {"containers": [{"name": "c"}, {"name": "b", "tty": true}],
                 "strategy": {"type": "Recreate"}}, "metadata": {"finalizers": ["z", "y"]}})
         );
+    }
+
+    #[test]
+    fn what_a_patch_does_not_name_stays_where_it_was() {
+        let named = |names: &[&str]| -> Value {
+            let items: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+            json!({"spec": {"containers": items}})
+        };
+        for (live, patch, expected) in [
+            (&["a", "b", "c"][..], &["c"][..], &["a", "b", "c"][..]),
+            (&["a", "b", "c"], &["c", "a"], &["b", "c", "a"]),
+            (&["a", "b"], &["new"], &["new", "a", "b"]),
+            (&["a", "b", "c"], &["b", "new"], &["a", "b", "new", "c"]),
+        ] {
+            assert_eq!(
+                patched(named(live), named(patch)),
+                named(expected),
+                "{patch:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_is_replaced_by_what_stands_beside_the_directive() {
+        let object = json!({"spec": {"containers": [{"name": "a", "tty": true}, {"name": "b"}]}});
+        let patch =
+            json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"$patch": "replace"}]}});
+        let expected = json!({"spec": {"containers": [{"name": "a", "image": "x"}]}});
+        assert_eq!(patched(object, patch), expected);
+    }
+
+    #[test]
+    fn kinds_differ_in_how_their_lists_are_merged() {
+        let conditions = |kind: &str| {
+            let object = json!({"kind": kind, "status": {"conditions": [{"type": "A"}]}});
+            let patch = json!({"status": {"conditions": [{"type": "B"}]}});
+            patched(object, patch)["status"]["conditions"]
+                .as_array()
+                .map(Vec::len)
+        };
+        assert_eq!(conditions("Pod"), Some(2));
+        assert_eq!(conditions("CertificateSigningRequest"), Some(1));
+        let budget = json!({"kind": "PodDisruptionBudget", "spec": {"selector": {"matchLabels": {"a": "b"}}}});
+        let patch = json!({"spec": {"selector": {"matchLabels": {"c": "d"}}}});
+        assert_eq!(patched(budget, patch.clone())["spec"], patch["spec"]);
     }
 
     #[test]
@@ -307,10 +426,12 @@ mod tests {
         for patch in [
             json!([]),
             json!({"spec": {"$patch": "explode"}}),
+            json!({"spec": {"$patch": "merge"}}),
+            json!({"spec": {"$retainKeys": ["a"], "b": 1}}),
             json!({"spec": {"containers": [{"image": "x"}]}}),
             json!({"spec": {"containers": [1]}}),
         ] {
-            assert!(merge(&json!({}), &patch).is_err(), "{patch}");
+            assert!(merge(&json!({"spec": {}}), &patch).is_err(), "{patch}");
         }
     }
 }

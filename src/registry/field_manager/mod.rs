@@ -8,6 +8,8 @@
 mod apply;
 mod managed_fields;
 mod merge;
+#[cfg(test)]
+mod model_tests;
 mod path;
 mod schema;
 mod set;

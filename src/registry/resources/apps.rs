@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
+use super::checks::{warnings, workloads as checks};
 use super::daemon_sets::DaemonSets;
 use super::defaults::apps as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
 use super::row::{Group, Row, field_or};
-use super::workloads::Workloads;
 use crate::registry::{NameRule, SelectorForm};
 
 const V1: Group = Group::new("apps", "v1");
@@ -15,7 +15,12 @@ const V1: Group = Group::new("apps", "v1");
 pub(super) fn rows() -> Vec<Row> {
     vec![
         V1.namespaced("controllerrevisions", "ControllerRevision")
-            .strategy(Generic::new().verbatim()),
+            .strategy(
+                Generic::new()
+                    .verbatim()
+                    .check(checks::revision)
+                    .check_on_update(checks::revision_stays),
+            ),
         V1.namespaced("daemonsets", "DaemonSet")
             .short(&["ds"])
             .category("all")
@@ -29,7 +34,10 @@ pub(super) fn rows() -> Vec<Row> {
                         "numberReady": 0,
                     }))
                     .defaults(defaults::DAEMON_SET)
-                    .peculiar(DaemonSets::new())
+                    .peculiar(DaemonSets)
+                    .check(checks::daemon_set)
+                    .warn_always(warnings::template)
+                    .check_on_update(checks::selector_stays)
                     .generation(&["spec"]),
             ),
         V1.namespaced("deployments", "Deployment")
@@ -41,7 +49,9 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .status_metadata(PartMetadata::KeepsLabels)
                     .defaults(defaults::DEPLOYMENT)
-                    .peculiar(Workloads::new())
+                    .check(checks::deployment)
+                    .warn_always(warnings::named_template)
+                    .check_on_update(checks::selector_stays)
                     .generation(&["spec", "metadata.annotations"]),
             ),
         V1.namespaced("replicasets", "ReplicaSet")
@@ -54,7 +64,9 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0}))
                     .defaults(defaults::REPLICA_SET)
-                    .peculiar(Workloads::new())
+                    .check(checks::replica_set)
+                    .warn_always(warnings::named_template)
+                    .check_on_update(checks::selector_stays)
                     .generation(&["spec"]),
             ),
         V1.namespaced("statefulsets", "StatefulSet")
@@ -67,7 +79,9 @@ pub(super) fn rows() -> Vec<Row> {
                     .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
                     .name_rule(NameRule::DnsLabel)
                     .defaults(defaults::STATEFUL_SET)
-                    .peculiar(Workloads::stateful())
+                    .check(checks::stateful_set)
+                    .warn_always(warnings::template)
+                    .check_on_update(checks::stateful_set_update)
                     .generation(&["spec"]),
             ),
     ]

@@ -1,9 +1,10 @@
 //! The group `batch`: what runs to its end.
 
+use super::checks::{jobs as checks, warnings};
 use super::defaults::batch as defaults;
 use super::generic::Generic;
+use super::jobs::Jobs;
 use super::row::{Group, Row, field_or};
-use super::workloads::{CronJobs, Jobs};
 use crate::registry::GarbageCollection;
 
 const V1: Group = Group::new("batch", "v1");
@@ -19,7 +20,9 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(defaults::CRON_JOB)
-                    .peculiar(CronJobs)
+                    .check(checks::cron_job)
+                    .warn_always(warnings::cron_job)
+                    .check_on_create(checks::new_cron_job)
                     .generation(&["spec"]),
             ),
         V1.namespaced("jobs", "Job")
@@ -30,6 +33,9 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .defaults(defaults::JOB)
                     .peculiar(Jobs)
+                    .check(checks::job)
+                    .warn_always(warnings::named_template)
+                    .check_on_update(checks::job_update)
                     .generation(&["spec"])
                     .garbage_collection(GarbageCollection::OrphanDependents),
             ),

@@ -1,5 +1,6 @@
 //! The group `coordination.k8s.io`: who leads, and who is alive.
 
+use super::checks::cluster::lease;
 use super::generic::Generic;
 use super::row::{Group, Row};
 
@@ -7,6 +8,11 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         Group::new("coordination.k8s.io", "v1")
             .namespaced("leases", "Lease")
-            .strategy(Generic::new().create_on_update().conditional_update()),
+            .strategy(
+                Generic::new()
+                    .check(lease)
+                    .create_on_update()
+                    .conditional_update(),
+            ),
     ]
 }

@@ -2,17 +2,20 @@
 
 use serde_json::json;
 
+use super::checks::{
+    claims, cluster as checks, endpoints, pod as pod_checks, quotas, services as service_checks,
+    warnings, workloads,
+};
 use super::configuration::{ConfigMaps, Secrets};
 use super::defaults::{core as defaults, pod, volume};
 use super::events::Events;
 use super::generic::Generic;
-use super::namespaces::Namespaces;
+use super::namespaces::{self, Namespaces};
 use super::nodes::Nodes;
 use super::part::{Part, PartMetadata};
 use super::pods::{self, Pods};
 use super::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
 use super::services::Services;
-use super::workloads::ReplicationControllers;
 use crate::meta::FieldPath;
 use crate::registry::{GarbageCollection, NameRule, SelectorForm, Served, Verb};
 
@@ -44,6 +47,7 @@ fn configuration() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::LIMIT_RANGE)
+                    .check(quotas::limit_range)
                     .create_on_update(),
             ),
         V1.namespaced("resourcequotas", "ResourceQuota")
@@ -52,6 +56,8 @@ fn configuration() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(defaults::RESOURCE_QUOTA)
+                    .check(quotas::quota)
+                    .check_on_update(quotas::quota_update)
                     .returns_deleted_object(),
             ),
         V1.namespaced("secrets", "Secret")
@@ -66,7 +72,11 @@ fn configuration() -> Vec<Row> {
                 &[Verb::Create],
                 Served::Nowhere,
             )
-            .strategy(Generic::new().returns_deleted_object()),
+            .strategy(
+                Generic::new()
+                    .warn_always(warnings::service_account)
+                    .returns_deleted_object(),
+            ),
     ]
 }
 
@@ -94,7 +104,9 @@ fn cluster() -> Vec<Row> {
                     .initial_status(json!({"phase": "Active"}))
                     .defaults(defaults::NAMESPACE)
                     .peculiar(Namespaces)
-                    .part("finalize", Part::new("spec.finalizers", PartMetadata::Free))
+                    .check(checks::namespace)
+                    .part("finalize", namespaces::finalize())
+                    .part("status", namespaces::status())
                     .name_rule(NameRule::DnsLabel),
             ),
         V1.cluster("nodes", "Node")
@@ -107,16 +119,30 @@ fn cluster() -> Vec<Row> {
                 Generic::new()
                     .defaults(defaults::NODE)
                     .peculiar(Nodes)
+                    .check(checks::node)
+                    .check_on_update(checks::node_update)
                     .part("status", Part::new("status", PartMetadata::Free)),
             ),
         V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
             .short(&["pvc"])
             .status()
-            .strategy(claimed().defaults(volume::CLAIM)),
+            .strategy(
+                claimed()
+                    .defaults(volume::CLAIM)
+                    .check(claims::claim)
+                    .warn_always(warnings::claim)
+                    .check_on_update(claims::claim_update),
+            ),
         V1.cluster("persistentvolumes", "PersistentVolume")
             .short(&["pv"])
             .status()
-            .strategy(claimed().defaults(volume::PERSISTENT_VOLUME)),
+            .strategy(
+                claimed()
+                    .defaults(volume::PERSISTENT_VOLUME)
+                    .check(claims::volume)
+                    .warn_always(warnings::volume)
+                    .check_on_update(claims::volume_update),
+            ),
     ]
 }
 
@@ -156,6 +182,9 @@ fn workload() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(pod::POD)
+                    .check(pod_checks::pod)
+                    .warn(warnings::pod)
+                    .check_on_create(pod_checks::new_pod)
                     .peculiar(Pods)
                     .part("status", pods::status())
                     .part("binding", pods::Bound)
@@ -168,6 +197,8 @@ fn workload() -> Vec<Row> {
         V1.namespaced("podtemplates", "PodTemplate").strategy(
             Generic::new()
                 .defaults(pod::POD_TEMPLATE)
+                .check(workloads::pod_template)
+                .warn_always(warnings::pod_template)
                 .generation(&["template"])
                 .returns_deleted_object(),
         ),
@@ -182,7 +213,8 @@ fn workload() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0}))
                     .defaults(defaults::REPLICATION_CONTROLLER)
-                    .peculiar(ReplicationControllers)
+                    .check(workloads::replication_controller)
+                    .warn_always(warnings::named_template)
                     .generation(&["spec"])
                     .garbage_collection(GarbageCollection::OrphanDependents),
             ),
@@ -198,6 +230,7 @@ fn network() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::ENDPOINTS)
+                    .check(endpoints::endpoints)
                     .create_on_update(),
             ),
         V1.namespaced("services", "Service")
@@ -211,6 +244,9 @@ fn network() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(json!({"loadBalancer": {}}))
                     .defaults(defaults::SERVICE)
+                    .check(service_checks::service)
+                    .warn_always(warnings::service)
+                    .check_on_update(service_checks::service_update)
                     .peculiar(Services::new())
                     .create_on_update()
                     .name_rule(NameRule::Dns1035Label)

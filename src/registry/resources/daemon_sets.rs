@@ -5,20 +5,13 @@ use serde_json::{Map, Value};
 
 use super::path::{get, get_mut};
 use super::peculiar::Peculiar;
-use super::workloads::Workloads;
-use crate::registry::{FieldError, RequestContext};
+use crate::registry::RequestContext;
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// What is peculiar about daemon sets.
 #[derive(Debug)]
-pub(super) struct DaemonSets(Workloads);
-
-impl DaemonSets {
-    pub(super) const fn new() -> Self {
-        Self(Workloads::new())
-    }
-}
+pub(super) struct DaemonSets;
 
 impl Peculiar for DaemonSets {
     /// Whoever writes a daemon set writes the annotation, and so manages it.
@@ -34,14 +27,6 @@ impl Peculiar for DaemonSets {
         let changed = get(object, "spec.template") != get(old, "spec.template");
         let generation = template_generation(old).saturating_add(changed.into());
         set_template_generation(object, generation);
-    }
-
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        self.0.validate(object)
-    }
-
-    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.0.validate_update(object, old)
     }
 }
 
@@ -79,7 +64,7 @@ mod tests {
     #[test]
     fn changes_of_the_template_are_counted() {
         let context = RequestContext::new(User::default(), String::new(), Clock::real());
-        let strategy = DaemonSets::new();
+        let strategy = DaemonSets;
         let mut object = json!({"metadata": {"name": "d"}, "spec": {"template": {"a": 1}}});
         strategy.default(&mut object);
         strategy.prepare_for_create(&context, &mut object);

@@ -1,5 +1,6 @@
 //! The group `discovery.k8s.io`: which addresses are behind a service.
 
+use super::checks::endpoints::{slice, slice_update};
 use super::defaults::networking as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
@@ -11,6 +12,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::ENDPOINT_SLICE)
+                    .check(slice)
+                    .check_on_update(slice_update)
                     .generation(&["addressType", "endpoints", "ports", "metadata.labels"]),
             ),
     ]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::checks::{At, Check, CheckOfChange, Warn, found, found_in_change};
 use super::defaults::{self, Rule};
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, set};
@@ -31,6 +32,11 @@ pub(super) struct Generic {
     name_rule: NameRule,
     garbage_collection: GarbageCollection,
     returns_deleted_object: bool,
+    checks: Vec<Check>,
+    checks_on_create: Vec<Check>,
+    checks_on_update: Vec<CheckOfChange>,
+    warn: Option<Warn>,
+    warns_on_update: bool,
     peculiar: Arc<dyn Peculiar>,
     parts: Vec<(&'static str, Arc<dyn Strategy>)>,
 }
@@ -47,6 +53,11 @@ impl Generic {
             name_rule: NameRule::DnsSubdomain,
             garbage_collection: GarbageCollection::DeleteDependents,
             returns_deleted_object: false,
+            checks: Vec::new(),
+            checks_on_create: Vec::new(),
+            checks_on_update: Vec::new(),
+            warn: None,
+            warns_on_update: false,
             peculiar: Arc::new(()),
             parts: Vec::new(),
         }
@@ -122,6 +133,45 @@ impl Generic {
         self
     }
 
+    /// What is refused in every object.
+    pub(super) fn check(mut self, check: Check) -> Self {
+        self.checks.push(check);
+        self
+    }
+
+    /// What is refused in a new object alone.
+    pub(super) fn check_on_create(mut self, check: Check) -> Self {
+        self.checks_on_create.push(check);
+        self
+    }
+
+    /// What is refused in a change.
+    pub(super) fn check_on_update(mut self, check: CheckOfChange) -> Self {
+        self.checks_on_update.push(check);
+        self
+    }
+
+    /// What clients are told about a new object.
+    pub(super) fn warn(mut self, warn: Warn) -> Self {
+        self.warn = Some(warn);
+        self
+    }
+
+    /// What clients are told about a new object, and about one that they change. Kinds that count
+    /// generations tell it where a new one begins.
+    pub(super) fn warn_always(mut self, warn: Warn) -> Self {
+        self.warns_on_update = true;
+        self.warn(warn)
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(warn) = self.warn {
+            warn(&At::root(object), &mut warnings);
+        }
+        warnings
+    }
+
     /// What the switches cannot say.
     pub(super) fn peculiar(mut self, peculiar: impl Peculiar + 'static) -> Self {
         self.peculiar = Arc::new(peculiar);
@@ -149,9 +199,24 @@ impl Strategy for Generic {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = self.peculiar.validate(object);
+        let checks = self.checks.iter().chain(&self.checks_on_create);
+        let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
+        errors.extend(self.peculiar.validate(object));
         errors.extend(self.peculiar.validate_create(object));
         errors
+    }
+
+    fn warnings_on_create(&self, object: &Value) -> Vec<String> {
+        self.warnings(object)
+    }
+
+    fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
+        let path = "metadata.generation";
+        let idle = !self.generation.is_empty() && get(object, path) == get(old, path);
+        if idle || !self.warns_on_update {
+            return Vec::new();
+        }
+        self.warnings(object)
     }
 
     fn canonicalize(&self, object: &mut Value) {
@@ -179,7 +244,11 @@ impl Strategy for Generic {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = self.peculiar.validate(object);
+        let checks = self.checks.iter();
+        let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
+        let checks = self.checks_on_update.iter();
+        errors.extend(checks.flat_map(|check| found_in_change(*check, object, old)));
+        errors.extend(self.peculiar.validate(object));
         errors.extend(self.peculiar.validate_update(object, old));
         errors
     }

@@ -13,6 +13,7 @@ mod authorization;
 mod autoscaling;
 mod batch;
 mod certificates;
+mod checks;
 mod configuration;
 mod coordination;
 mod core;
@@ -25,6 +26,7 @@ mod flowcontrol;
 pub(super) mod generic;
 #[cfg(test)]
 mod golden;
+mod jobs;
 mod namespaces;
 mod networking;
 mod node;
@@ -41,7 +43,6 @@ mod row;
 mod scheduling;
 mod services;
 mod storage;
-mod workloads;
 
 use std::sync::Arc;
 

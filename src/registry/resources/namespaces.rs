@@ -3,6 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::checks::cluster::{namespace, namespace_status};
+use super::checks::found;
+use super::part::{Part, PartMetadata};
 use super::path::{keep, list, set};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
@@ -36,6 +39,17 @@ impl Peculiar for Namespaces {
     fn prepare_for_deletion(&self, object: &mut Value) {
         set(object, "status.phase", "Terminating".into());
     }
+}
+
+/// Who still has to agree.
+pub(super) fn finalize() -> Part {
+    Part::new("spec.finalizers", PartMetadata::Free)
+        .validate_update(|object, _| found(namespace, object))
+}
+
+/// Whether a namespace goes.
+pub(super) fn status() -> Part {
+    Part::new("status", PartMetadata::Free).validate_update(namespace_status)
 }
 
 #[cfg(test)]

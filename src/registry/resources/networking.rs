@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::checks::{networking as checks, warnings};
 use super::defaults::networking as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
@@ -14,6 +15,8 @@ pub(super) fn rows() -> Vec<Row> {
         V1.cluster("ingressclasses", "IngressClass").strategy(
             Generic::new()
                 .defaults(defaults::INGRESS_CLASS)
+                .check(checks::ingress_class)
+                .check_on_update(checks::ingress_class_update)
                 .generation(&["spec"]),
         ),
         V1.namespaced("ingresses", "Ingress")
@@ -24,6 +27,9 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(json!({"loadBalancer": {}}))
                     .defaults(defaults::INGRESS)
+                    .check(checks::ingress)
+                    .warn(warnings::ingress)
+                    .check_on_create(checks::new_ingress)
                     .generation(&["spec"]),
             ),
         V1.cluster("ipaddresses", "IPAddress")
@@ -34,6 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::NETWORK_POLICY)
+                    .check(checks::network_policy)
                     .generation(&["spec"]),
             ),
         V1.cluster("servicecidrs", "ServiceCIDR")

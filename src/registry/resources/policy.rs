@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::checks::cluster::disruption_budget;
 use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
@@ -22,6 +23,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(status)
                     .defaults(defaults::DISRUPTION_BUDGET)
+                    .check(disruption_budget)
                     .generation(&["spec"])
                     .conditional_update(),
             ),

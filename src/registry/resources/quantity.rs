@@ -47,6 +47,11 @@ impl Quantity {
     pub(super) fn is_negative(self) -> bool {
         self.billionths < 0
     }
+
+    /// Whether nothing is left over a whole number.
+    pub(super) fn is_whole(self) -> bool {
+        self.billionths % BILLION == 0
+    }
 }
 
 impl FromStr for Quantity {

@@ -1,5 +1,6 @@
 //! The group `rbac.authorization.k8s.io`: roles and who has them.
 
+use super::checks::access as checks;
 use super::defaults::rbac as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
@@ -14,14 +15,19 @@ pub(super) fn rows() -> Vec<Row> {
             .create_on_update()
             .name_rule(NameRule::PathSegment)
     };
+    let binding = |check| {
+        strategy(defaults::BINDING)
+            .check(check)
+            .check_on_update(checks::binding_update)
+    };
     vec![
         V1.cluster("clusterrolebindings", "ClusterRoleBinding")
-            .strategy(strategy(defaults::BINDING)),
+            .strategy(binding(checks::cluster_role_binding)),
         V1.cluster("clusterroles", "ClusterRole")
-            .strategy(strategy(defaults::ROLE)),
+            .strategy(strategy(defaults::ROLE).check(checks::cluster_role)),
         V1.namespaced("rolebindings", "RoleBinding")
-            .strategy(strategy(defaults::BINDING)),
+            .strategy(binding(checks::role_binding)),
         V1.namespaced("roles", "Role")
-            .strategy(strategy(defaults::ROLE)),
+            .strategy(strategy(defaults::ROLE).check(checks::role)),
     ]
 }

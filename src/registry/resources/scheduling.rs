@@ -1,5 +1,6 @@
 //! The group `scheduling.k8s.io`: which pods come first.
 
+use super::checks::cluster::{priority_class, priority_class_update};
 use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
@@ -12,6 +13,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::PRIORITY_CLASS)
+                    .check(priority_class)
+                    .check_on_update(priority_class_update)
                     .generation(&["value", "globalDefault", "description", "preemptionPolicy"]),
             ),
     ]

@@ -179,7 +179,7 @@ fn mask_trailing_dash(prefix: &str) -> String {
     masked
 }
 
-fn too_long(value: &str, bytes_max: usize) -> Vec<String> {
+pub(in crate::registry) fn too_long(value: &str, bytes_max: usize) -> Vec<String> {
     if value.len() > bytes_max {
         vec![format!("must be no more than {bytes_max} bytes")]
     } else {
@@ -188,7 +188,7 @@ fn too_long(value: &str, bytes_max: usize) -> Vec<String> {
 }
 
 /// Examples are joined the way Kubernetes joins them, spaces included.
-fn mismatch(words: &str, expression: &str, examples: &[&str]) -> String {
+pub(in crate::registry) fn mismatch(words: &str, expression: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|it| format!("'{it}', ")).collect();
     format!(
         "{words} (e.g. {}regex used for validation is '{expression}')",

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Literal::{Empty, Int, Null, Text, True};
-use super::Rule::{self, In, Run, Set, When, Zero};
+use super::Rule::{self, In, Run, Set, When, With, Zero};
 use super::pod::SPEC_TEMPLATE;
 use crate::registry::resources::path::{get, remove, set, text};
 
@@ -42,13 +42,27 @@ pub(in crate::registry::resources) const SERVICE: &[Rule] = &[
     ),
     When(
         "spec.type",
+        &["ClusterIP"],
+        &[With(
+            "spec.externalIPs",
+            &[Set("spec.externalTrafficPolicy", Text("Cluster"))],
+        )],
+    ),
+    When(
+        "spec.type",
         &["NodePort", "LoadBalancer", "ClusterIP"],
         &[Set("spec.internalTrafficPolicy", Text("Cluster"))],
     ),
     When(
         "spec.type",
         &["LoadBalancer"],
-        &[Set("spec.allocateLoadBalancerNodePorts", True)],
+        &[
+            Set("spec.allocateLoadBalancerNodePorts", True),
+            In(
+                "status.loadBalancer.ingress[]",
+                &[With("ip", &[Set("ipMode", Text("VIP"))])],
+            ),
+        ],
     ),
 ];
 

@@ -10,6 +10,7 @@ use crate::registry::resources::path::{get, list, remove, set, text};
 /// A pod.
 pub(in crate::registry::resources) const POD: &[Rule] = &[
     In("spec", POD_SPEC),
+    In("spec", &[Run(open_host_ports)]),
     Set("spec.enableServiceLinks", True),
     In("spec.containers[]", REQUESTS),
     In("spec.initContainers[]", REQUESTS),
@@ -28,7 +29,6 @@ pub(super) const POD_SPEC: &[Rule] = &[
     In("containers[]", CONTAINER),
     In("initContainers[]", CONTAINER),
     In("ephemeralContainers[]", CONTAINER),
-    Run(open_host_ports),
     In("volumes[]", VOLUME),
 ];
 
@@ -69,13 +69,15 @@ const REQUESTS: &[Rule] = &[With("resources.limits", &[Run(request_the_limits)])
 
 /// A container whose image is the newest is pulled every time.
 fn pull_policy(container: &mut Value) {
-    if get(container, "imagePullPolicy").is_none() {
-        let policy = if is_latest(text(container, "image")) {
-            "Always"
-        } else {
-            "IfNotPresent"
-        };
-        set(container, "imagePullPolicy", policy.into());
+    fill_pull_policy(container, "imagePullPolicy", "image");
+}
+
+/// Says when an image is pulled, if nobody says it.
+pub(super) fn fill_pull_policy(object: &mut Value, member: &str, image: &str) {
+    if get(object, member).is_none() {
+        let latest = is_latest(text(object, image));
+        let policy = if latest { "Always" } else { "IfNotPresent" };
+        set(object, member, policy.into());
     }
 }
 
@@ -110,7 +112,7 @@ fn request_the_limits(container: &mut Value) {
     }
 }
 
-/// A pod in the host's network opens its ports on the host.
+/// A pod in the host's network opens its ports on the host. What a template makes is a pod by then.
 fn open_host_ports(spec: &mut Value) {
     if get(spec, "hostNetwork") != Some(&Value::Bool(true)) {
         return;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Literal::{Empty, False, Int, Text};
 use super::Rule::{self, In, Run, Set, Zero};
-use super::pod::FIELD_REF;
+use super::pod::{FIELD_REF, fill_pull_policy};
 use crate::registry::resources::path::set;
 
 /// The permissions of a file that nobody asked for others: 0644.
@@ -20,6 +20,12 @@ pub(super) const VOLUME: &[Rule] = &[
         &[FILE_MODE, In("items[].fieldRef", FIELD_REF)],
     ),
     In("projected", PROJECTED),
+    In(
+        "image",
+        &[Run(|image| {
+            fill_pull_policy(image, "pullPolicy", "reference")
+        })],
+    ),
     In("hostPath", &[Set("type", Text(""))]),
     In("iscsi", &[Set("iscsiInterface", Text("default"))]),
     In("rbd", RBD),
@@ -105,6 +111,7 @@ mod tests {
             {"name": "a"},
             {"name": "b", "configMap": {"name": "x"}},
             {"name": "c", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+            {"name": "d", "image": {"reference": "i:1"}},
         ]});
         apply(&[In("volumes[]", VOLUME)], &mut pod);
         assert_eq!(
@@ -114,6 +121,7 @@ mod tests {
                 {"name": "b", "configMap": {"name": "x", "defaultMode": 420}},
                 {"name": "c", "projected": {"defaultMode": 420, "sources": [
                     {"serviceAccountToken": {"path": "t", "expirationSeconds": 3600}}]}},
+                {"name": "d", "image": {"reference": "i:1", "pullPolicy": "IfNotPresent"}},
             ])
         );
     }

@@ -5,13 +5,13 @@ mod condition;
 mod eviction;
 mod quality;
 mod update;
-pub(super) mod validation;
 
 use serde_json::{Value, json};
 
 pub(super) use self::binding::Bound;
 pub use self::binding::bind;
 pub use self::eviction::mark_evicted;
+use super::checks::cluster::SYSTEM_PRIORITIES;
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, list, set, text};
 use super::peculiar::Peculiar;
@@ -23,11 +23,6 @@ const TOLERATION_SECONDS: i64 = 300;
 const NODE_TROUBLES: [&str; 2] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
-];
-/// The priorities of the classes that every cluster has.
-const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
 ];
 
 /// What is peculiar about pods.
@@ -54,10 +49,6 @@ impl Peculiar for Pods {
             }
         }
         tolerate_node_troubles(object);
-    }
-
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        validation::pod_spec(object.get("spec"), "spec")
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
@@ -101,7 +92,7 @@ pub(super) fn resize() -> Part {
             update::keep_all_but_resources(object, old);
             super::generic::count_generation(object, old, &["spec"]);
         })
-        .validate_update(|object, _| validation::pod_spec(object.get("spec"), "spec"))
+        .validate_update(update::forbidden_resize)
 }
 
 fn tolerate_node_troubles(pod: &mut Value) {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::registry::FieldError;
+use crate::registry::resources::checks::{found, pod};
 use crate::registry::resources::path::{get, get_mut, keep, list, remove, set, text};
 
 const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -19,6 +20,7 @@ pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> 
     }
     errors.extend(deadline_change(object, old));
     errors.extend(toleration_changes(object, old));
+    errors.extend(added_gates(object, old));
     if !errors.is_empty() {
         return errors;
     }
@@ -28,7 +30,8 @@ pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> 
     }
     keep(&mut rest, old, "spec.activeDeadlineSeconds");
     keep(&mut rest, old, "spec.tolerations");
-    keep_gates(&mut rest, old);
+    keep(&mut rest, old, "spec.schedulingGates");
+    errors.extend(selector_change(object, old, &mut rest));
     let grace = "spec.terminationGracePeriodSeconds";
     let was_negative = get(old, grace).and_then(Value::as_i64) < Some(0);
     if was_negative && get(object, grace) == Some(&json!(1)) {
@@ -49,7 +52,7 @@ pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<Fi
             .find(|it| text(it, "name") == name)
             .cloned()
     };
-    let mut errors = super::validation::ephemeral_containers(object);
+    let mut errors = found(pod::pod, object);
     for before in list(old, PATH) {
         let name = text(before, "name");
         let why = match named(object, name) {
@@ -87,7 +90,7 @@ fn deadline_change(object: &Value, old: &Value) -> Option<FieldError> {
             Some(FieldError::invalid(PATH, &Value::Null, why))
         }
         Some(after) if after.as_i64().is_none_or(|after| after > before) => {
-            let why = format!("must be less than or equal to previous value {before}");
+            let why = "must be less than or equal to previous value";
             Some(FieldError::invalid(PATH, after, why))
         }
         Some(_) => None,
@@ -121,12 +124,56 @@ fn keep_images(object: &mut Value, old: &Value, containers: &str) {
 }
 
 /// Gates may be taken away, none added.
-fn keep_gates(object: &mut Value, old: &Value) {
+fn added_gates(object: &Value, old: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.schedulingGates";
     let before = list(old, PATH);
-    if list(object, PATH).iter().all(|gate| before.contains(gate)) {
-        keep(object, old, PATH);
+    let gates = list(object, PATH).iter().enumerate();
+    let added = gates.filter(|(_, gate)| !before.contains(gate));
+    added
+        .map(|(index, gate)| {
+            let name = text(gate, "name");
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            FieldError::forbidden(format!("{PATH}[{index}].name"), why)
+        })
+        .collect()
+}
+
+/// As long as there are gates, a pod may become more particular about its node.
+fn selector_change(object: &Value, old: &Value, rest: &mut Value) -> Option<FieldError> {
+    const PATH: &str = "spec.nodeSelector";
+    if list(old, "spec.schedulingGates").is_empty() {
+        return None;
     }
+    keep(rest, old, PATH);
+    let now = get(object, PATH).unwrap_or(&Value::Null);
+    let before = get(old, PATH).and_then(Value::as_object);
+    let mut before = before.into_iter().flatten();
+    let kept = before.all(|(label, value)| now.get(label) == Some(value));
+    let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+    (!kept).then(|| FieldError::invalid(PATH, now, why))
+}
+
+/// What a resize may not change: resources may be given more or less of, not taken away.
+pub(super) fn forbidden_resize(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = found(pod::pod, object);
+    let before = list(old, "spec.containers");
+    for (index, container) in list(object, "spec.containers").iter().enumerate() {
+        let Some(before) = before.get(index) else {
+            continue;
+        };
+        for which in ["requests", "limits"] {
+            let path = format!("resources.{which}");
+            let had = get(before, &path).and_then(Value::as_object);
+            let has =
+                |resource: &str| get(container, &path).is_some_and(|it| it.get(resource).is_some());
+            if had.is_some_and(|had| had.keys().any(|resource| !has(resource))) {
+                let why = format!("resource {which} cannot be removed");
+                let field = format!("spec.containers[{index}].{path}");
+                errors.push(FieldError::forbidden(field, why));
+            }
+        }
+    }
+    errors
 }
 
 #[cfg(test)]
@@ -167,7 +214,7 @@ mod tests {
         assert_eq!(change("spec.nodeName", json!("n9")), ["spec"]);
         assert_eq!(
             change("spec.schedulingGates", json!([{"name": "h"}])),
-            ["spec"]
+            ["spec.schedulingGates[0].name"]
         );
         assert_eq!(change("spec.containers", json!([])), ["spec.containers"]);
         assert_eq!(
@@ -181,9 +228,12 @@ mod tests {
     fn ephemeral_containers_stay_as_they_are() {
         let container = json!({"name": "d", "image": "i", "terminationMessagePolicy": "File",
             "imagePullPolicy": "Always"});
-        let old = json!({"spec": {"ephemeralContainers": [container]}});
+        let old = json!({"spec": {"containers": [{"name": "c", "image": "i"}],
+            "ephemeralContainers": [container]}});
         assert_eq!(forbidden_ephemeral_changes(&old, &old), []);
-        let gone = forbidden_ephemeral_changes(&json!({"spec": {}}), &old);
+        let mut gone = old.clone();
+        drop(remove(&mut gone, "spec.ephemeralContainers"));
+        let gone = forbidden_ephemeral_changes(&gone, &old);
         assert_eq!(gone.len(), 1);
         let mut changed = old.clone();
         set(

@@ -1,14 +1,14 @@
 //! Services: each gets an address of the cluster, and ports on the nodes if it asks for them.
 
+mod changes;
 mod pool;
-mod validation;
 
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
 use self::pool::Pool;
-use super::path::{get, keep, list, remove, set, text};
+use super::path::{get, list, set, text};
 use super::peculiar::Peculiar;
 use crate::registry::{FieldError, RequestContext};
 
@@ -98,6 +98,23 @@ impl Services {
         if !ports.is_empty() {
             set(service, "spec.ports", Value::Array(ports));
         }
+        self.allocate_health_check(service, &owner);
+    }
+}
+
+impl Services {
+    /// Gives a service a port at which nodes answer for its pods' health, if it has need of one.
+    fn allocate_health_check(&self, service: &mut Value, owner: &str) {
+        const PATH: &str = "spec.healthCheckNodePort";
+        if !changes::is_health_checked(service) {
+            return;
+        }
+        let asked = get(service, PATH).and_then(Value::as_u64).unwrap_or(0);
+        if let Some(asked) = u32::try_from(asked).ok().filter(|asked| *asked > 0) {
+            self.node_ports.claim(asked, owner);
+        } else if let Some(number) = self.node_ports.allocate(owner) {
+            set(service, PATH, json!(number));
+        }
     }
 }
 
@@ -109,29 +126,9 @@ impl Peculiar for Services {
 
     /// What was given stays, though a client that never read it leaves it out.
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
-        if text(object, "spec.type") == "ExternalName" {
-            for path in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                drop(remove(object, &format!("spec.{path}")));
-            }
-            return;
-        }
-        for path in [
-            "spec.clusterIP",
-            "spec.clusterIPs",
-            "spec.ipFamilies",
-            "spec.ipFamilyPolicy",
-        ] {
-            if get(object, path).is_none() {
-                keep(object, old, path);
-            }
-        }
-        keep_node_ports(object, old);
+        changes::carry_over(object, old);
         self.allocate_address(object);
         self.allocate_node_ports(object);
-    }
-
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        validation::service(object)
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -139,9 +136,7 @@ impl Peculiar for Services {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = validation::change(object, old);
-        errors.extend(self.taken(object, old));
-        errors
+        self.taken(object, old)
     }
 
     fn hold(&self, object: &Value) {
@@ -258,49 +253,33 @@ fn choose_families(service: &mut Value) {
     }
 }
 
-fn keep_node_ports(object: &mut Value, old: &Value) {
-    let has_node_ports =
-        |service: &Value| matches!(text(service, "spec.type"), "NodePort" | "LoadBalancer");
-    if !has_node_ports(object) || !has_node_ports(old) {
-        return;
-    }
-    let key = |port: &Value| (get(port, "port").cloned(), get(port, "protocol").cloned());
-    let mut ports = list(object, "spec.ports").to_vec();
-    for port in &mut ports {
-        let before = list(old, "spec.ports")
-            .iter()
-            .find(|it| key(it) == key(port));
-        let number = before.and_then(|before| get(before, "nodePort"));
-        if let (None, Some(number)) = (get(port, "nodePort"), number) {
-            set(port, "nodePort", number.clone());
-        }
-    }
-    set(object, "spec.ports", Value::Array(ports));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::registry::User;
+    use crate::registry::resources::checks::{found, found_in_change, services as checks};
+    use crate::registry::resources::defaults;
 
     fn context() -> RequestContext {
         RequestContext::new(User::default(), String::new(), Clock::real())
     }
 
+    /// A service with its defaults.
     fn service(uid: &str, spec: Value) -> Value {
         let mut service = json!({"metadata": {"uid": uid}, "spec": {"type": "ClusterIP",
-            "selector": {"app": "d"}, "ports": [{"port": 80, "protocol": "TCP"}]}});
+            "selector": {"app": "d"}, "ports": [{"port": 80}]}});
         for (name, value) in spec.as_object().expect("members") {
             set(&mut service, &format!("spec.{name}"), value.clone());
         }
+        defaults::apply(defaults::core::SERVICE, &mut service);
         service
     }
 
     fn create(services: &Services, uid: &str, spec: Value) -> (Value, Vec<FieldError>) {
         let mut service = service(uid, spec);
         services.prepare_for_create(&context(), &mut service);
-        let mut errors = services.validate(&service);
+        let mut errors = found(checks::service, &service);
         errors.extend(services.validate_create(&service));
         (service, errors)
     }
@@ -368,10 +347,11 @@ mod tests {
         let mut new = service("1", json!({"type": "NodePort"}));
         services.prepare_for_update(&context(), &mut new, &old);
         assert_eq!(new["spec"], old["spec"]);
-        assert_eq!(services.validate(&new), []);
+        assert_eq!(found(checks::service, &new), []);
         assert_eq!(services.validate_update(&new, &old), []);
         set(&mut new, "spec.clusterIP", json!("10.0.0.9"));
-        let errors = services.validate_update(&new, &old);
+        set(&mut new, "spec.clusterIPs", json!(["10.0.0.9"]));
+        let errors = found_in_change(checks::service_update, &new, &old);
         assert_eq!(errors[0].field, "spec.clusterIPs[0]");
     }
 
@@ -388,8 +368,9 @@ mod tests {
             for (name, value) in spec.as_object().expect("members") {
                 set(&mut new, &format!("spec.{name}"), value.clone());
             }
+            defaults::apply(defaults::core::SERVICE, &mut new);
             services.prepare_for_update(&context(), &mut new, &old);
-            let mut errors = services.validate(&new);
+            let mut errors = found(checks::service, &new);
             errors.extend(services.validate_update(&new, &old));
             errors
         };
