@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::resources::SYSTEM_PRIORITIES;
 use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;
 use crate::codec;
@@ -9,6 +10,12 @@ use crate::storage::{GetOptions, ListOptions};
 
 /// The namespaces of every cluster.
 const SYSTEM_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// What the system's classes of priorities are for, in their order.
+const SYSTEM_PRIORITY_WORDS: [&str; 2] = [
+    "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    "Used for system critical pods that must not be moved from their current node.",
+];
 
 /// The first address of the services' range.
 const KUBERNETES_SERVICE_ADDRESS: &str = "10.0.0.1";
@@ -22,6 +29,19 @@ pub async fn ensure_system_namespaces(namespaces: &Store, clock: &Clock) -> Resu
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         ensure(namespaces, "", namespace, clock).await?;
+    }
+    Ok(())
+}
+
+/// Creates those of the system's classes of priorities that do not exist.
+///
+/// # Errors
+/// When one can neither be created nor is there; those before it exist.
+pub async fn ensure_system_priorities(classes: &Store, clock: &Clock) -> Result<(), Error> {
+    for ((name, value), what) in SYSTEM_PRIORITIES.iter().zip(SYSTEM_PRIORITY_WORDS) {
+        let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": name}, "value": value, "description": what});
+        ensure(classes, "", class, clock).await?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ pub mod field_manager;
 mod lifecycle;
 mod names;
 mod options;
+mod priorities;
 mod resource;
 pub mod resources;
 pub mod selector_text;
@@ -26,14 +27,18 @@ mod testing;
 pub mod validation;
 
 pub use api_endpoints::publish_addresses;
-pub use bootstrap::{ensure_kubernetes_service, ensure_system_namespaces, hold_what_is_stored};
+pub use bootstrap::{
+    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
+    hold_what_is_stored,
+};
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use lifecycle::Lifecycle;
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
 };
+pub use priorities::Priorities;
 pub use resource::{GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
 pub use server_leases::{SERVER_LEASES, ServerLeases};
-pub use store::{After, Deleted, NamespaceLifecycle, Store, UpdatedObject};
+pub use store::{Admission, After, Deleted, NamespaceLifecycle, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};

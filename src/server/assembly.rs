@@ -63,10 +63,8 @@ pub struct Assembly<'server> {
 pub struct Assembled {
     /// What serves connections.
     pub connections: Connections,
-    /// The store of namespaces.
-    pub namespaces: Option<Arc<Store>>,
-    /// The store of services.
-    pub services: Option<Arc<Store>>,
+    /// Where something is from the start.
+    pub first: FirstStores,
     /// Where the server is reached, if it can be told.
     pub api_endpoints: Option<ApiEndpoints>,
     /// To be told when the first namespaces are there.
@@ -75,6 +73,28 @@ pub struct Assembled {
     pub cachers: Vec<Arc<Cacher>>,
     /// Where the caches end their watches.
     pub feed: Feed,
+}
+
+/// The stores in which there is something from the start.
+#[derive(Debug)]
+pub struct FirstStores {
+    /// That of namespaces.
+    pub namespaces: Option<Arc<Store>>,
+    /// That of classes of priorities.
+    pub priority_classes: Option<Arc<Store>>,
+    /// That of services.
+    pub services: Option<Arc<Store>>,
+}
+
+impl FirstStores {
+    fn of(storages: &Storages) -> Self {
+        let store = |group, plural| storages.of((group, plural)).cloned();
+        Self {
+            namespaces: store("", "namespaces"),
+            priority_classes: store("scheduling.k8s.io", "priorityclasses"),
+            services: store("", "services"),
+        }
+    }
 }
 
 impl std::fmt::Debug for Assembly<'_> {
@@ -111,6 +131,7 @@ impl Assembly<'_> {
         self.run(relief, background);
         let (bootstrapped, synced) = (Done::default(), Done::default());
         let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
+        let first = FirstStores::of(&storages);
         let version = VersionInfo::kubernetes_1_36();
         let own = HealthAndMetrics {
             health: self.health(&storages.cachers, &bootstrapped, &synced),
@@ -156,8 +177,7 @@ impl Assembly<'_> {
         };
         Assembled {
             connections,
-            namespaces: storages.of(("", "namespaces")).cloned(),
-            services: storages.of(("", "services")).cloned(),
+            first,
             api_endpoints,
             bootstrapped,
             cachers: storages.cachers,

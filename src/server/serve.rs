@@ -23,7 +23,10 @@ use super::security::Security;
 use super::shutdown::{Signals, Steps};
 use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
-use crate::registry::{ensure_kubernetes_service, ensure_system_namespaces, hold_what_is_stored};
+use crate::registry::{
+    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
+    hold_what_is_stored,
+};
 use crate::storage::cacher::{Cacher, Feed};
 
 /// The start is announced when all caches are filled, but at the latest after this time.
@@ -186,7 +189,8 @@ fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
 
 /// Creates what every cluster has from the start, and learns which addresses are given.
 async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<(), StartError> {
-    if let Some(namespaces) = &assembled.namespaces {
+    let first = &assembled.first;
+    if let Some(namespaces) = &first.namespaces {
         ensure_system_namespaces(namespaces, clock)
             .await
             .map_err(|error| {
@@ -194,7 +198,14 @@ async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<()
                 StartError::new("create the first namespaces", error, advice)
             })?;
     }
-    if let Some(services) = &assembled.services {
+    if let Some(classes) = &first.priority_classes {
+        let ensured = ensure_system_priorities(classes, clock).await;
+        ensured.map_err(|error| {
+            let advice = "check that the store can be written, then start again";
+            StartError::new("create the first classes of priorities", error, advice)
+        })?;
+    }
+    if let Some(services) = &first.services {
         hold_what_is_stored(services).await.map_err(|error| {
             let advice = "check that the store can be read, then start again";
             StartError::new("read the services that have addresses", error, advice)

@@ -14,7 +14,7 @@ use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::resources::built_in;
 use crate::registry::{
-    Lifecycle, NamespaceLifecycle, Resource, SERVER_LEASES, Served, ServerLeases, Store,
+    Lifecycle, NamespaceLifecycle, Priorities, Resource, SERVER_LEASES, Served, ServerLeases, Store,
 };
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
@@ -25,6 +25,9 @@ use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
 
 /// Where namespaces are stored.
 const NAMESPACES: &str = "namespaces";
+/// Where the keys of classes of priorities and of pods lie.
+const PRIORITY_CLASSES: &str = "priorityclasses";
+const PODS: &str = "pods";
 
 /// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
 const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
@@ -136,10 +139,18 @@ impl StorageFactory {
             let lifecycle = Lifecycle::new(Arc::clone(namespaces), self.clock.clone());
             Arc::new(lifecycle) as Arc<dyn NamespaceLifecycle>
         });
-        let stores = served.into_iter();
-        storages.stores = stores
-            .map(|(resource, storage)| Arc::new(Store::new(resource, storage, lifecycle.clone())))
-            .collect();
+        let priorities = by_prefix
+            .get(PRIORITY_CLASSES)
+            .map(|classes| Arc::new(Priorities::new(Arc::clone(classes))));
+        let stores = served.into_iter().map(|(resource, storage)| {
+            let is_pods = resource.storage_prefix == PODS;
+            let store = Store::new(resource, storage, lifecycle.clone());
+            match &priorities {
+                Some(priorities) if is_pods => store.with_admission(Arc::clone(priorities) as _),
+                _ => store,
+            }
+        });
+        storages.stores = stores.map(Arc::new).collect();
         storages.lifecycle = lifecycle;
         (storages, reflector)
     }

@@ -5,6 +5,7 @@ mod figures;
 mod openapi;
 mod patches;
 mod protobuf;
+mod refusals;
 mod subresources;
 mod tables;
 mod typed;

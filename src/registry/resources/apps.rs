@@ -15,12 +15,7 @@ const V1: Group = Group::new("apps", "v1");
 pub(super) fn rows() -> Vec<Row> {
     vec![
         V1.namespaced("controllerrevisions", "ControllerRevision")
-            .strategy(
-                Generic::new()
-                    .verbatim()
-                    .check(checks::revision)
-                    .check_on_update(checks::revision_stays),
-            ),
+            .strategy(revision()),
         V1.namespaced("daemonsets", "DaemonSet")
             .short(&["ds"])
             .category("all")
@@ -85,4 +80,12 @@ pub(super) fn rows() -> Vec<Row> {
                     .generation(&["spec"]),
             ),
     ]
+}
+
+/// What a controller made pods of once.
+fn revision() -> Generic {
+    Generic::new()
+        .verbatim()
+        .check(checks::revision)
+        .check_on_update(checks::revision_stays)
 }

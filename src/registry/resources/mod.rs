@@ -46,6 +46,7 @@ mod storage;
 
 use std::sync::Arc;
 
+pub(super) use self::checks::cluster::SYSTEM_PRIORITIES;
 pub use self::pods::{bind as bind_pod, mark_evicted};
 use super::Resource;
 

@@ -35,7 +35,7 @@ impl Store {
         self.ensure_namespace(namespace, &mut object)?;
         self.track_fields(context, None, &mut object);
         self.complete(&mut object);
-        self.admit_create(namespace, &object).await?;
+        self.admit_create(namespace, &mut object).await?;
         match self
             .create_named(context, namespace, &object, options)
             .await

@@ -101,8 +101,20 @@ impl Store {
         Ok(())
     }
 
-    /// Asks whether an object may be created in its namespace.
-    pub(super) async fn admit_create(&self, namespace: &str, object: &Value) -> Result<(), Error> {
+    /// Asks whether an object may be created in its namespace, and lets others have their say in it.
+    pub(super) async fn admit_create(
+        &self,
+        namespace: &str,
+        object: &mut Value,
+    ) -> Result<(), Error> {
+        self.admit_namespace(namespace, object).await?;
+        match &self.admission {
+            Some(admission) => admission.admit(object).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn admit_namespace(&self, namespace: &str, object: &Value) -> Result<(), Error> {
         let Some(lifecycle) = &self.lifecycle else {
             return Ok(());
         };

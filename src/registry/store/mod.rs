@@ -82,6 +82,16 @@ pub trait NamespaceLifecycle: Send + Sync + Debug {
     fn admit_delete(&self, resource: &Resource, name: &str) -> Result<(), Error>;
 }
 
+/// What has its say in new objects by what else is stored.
+#[async_trait]
+pub trait Admission: Send + Sync + Debug {
+    /// Fills in what a new object leaves to others.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for an object that may not be.
+    async fn admit(&self, object: &mut Value) -> Result<(), Error>;
+}
+
 /// The outcome of a deletion.
 #[derive(Clone, Debug)]
 pub struct Deleted {
@@ -102,6 +112,7 @@ pub struct Store {
     resource: Arc<Resource>,
     storage: Arc<dyn Interface>,
     lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
+    admission: Option<Arc<dyn Admission>>,
     after: Option<Arc<dyn After>>,
 }
 
@@ -117,6 +128,7 @@ impl Store {
             resource,
             storage,
             lifecycle,
+            admission: None,
             after: None,
         }
     }
@@ -126,6 +138,15 @@ impl Store {
     pub fn with_after(self, after: Arc<dyn After>) -> Self {
         Self {
             after: Some(after),
+            ..self
+        }
+    }
+
+    /// The same store, whose new objects something else has its say in.
+    #[must_use]
+    pub fn with_admission(self, admission: Arc<dyn Admission>) -> Self {
+        Self {
+            admission: Some(admission),
             ..self
         }
     }

@@ -194,7 +194,8 @@ impl Attempt<'_> {
             self.store.track_fields(self.context, None, &mut object);
         }
         self.store.complete(&mut object);
-        self.store.admit_create(self.namespace, &object).await?;
+        let store = self.store;
+        store.admit_create(self.namespace, &mut object).await?;
         fill_system_fields(self.context, &mut object);
         self.store
             .before_create(self.context, self.namespace, &mut object)?;

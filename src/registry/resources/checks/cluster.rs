@@ -16,7 +16,7 @@ use crate::registry::validation::formats;
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 const SYSTEM_PREFIX: &str = "system-";
 /// The classes that every cluster has.
-pub(in crate::registry::resources) const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
+pub(in crate::registry) const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 pub(super) use self::binding::Bound;
 pub use self::binding::bind;
 pub use self::eviction::mark_evicted;
-use super::checks::cluster::SYSTEM_PRIORITIES;
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, list, set, text};
 use super::peculiar::Peculiar;
@@ -117,14 +116,10 @@ fn tolerate_node_troubles(pod: &mut Value) {
     }
 }
 
-/// Priority classes of a cluster's own are not looked up: pods of those have the priority that
-/// they say.
+/// What the classes of priorities leave open.
 fn prioritize(pod: &mut Value) {
-    let class = text(pod, "spec.priorityClassName");
-    let known = SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class);
-    let priority = known.map(|(_, priority)| *priority);
-    if get(pod, "spec.priority").is_none() || priority.is_some() {
-        set(pod, "spec.priority", json!(priority.unwrap_or(0)));
+    if get(pod, "spec.priority").is_none() {
+        set(pod, "spec.priority", json!(0));
     }
     if get(pod, "spec.preemptionPolicy").is_none() {
         set(pod, "spec.preemptionPolicy", "PreemptLowerPriority".into());

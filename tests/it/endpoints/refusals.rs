@@ -1,0 +1,269 @@
+//! What is refused or only tried, by whatever way it comes in, leaves no trace.
+
+use super::*;
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+fn deployment() -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
+}
+
+fn service(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+}
+
+fn warnings(answer: &Answer) -> Vec<String> {
+    let values = answer.head.headers.get_all("warning").into_iter();
+    let texts = values.map(|it| it.to_str().expect("text").replace('\\', ""));
+    texts.collect()
+}
+
+/// The newest revision of the store, which every write raises.
+async fn revision(fixture: &Fixture) -> Value {
+    fixture.get(CONFIG_MAPS).await.json()["metadata"]["resourceVersion"].take()
+}
+
+async fn put(fixture: &Fixture, path: &str, body: &str) -> Answer {
+    let body = body.to_owned().into();
+    fixture.ask(request("PUT", path, body)).await
+}
+
+async fn send(fixture: &Fixture, way: &str, path: &str, body: &str) -> Answer {
+    if way == "PUT" {
+        return put(fixture, path, body).await;
+    }
+    let mut request = request("PATCH", path, body.to_owned().into());
+    let media_type = format!("application/{way}").parse().expect("a header");
+    request.headers_mut().insert(CONTENT_TYPE, media_type);
+    fixture.ask(request).await
+}
+
+/// A way in, the path below the deployment, what is sent, and how it is refused.
+type Way = (&'static str, &'static str, String, u16, &'static str);
+
+fn ways() -> Vec<Way> {
+    const ODD: &str = "unknown field \"spec.odd\"";
+    const AGAIN: &str = "duplicate field \"spec.replicas\"";
+    let mut unknown = deployment();
+    unknown["spec"]["odd"] = json!(1);
+    let unknown = unknown.to_string();
+    let twice = deployment().to_string();
+    let twice = twice.replacen("\"replicas\":1", "\"replicas\":1,\"replicas\":1", 1);
+    let added = json!([{"op": "add", "path": "/spec/odd", "value": 1}]).to_string();
+    let repeated = r#"{"spec":{"replicas":1,"replicas":1}}"#.to_owned();
+    let odd = r#"{"spec":{"odd":1}}"#.to_owned();
+    vec![
+        ("PUT", "", unknown.clone(), 400, ODD),
+        ("PUT", "/status", unknown.clone(), 400, ODD),
+        ("PUT", "", twice, 400, AGAIN),
+        ("json-patch+json", "", added, 422, ODD),
+        ("merge-patch+json", "", odd.clone(), 422, ODD),
+        ("merge-patch+json", "/status", odd.clone(), 422, ODD),
+        ("merge-patch+json", "", repeated.clone(), 422, AGAIN),
+        ("strategic-merge-patch+json", "", odd, 422, ODD),
+        ("strategic-merge-patch+json", "", repeated, 422, AGAIN),
+        ("apply-patch+yaml", "", unknown, 400, ".spec.odd"),
+    ]
+}
+
+#[tokio::test]
+async fn fields_are_validated_by_whatever_way_they_come() {
+    let fixture = Fixture::start(true).await;
+    let created = fixture.post(DEPLOYMENTS, deployment()).await;
+    assert_eq!(
+        created.head.status,
+        StatusCode::CREATED,
+        "{}",
+        created.text()
+    );
+    for (way, part, body, code, word) in ways() {
+        let applies = way.starts_with("apply");
+        let force = if applies { "&force=true" } else { "" };
+        let path = |how: &str| {
+            format!("{DEPLOYMENTS}/d{part}?fieldManager=m{force}&fieldValidation={how}")
+        };
+        let before = revision(&fixture).await;
+        let answer = send(&fixture, way, &path("Strict"), &body).await;
+        let (found, message) = answer.failure();
+        assert!(message.contains(word), "{way} {part}: {message}");
+        assert_eq!(found, code, "{way} {part}: {message}");
+        assert_eq!(revision(&fixture).await, before, "{way} {part}");
+        for (how, told) in [("Warn", 1), ("Ignore", 0)] {
+            let answer = send(&fixture, way, &path(how), &body).await;
+            let status = answer.head.status;
+            assert_eq!(
+                status,
+                StatusCode::OK,
+                "{way} {part} {how}: {}",
+                answer.text()
+            );
+            let warnings = warnings(&answer);
+            assert_eq!(warnings.len(), told, "{way} {part}: {warnings:?}");
+            assert!(warnings.iter().all(|it| it.contains(word)), "{warnings:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_only_tried_is_not_stored() {
+    let fixture = Fixture::start(true).await;
+    for (path, object) in [(DEPLOYMENTS, deployment()), (SERVICES, service("s"))] {
+        let created = fixture.post(path, object).await;
+        assert_eq!(
+            created.head.status,
+            StatusCode::CREATED,
+            "{}",
+            created.text()
+        );
+    }
+    let object = format!("{DEPLOYMENTS}/d");
+    let mut changed = deployment();
+    changed["spec"]["replicas"] = json!(7);
+    let changed = changed.to_string();
+    let merge = r#"{"spec":{"replicas":7}}"#;
+    let replace = json!([{"op": "replace", "path": "/spec/replicas", "value": 7}]).to_string();
+    let scale = r#"{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"d","namespace":"default"},"spec":{"replicas":7}}"#;
+    let before = revision(&fixture).await;
+    for (way, path, body) in [
+        ("PUT", object.clone(), changed.as_str()),
+        ("PUT", format!("{object}/status"), &changed),
+        ("PUT", format!("{object}/scale"), scale),
+        ("merge-patch+json", object.clone(), merge),
+        ("strategic-merge-patch+json", object.clone(), merge),
+        ("json-patch+json", object.clone(), &replace),
+        ("apply-patch+yaml", object.clone(), &changed),
+    ] {
+        let force = if way.starts_with("apply") {
+            "&force=true"
+        } else {
+            ""
+        };
+        let path = format!("{path}?dryRun=All&fieldManager=m{force}");
+        let answer = send(&fixture, way, &path, body).await;
+        assert_eq!(
+            answer.head.status,
+            StatusCode::OK,
+            "{way} {path}: {}",
+            answer.text()
+        );
+        assert_eq!(revision(&fixture).await, before, "{way} {path}");
+    }
+    for (method, path) in [("DELETE", object.as_str()), ("DELETE", DEPLOYMENTS)] {
+        let answer = fixture
+            .ask(request(method, &format!("{path}?dryRun=All"), Bytes::new()))
+            .await;
+        assert_eq!(
+            answer.head.status,
+            StatusCode::OK,
+            "{path}: {}",
+            answer.text()
+        );
+        assert_eq!(revision(&fixture).await, before, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_only_tried_takes_no_address() {
+    let fixture = Fixture::start(true).await;
+    let mut tried = service("s");
+    tried["spec"]["clusterIP"] = json!("10.0.0.99");
+    tried["spec"]["ports"][0]["nodePort"] = json!(30_099);
+    let path = format!("{SERVICES}?dryRun=All");
+    for _ in 0..2 {
+        let answer = fixture.post(&path, tried.clone()).await;
+        assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
+    }
+    tried["metadata"]["name"] = json!("other");
+    let answer = fixture.post(SERVICES, tried.clone()).await;
+    assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
+    tried["metadata"]["name"] = json!("third");
+    let (code, message) = fixture.post(SERVICES, tried).await.failure();
+    assert_eq!(code, 422);
+    assert!(
+        message.contains("provided IP is already allocated"),
+        "{message}"
+    );
+    assert!(
+        message.contains("provided port is already allocated"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_invalid_is_not_stored() {
+    let fixture = Fixture::start(true).await;
+    let before = revision(&fixture).await;
+    let in_default =
+        |group: &str, plural: &str| format!("/apis/{group}/namespaces/default/{plural}");
+    for (path, object, words) in [
+        (
+            "/api/v1/namespaces/default/pods".to_owned(),
+            json!({"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "i",
+                "ports": [{"containerPort": 0}]}]}}),
+            "Pod \"x\" is invalid: spec.containers[0].ports[0].containerPort: Required value",
+        ),
+        (
+            SERVICES.to_owned(),
+            json!({"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80, "nodePort": 30000}]}}),
+            "Service \"x\" is invalid: spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
+        ),
+        (
+            in_default("batch/v1", "jobs"),
+            json!({"metadata": {"name": "x"}, "spec": {"template": {"spec": {
+                "containers": [{"name": "c", "image": "i"}]}}}}),
+            "Job.batch \"x\" is invalid: spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
+        ),
+        (
+            in_default("networking.k8s.io/v1", "ingresses"),
+            json!({"metadata": {"name": "x"}, "spec": {}}),
+            "Ingress.networking.k8s.io \"x\" is invalid: spec: Invalid value: null: either `defaultBackend` or `rules` must be specified",
+        ),
+        (
+            "/api/v1/namespaces/default/persistentvolumeclaims".to_owned(),
+            json!({"metadata": {"name": "x"}, "spec": {"accessModes": ["ReadWriteOnce"]}}),
+            "PersistentVolumeClaim \"x\" is invalid: spec.resources[storage]: Required value",
+        ),
+        (
+            in_default("rbac.authorization.k8s.io/v1", "roles"),
+            json!({"metadata": {"name": "x"}, "rules": [{"verbs": ["get"], "apiGroups": [""]}]}),
+            "Role.rbac.authorization.k8s.io \"x\" is invalid: rules[0].resources: Required value: resource rules must supply at least one resource",
+        ),
+        (
+            "/api/v1/namespaces/default/pods".to_owned(),
+            json!({"metadata": {"name": "x"}, "spec": {"priorityClassName": "nope",
+                "containers": [{"name": "c", "image": "i"}]}}),
+            "pods \"x\" is forbidden: no PriorityClass with name nope was found",
+        ),
+    ] {
+        let answer = fixture.post(&path, object).await;
+        let (code, message) = answer.failure();
+        let reason = answer.json()["reason"].take();
+        let expected = if code == 403 { "Forbidden" } else { "Invalid" };
+        assert!(matches!(code, 403 | 422), "{path}: {code} {message}");
+        assert_eq!(reason, expected);
+        assert_eq!(message, words);
+        assert_eq!(revision(&fixture).await, before, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_changes_its_type_gives_up_what_it_no_longer_has() {
+    let fixture = Fixture::start(true).await;
+    let created = fixture.post(SERVICES, service("s")).await.json();
+    assert!(
+        created["spec"]["ports"][0]["nodePort"].is_u64(),
+        "{created}"
+    );
+    let path = format!("{SERVICES}/s");
+    let inside = json!({"spec": {"type": "ClusterIP"}});
+    let patched = fixture.patch(&path, "merge-patch+json", inside).await;
+    assert_eq!(patched.head.status, StatusCode::OK, "{}", patched.text());
+    let spec = &patched.json()["spec"];
+    assert!(spec["ports"][0].get("nodePort").is_none(), "{spec}");
+    assert!(spec.get("externalTrafficPolicy").is_none(), "{spec}");
+    assert_eq!(spec["clusterIP"], created["spec"]["clusterIP"]);
+}
