@@ -54,7 +54,6 @@ fn ways() -> Vec<Way> {
     let twice = deployment().to_string();
     let twice = twice.replacen("\"replicas\":1", "\"replicas\":1,\"replicas\":1", 1);
     let added = json!([{"op": "add", "path": "/spec/odd", "value": 1}]).to_string();
-    let repeated = r#"{"spec":{"replicas":1,"replicas":1}}"#.to_owned();
     let odd = r#"{"spec":{"odd":1}}"#.to_owned();
     vec![
         ("PUT", "", unknown.clone(), 400, ODD),
@@ -63,10 +62,8 @@ fn ways() -> Vec<Way> {
         ("json-patch+json", "", added, 422, ODD),
         ("merge-patch+json", "", odd.clone(), 422, ODD),
         ("merge-patch+json", "/status", odd.clone(), 422, ODD),
-        ("merge-patch+json", "", repeated.clone(), 422, AGAIN),
         ("strategic-merge-patch+json", "", odd, 422, ODD),
-        ("strategic-merge-patch+json", "", repeated, 422, AGAIN),
-        ("apply-patch+yaml", "", unknown, 400, ".spec.odd"),
+        ("apply-patch+yaml", "", unknown, 400, ODD),
     ]
 }
 
@@ -88,6 +85,7 @@ async fn fields_are_validated_by_whatever_way_they_come() {
         };
         let before = revision(&fixture).await;
         let answer = send(&fixture, way, &path("Strict"), &body).await;
+        assert_ne!(answer.head.status, StatusCode::OK, "{way} {part} {word}");
         let (found, message) = answer.failure();
         assert!(message.contains(word), "{way} {part}: {message}");
         assert_eq!(found, code, "{way} {part}: {message}");

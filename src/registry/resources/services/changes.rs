@@ -18,11 +18,7 @@ const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
 pub(super) fn carry_over(service: &mut Value, old: &Value) {
     drop_what_no_longer_applies(service, old);
     if has_address(service) && has_address(old) {
-        for path in ADDRESSES {
-            if get(service, path).is_none() {
-                keep(service, old, path);
-            }
-        }
+        carry_over_addresses(service, old);
     }
     if has_node_ports(service) && has_node_ports(old) {
         keep_node_ports(service, old);
@@ -30,6 +26,27 @@ pub(super) fn carry_over(service: &mut Value, old: &Value) {
     if is_health_checked(service) && is_health_checked(old) && get(service, HEALTH_CHECK).is_none()
     {
         keep(service, old, HEALTH_CHECK);
+    }
+}
+
+/// A client that knows of one address alone means the first of them.
+fn carry_over_addresses(service: &mut Value, old: &Value) {
+    let [one, all, rest @ ..] = ADDRESSES;
+    if get(service, one).is_none() {
+        keep(service, old, one);
+    }
+    let changed = get(service, one).filter(|it| get(old, one) != Some(it));
+    if let Some(changed) = changed.cloned() {
+        if get(service, all).is_none() || get(service, all) == get(old, all) {
+            set(service, all, Value::Array(vec![changed]));
+        }
+    } else if get(service, all).is_none() {
+        keep(service, old, all);
+    }
+    for path in rest {
+        if get(service, path).is_none() {
+            keep(service, old, path);
+        }
     }
 }
 

@@ -167,7 +167,10 @@ impl Services {
             return Vec::new();
         }
         let mut errors = self.taken_address(service, old);
-        errors.extend(self.taken_node_ports(service, old));
+        // A service without node ports is told so, and not that they are taken.
+        if text(service, "spec.type") != "ClusterIP" {
+            errors.extend(self.taken_node_ports(service, old));
+        }
         errors
     }
 

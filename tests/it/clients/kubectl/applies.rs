@@ -195,6 +195,7 @@ impl Kubectl {
             (&replace, Fails("the object has been modified")),
         ]);
         service["spec"]["clusterIP"] = "10.0.0.99".into();
+        service["spec"]["clusterIPs"] = vec!["10.0.0.99"].into();
         service["metadata"]["resourceVersion"].take();
         self.file("replaced.json", &service.to_string());
         self.steps(&[
