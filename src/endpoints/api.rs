@@ -22,6 +22,7 @@ use super::metrics::{Metrics, Outcome, RequestKind};
 use super::negotiation::{self, status_format};
 use super::openapi::{Documents, OpenApi};
 use super::params::Query;
+use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::response;
 use super::routes::{NoRoute, Route, Routes};
@@ -62,6 +63,8 @@ pub struct ApiConfig {
     pub min_request_timeout: Duration,
     /// Whether objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
     pub unsafe_deletion: bool,
+    /// How kubelets are reached.
+    pub kubelets: Kubelets,
 }
 
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
@@ -102,6 +105,7 @@ fn expect_watches(config: &ApiConfig, stores: &[Arc<Store>]) {
 
 /// A request without its body.
 struct Asked<'a> {
+    method: &'a Method,
     info: &'a RequestInfo,
     query: &'a Query,
     headers: &'a HeaderMap,
@@ -143,6 +147,7 @@ impl Api {
         let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
         let query = Query::parse(query_text);
         let asked = Asked {
+            method: &parts.method,
             info: &info,
             query: &query,
             headers: &parts.headers,
@@ -151,7 +156,7 @@ impl Api {
         let (mut response, kind) = if info.is_resource {
             self.resource(&served, &asked, body, user).await
         } else {
-            let response = self.document(&served, &parts.method, &asked).await;
+            let response = self.document(&served, &asked).await;
             (response, RequestKind::unknown(&info))
         };
         if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
@@ -171,13 +176,8 @@ impl Api {
     }
 
     /// Answers a request for a document about the API.
-    async fn document(
-        &self,
-        served: &Served,
-        method: &Method,
-        asked: &Asked<'_>,
-    ) -> Response<ResponseBody> {
-        let (path, headers) = (&asked.info.path, asked.headers);
+    async fn document(&self, served: &Served, asked: &Asked<'_>) -> Response<ResponseBody> {
+        let (method, path, headers) = (asked.method, &asked.info.path, asked.headers);
         if OpenApi::has(path) {
             let Served { openapi, .. } = served;
             return openapi
@@ -227,6 +227,7 @@ impl Api {
             query,
             headers,
             pretty,
+            ..
         } = *asked;
         let context = Call::context(info, query, headers, user, self.config.clock.clone());
         let review = handlers::Review {
@@ -259,11 +260,14 @@ impl Api {
             query,
             headers,
             pretty,
+            method,
         } = *asked;
         let call = Call {
             routes,
             store,
             encodings: &self.config.encodings,
+            kubelets: &self.config.kubelets,
+            method,
             info,
             query,
             headers,
@@ -335,6 +339,8 @@ async fn special(
         ("binding", Verb::Create) => handlers::bind(call, body).await,
         ("eviction", Verb::Create) => handlers::evict(call, body).await,
         ("log", Verb::Get) => handlers::pod_log(call).await,
+        ("exec" | "attach" | "portforward", _) => handlers::pod_stream(call).await,
+        ("proxy", _) => handlers::node_proxy(call, body).await,
         _ => Err(Failure::method_not_allowed()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
@@ -11,6 +11,7 @@ use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Form, Output, TableForm};
 use super::params::{FieldValidation, Query, WriteParams, manager_name};
 use super::patches::Patch;
+use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
 use crate::budget::Share;
@@ -27,6 +28,10 @@ pub(super) struct Call<'a> {
     pub(super) store: &'a Arc<Store>,
     /// What is kept of answers to others.
     pub(super) encodings: &'a EncodingCache,
+    /// How kubelets are reached.
+    pub(super) kubelets: &'a Kubelets,
+    /// The request's method.
+    pub(super) method: &'a Method,
     /// What the request is about.
     pub(super) info: &'a RequestInfo,
     /// Its parameters.

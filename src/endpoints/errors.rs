@@ -4,6 +4,8 @@
 //! depending on the verb, and some errors that it forgot to translate are plain 500s without a
 //! reason. Clients have learned all of that, so it is kept.
 
+mod relayed;
+
 use crate::meta::{Cause, Status, StatusDetails};
 use crate::registry::{Error, FieldError, Resource};
 use crate::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
@@ -135,6 +137,15 @@ impl Failure {
     /// A fault of this program.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         internal(&message.to_string())
+    }
+
+    /// The parameters of a subresource of an object are not valid.
+    pub(crate) fn invalid_parameters(kind: &str, name: &str, errors: Vec<FieldError>) -> Self {
+        invalid(&Error::Invalid {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            errors,
+        })
     }
 
     /// Parameters of the group `meta.k8s.io` are not valid.

@@ -75,6 +75,12 @@ impl Routes {
         self.kinds.contains(&key)
     }
 
+    /// The store of nodes, if they are served.
+    pub(super) fn nodes(&self) -> Option<&Arc<Store>> {
+        let key = (GroupVersion::new("", "v1"), "nodes".to_owned());
+        self.stores.get(&key)
+    }
+
     /// Who answers a request.
     pub(super) fn find(&self, info: &RequestInfo) -> Result<Route<'_>, NoRoute> {
         let group_version = GroupVersion::new(&info.group, &info.version);

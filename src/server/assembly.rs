@@ -140,20 +140,19 @@ impl Assembly<'_> {
             size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
             registry,
         };
-        let mut extra_root_paths = own.health.paths();
-        extra_root_paths.push("/metrics".to_owned());
         let api = Api::new(ApiConfig {
             stores: storages.stores.clone(),
             storeless: storages.storeless.clone(),
             clock: self.clock.clone(),
             version,
             server_address: address.to_string(),
-            extra_root_paths,
+            extra_root_paths: [own.health.paths(), vec!["/metrics".to_owned()]].concat(),
             metrics,
             ledger: ledger.clone(),
             encodings,
             min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
             unsafe_deletion: self.flags.unsafe_deletion(),
+            kubelets: security.kubelets,
         });
         let api = Arc::new(api);
         self.serve_custom(factory, &storages, &api, synced, background);

@@ -36,7 +36,7 @@ use super::outgoing::{CountedBody, Outgoing};
 use super::preface::Prefaced;
 use super::unread_body;
 use crate::budget::Ledger;
-use crate::endpoints::{BoxError, EventStream};
+use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 
 /// A client has this long for the handshake, and on HTTP/2 as long again to begin.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -177,7 +177,7 @@ impl Connections {
         }
     }
 
-    /// Serves HTTP/1.1: requests in turn by hyper, and the watches among them without it.
+    /// Serves HTTP/1.1: requests in turn by hyper, and the watches and tunnels among them without it.
     async fn serve_h1<T>(
         &self,
         mut io: T,
@@ -189,10 +189,22 @@ impl Connections {
         let outgoing = Outgoing::new(&self.ledger);
         loop {
             // What a watch needs lies together, and apart from what only requests need.
-            let requests = Box::pin(self.answer_until_watch(io, &certified, &outgoing));
-            let Some((taken, watch)) = requests.await? else {
+            let requests = Box::pin(self.answer_until_taken(io, &certified, &outgoing));
+            let Some(Taken {
+                io: taken,
+                unread,
+                answer: mut watch,
+            }) = requests.await?
+            else {
                 return Ok(());
             };
+            if let Some(kubelet) = tunnel(&watch) {
+                return Box::pin(self.join(taken, &unread, watch, kubelet)).await;
+            }
+            if !unread.is_empty() {
+                // The client has sent its next request already, and sends it again elsewhere.
+                close_after(&mut watch);
+            }
             let last = watch.headers().contains_key(CONNECTION);
             let watch = watch.map(CountedBody::alone);
             let begun = event_stream::begin(taken, watch, &self.filters.clock).await?;
@@ -207,26 +219,48 @@ impl Connections {
         }
     }
 
-    /// Answers requests until the connection ends or one is answered by a watch, which is left to
-    /// the caller.
-    async fn answer_until_watch<T>(
+    /// Writes the head of an answer, and then has what the client and the kubelet say to each other
+    /// copied until one of them or the server ends.
+    async fn join<T>(
+        &self,
+        mut client: T,
+        unread: &[u8],
+        answer: Response<CountedBody>,
+        kubelet: Switched,
+    ) -> Result<(), BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let head = event_stream::head(&answer, &[], self.filters.clock.wall())?;
+        client.write_all(&head).await?;
+        client.flush().await?;
+        tokio::select! {
+            joined = kubelet.join(client, unread) => Ok(joined?),
+            () = self.filters.end_of_watches.cancelled() => Ok(()),
+        }
+    }
+
+    /// Answers requests until the connection ends or one is answered by a watch or a tunnel, which is
+    /// left to the caller.
+    async fn answer_until_taken<T>(
         &self,
         io: T,
         certified: &Option<Arc<CertifiedUser>>,
         outgoing: &Outgoing,
-    ) -> Result<Option<(T, Response<CountedBody>)>, BoxError>
+    ) -> Result<Option<Taken<T>>, BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (io, waiting) = Watchful::new(io);
-        let (hand_over, mut watches) = mpsc::channel(1);
+        let (hand_over, mut answers) = mpsc::channel(1);
         let service = service_fn(|request: Request<Incoming>| async {
             let (takes_chunks, last) = (takes_chunks(&request), is_last(&request));
             let mut response = self
                 .answer(request, certified.clone(), outgoing.clone())
                 .await?;
             let watch = response.extensions().get::<EventStream>().is_some();
-            if takes_chunks && watch && !waiting.is_waiting() {
+            let tunnel = response.extensions().get::<Tunnel>().is_some();
+            if (takes_chunks && watch || tunnel) && !waiting.is_waiting() {
                 if last {
                     close_after(&mut response);
                 }
@@ -247,13 +281,13 @@ impl Connections {
             tokio::select! {
                 biased;
                 result = &mut connection => return result.map(|()| None).map_err(Into::into),
-                Some(mut watch) = watches.recv() => {
+                Some(answer) = answers.recv() => {
                     let parts = connection.into_parts();
-                    if !parts.read_buf.is_empty() {
-                        // The client has sent its next request already, and sends it again elsewhere.
-                        close_after(&mut watch);
-                    }
-                    return Ok(Some((parts.io.into_inner().into_inner(), watch)));
+                    return Ok(Some(Taken {
+                        io: parts.io.into_inner().into_inner(),
+                        unread: parts.read_buf,
+                        answer,
+                    }));
                 }
                 () = self.closing.cancelled(), if !closing => {
                     closing = true;
@@ -345,6 +379,19 @@ impl Connections {
         }
         Ok(response)
     }
+}
+
+/// A connection taken from hyper, with the answer to its last request.
+struct Taken<T> {
+    io: T,
+    /// What the client has sent behind that request.
+    unread: Bytes,
+    answer: Response<CountedBody>,
+}
+
+/// The kubelet's side, if the answer is that client and kubelet are to be joined.
+fn tunnel(answer: &Response<CountedBody>) -> Option<Switched> {
+    answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
 }
 
 /// Whether a watch that answers the request may be written in chunks, and as soon as it begins.

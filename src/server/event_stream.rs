@@ -29,7 +29,7 @@ use std::time::Duration;
 use bytes::Buf;
 use bytes::buf::{Chain, Take};
 use http::header::{DATE, TRANSFER_ENCODING};
-use http::{HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Response};
 use hyper::body::Body;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -76,7 +76,9 @@ where
 {
     let watch = answer.extensions().get::<EventStream>();
     let deadline = watch.map(|watch| watch.deadline + READING_SECONDS_MAX);
-    io.write_all(&head(&answer, clock.wall())?).await?;
+    let chunked = HeaderValue::from_static("chunked");
+    let own = [(TRANSFER_ENCODING, chunked)];
+    io.write_all(&head(&answer, &own, clock.wall())?).await?;
     io.flush().await?;
     Ok(Delivery {
         io,
@@ -91,16 +93,23 @@ where
     })
 }
 
-/// The head of an answer.
-fn head<B>(answer: &Response<B>, now: Timestamp) -> Result<Vec<u8>, BoxError> {
+/// The head of an answer, with headers that it does not have itself.
+///
+/// # Errors
+/// The time cannot be written.
+pub(super) fn head<B>(
+    answer: &Response<B>,
+    own: &[(HeaderName, HeaderValue)],
+    now: Timestamp,
+) -> Result<Vec<u8>, BoxError> {
     let status = answer.status();
     let reason = status.canonical_reason().unwrap_or_default();
     let mut head = Vec::new();
     write!(head, "HTTP/1.1 {} {reason}\r\n", status.as_str())?;
     let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&now)?;
     let date = HeaderValue::try_from(date)?;
-    let chunked = HeaderValue::from_static("chunked");
-    let own = [(&TRANSFER_ENCODING, &chunked), (&DATE, &date)];
+    let own = own.iter().map(|(name, value)| (name, value));
+    let own = own.chain([(&DATE, &date)]);
     for (name, value) in answer.headers().iter().chain(own) {
         write!(head, "{name}: ")?;
         head.extend_from_slice(value.as_bytes());

@@ -87,6 +87,13 @@ pub struct ServeFlags {
     )]
     pub limits: LimitFlags,
 
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub kubelets: KubeletFlags,
+
     /// Features that are off by default, as NAME=true, comma-separated. There is one:
     /// AllowUnsafeMalformedObjectDeletion, by which objects that cannot be read may be deleted.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
@@ -225,6 +232,36 @@ pub struct LimitFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL",
           value_parser = parse_only_false)]
     pub enable_priority_and_fairness: bool,
+}
+
+/// How to reach the kubelets of nodes.
+#[derive(Args, Clone, Debug)]
+pub struct KubeletFlags {
+    /// Authorities that kubelets' certificates are checked against. Without it they are not checked.
+    #[arg(long, value_name = "FILE")]
+    pub kubelet_certificate_authority: Option<PathBuf>,
+
+    /// The client certificate shown to kubelets.
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
+    pub kubelet_client_certificate: Option<PathBuf>,
+
+    /// The key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
+    pub kubelet_client_key: Option<PathBuf>,
+
+    /// Which of a node's addresses its kubelet is reached at: the first of these types that the node
+    /// has, comma-separated.
+    #[arg(
+        long,
+        value_name = "TYPES",
+        value_delimiter = ',',
+        default_value = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
+    )]
+    pub kubelet_preferred_address_types: Vec<String>,
+
+    /// How long connecting to a kubelet may take.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
+    pub kubelet_timeout: Duration,
 }
 
 /// What objects are stored in.
@@ -392,6 +429,11 @@ mod tests {
         assert_eq!(flags.limits.max_mutating_requests_inflight, 200);
         assert_eq!(flags.limits.request_timeout, Duration::from_secs(60));
         assert_eq!(flags.limits.min_request_timeout, 1800);
+        assert_eq!(flags.kubelets.kubelet_timeout, Duration::from_secs(5));
+        assert_eq!(
+            flags.kubelets.kubelet_preferred_address_types.join(","),
+            "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
+        );
         assert!(flags.watch_cache);
         assert_eq!(flags.pki_dir(), PathBuf::from("ringwatch-data/pki"));
     }
@@ -425,6 +467,7 @@ mod tests {
             ("--request-timeout=60", "not a duration"),
             ("--request-timeout=0s", "longer than 0"),
             ("--tls-cert-file=x", "--tls-private-key-file"),
+            ("--kubelet-client-key=x", "--kubelet-client-certificate"),
             ("--secure-port=70000", "70000"),
             ("--watch-cache-sizes=pods", "resource[.group]#size"),
         ] {

@@ -17,6 +17,7 @@ pub mod flags;
 pub mod health;
 pub mod joined_io;
 pub mod kubeconfig;
+pub mod kubelets;
 pub mod listener;
 pub mod logging;
 pub mod memory;

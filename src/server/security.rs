@@ -7,8 +7,9 @@ use super::authentication::{Authenticator, ClientCertificates, TokenFile};
 use super::certificates::{Certificates, Identity, subjects};
 use super::error::StartError;
 use super::flags::ServeFlags;
-use super::tls;
+use super::{kubelets, tls};
 use crate::clock::Clock;
+use crate::endpoints::Kubelets;
 use crate::storage::encryption::EncryptionConfig;
 
 /// Who may come in and how the server proves itself.
@@ -26,6 +27,8 @@ pub struct Security {
     pub admin: Identity,
     /// What is encrypted in the store.
     pub encryption: EncryptionConfig,
+    /// How kubelets are reached.
+    pub kubelets: Kubelets,
 }
 
 impl Security {
@@ -71,6 +74,7 @@ impl Security {
             authority,
             admin: own.admin,
             encryption: encryption(flags)?,
+            kubelets: kubelets::load(&flags.kubelets)?,
         })
     }
 }

@@ -96,7 +96,11 @@ pub fn read(path: &Path, flag: &str) -> Result<String, StartError> {
     })
 }
 
-fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates in a text.
+///
+/// # Errors
+/// There is none, or one cannot be read.
+pub(super) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
         .map_err(|error| format!("the certificate cannot be read: {error}"))?;

@@ -26,6 +26,8 @@ use ringwatch::endpoints::{
     full,
 };
 use ringwatch::registry::{CreateOptions, RequestContext, User};
+use ringwatch::server::flags::KubeletFlags;
+use ringwatch::server::kubelets;
 use ringwatch::server::storage_factory::{StorageFactory, Storages};
 use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
 use ringwatch::storage::StorageMediaType;
@@ -99,6 +101,14 @@ impl Fixture {
             encodings: encodings.clone(),
             min_request_timeout: Duration::from_secs(1800),
             unsafe_deletion: false,
+            kubelets: kubelets::load(&KubeletFlags {
+                kubelet_certificate_authority: None,
+                kubelet_client_certificate: None,
+                kubelet_client_key: None,
+                kubelet_preferred_address_types: vec!["InternalIP".to_owned()],
+                kubelet_timeout: Duration::from_secs(5),
+            })
+            .expect("no files"),
         });
         Self {
             api,

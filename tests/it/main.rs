@@ -20,6 +20,7 @@ mod encryption;
 mod endpoints;
 mod etcd_backend;
 mod full_disk;
+mod kubelet;
 mod load;
 mod memory;
 mod serve_errors;

@@ -38,6 +38,13 @@ impl Query {
             .collect()
     }
 
+    /// The parameters as they are written in a URL.
+    pub(crate) fn encode(&self) -> String {
+        let mut text = form_urlencoded::Serializer::new(String::new());
+        text.extend_pairs(&self.0);
+        text.finish()
+    }
+
     /// A switch: on if it is there with anything but `false` and `0`.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.has(name)

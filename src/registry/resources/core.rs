@@ -113,7 +113,7 @@ fn cluster() -> Vec<Row> {
             .short(&["no"])
             .prefix("minions")
             .fields([field_or("spec.unschedulable", "false")])
-            .subresource("proxy", None, "NodeProxyOptions", PROXY, Served::Nowhere)
+            .subresource("proxy", None, "NodeProxyOptions", PROXY, Served::Handler)
             .status()
             .strategy(
                 Generic::new()
@@ -163,18 +163,18 @@ fn workload() -> Vec<Row> {
             .short(&["po"])
             .category("all")
             .fields(pod_fields())
-            .subresource("attach", None, "PodAttachOptions", STREAM, Served::Nowhere)
+            .subresource("attach", None, "PodAttachOptions", STREAM, Served::Handler)
             .subresource("binding", None, "Binding", post, Served::Handler)
             .part("ephemeralcontainers")
             .subresource("eviction", Some(policy), "Eviction", post, Served::Handler)
-            .subresource("exec", None, "PodExecOptions", STREAM, Served::Nowhere)
+            .subresource("exec", None, "PodExecOptions", STREAM, Served::Handler)
             .subresource("log", None, "Pod", &[Verb::Get], Served::Handler)
             .subresource(
                 "portforward",
                 None,
                 "PodPortForwardOptions",
                 STREAM,
-                Served::Nowhere,
+                Served::Handler,
             )
             .subresource("proxy", None, "PodProxyOptions", PROXY, Served::Nowhere)
             .subresource("resize", None, "Pod", READ_WRITE, Served::Store)

@@ -118,6 +118,7 @@ async fn pods_without_a_node_have_logged_nothing() {
     let words = "a container name must be specified for pod q, choose one of: [a b]";
     assert_eq!(unclear, (400, words.to_owned()));
     let remote = fixture.get(&format!("{pods}/q/log?container=b")).await;
-    assert_eq!(remote.failure().0, 405);
+    let unknown = (404, "nodes \"n\" not found".to_owned());
+    assert_eq!(remote.failure(), unknown);
     assert_eq!(fixture.get(&format!("{pods}/r/log")).await.failure().0, 404);
 }

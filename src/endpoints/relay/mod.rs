@@ -1,0 +1,26 @@
+//! Requests that the kubelet of a node answers.
+//!
+//! ```text
+//!   client --request--> handler: which node, which path?
+//!                          |
+//!                       Backend: address and port of the node's status, TLS
+//!                          |                              +-- answered: the body flows as it is read
+//!                       exchange ---- kubelet's head? ----+
+//!                                                         +-- 101: both connections become a Tunnel
+//! ```
+//!
+//! Nothing is spawned. The connection to the kubelet lies in the body of the answer, or in the
+//! tunnel, and is driven by whoever writes to the client; so it goes when the client goes, and it is
+//! read only as fast as the client reads. What is said after an upgrade, SPDY or WebSocket, is
+//! not looked at.
+
+mod backend;
+mod exchange;
+mod kubelets;
+mod tunnel;
+
+pub(super) use backend::Backend;
+pub use backend::RelayError;
+pub(super) use exchange::{Relayed, exchange};
+pub use kubelets::{KubeletTls, Kubelets};
+pub use tunnel::{Switched, Tunnel};

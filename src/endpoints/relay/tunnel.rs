@@ -1,0 +1,62 @@
+//! Two connections that became one: what the client sends goes to the kubelet and back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+
+use super::backend::Stream;
+
+/// Marks an answer with status 101, in its extensions: once its head is written, the connection to
+/// the client is to be joined with the kubelet's.
+#[derive(Clone, Debug)]
+pub struct Tunnel(Arc<Mutex<Option<Switched>>>);
+
+/// The kubelet's side of a tunnel.
+#[derive(Debug)]
+pub struct Switched {
+    pub(super) stream: Box<Stream>,
+    /// What the kubelet has sent behind its head.
+    pub(super) early: Bytes,
+}
+
+impl Tunnel {
+    pub(super) fn new(switched: Switched) -> Self {
+        Self(Arc::new(Mutex::new(Some(switched))))
+    }
+
+    /// The kubelet's side, for the first who asks.
+    #[must_use]
+    pub fn take(&self) -> Option<Switched> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.take()
+    }
+}
+
+impl Switched {
+    /// Copies in both directions until one side has ended, as kube-apiserver does; both connections
+    /// are closed then. `unread` is what the client has sent behind its request. Nothing is read that
+    /// the other side has not room for.
+    ///
+    /// # Errors
+    /// Those of either connection.
+    pub async fn join<T>(mut self, client: T, unread: &[u8]) -> std::io::Result<()>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (mut from_client, mut to_client) = tokio::io::split(client);
+        to_client.write_all(&self.early).await?;
+        to_client.flush().await?;
+        self.stream.write_all(unread).await?;
+        self.stream.flush().await?;
+        let (mut from_kubelet, mut to_kubelet) = tokio::io::split(self.stream);
+        tokio::select! {
+            copied = tokio::io::copy(&mut from_kubelet, &mut to_client) => copied.map(|_| ())?,
+            copied = tokio::io::copy(&mut from_client, &mut to_kubelet) => copied.map(|_| ())?,
+        }
+        // Told in order; a side that has gone already need not hear it.
+        let _ = to_client.shutdown().await;
+        let _ = to_kubelet.shutdown().await;
+        Ok(())
+    }
+}

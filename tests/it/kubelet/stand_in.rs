@@ -1,0 +1,121 @@
+//! Just enough of a kubelet: TLS, logs that come in pieces, and an upgrade that echoes.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// A kubelet on loopback, until it is dropped.
+pub(super) struct StandIn {
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+    /// Its certificate, in PEM.
+    pub(super) certificate: String,
+    /// What happens to it: the head of each request, and `closed` when a connection has ended.
+    pub(super) events: mpsc::UnboundedReceiver<String>,
+    /// Lets logs that are followed go on, a line for each permit.
+    pub(super) lines: Arc<Semaphore>,
+    _tasks: JoinSet<()>,
+}
+
+impl StandIn {
+    pub(super) async fn start() -> Self {
+        let names = vec![Ipv4Addr::LOCALHOST.to_string()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .expect("a key of the certificate");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (told, events) = mpsc::unbounded_channel();
+        let lines = Arc::new(Semaphore::new(0));
+        let mut tasks = JoinSet::new();
+        let permits = Arc::clone(&lines);
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((tcp, _)) = listener.accept().await {
+                let (acceptor, told) = (acceptor.clone(), told.clone());
+                let permits = Arc::clone(&permits);
+                connections.spawn(async move {
+                    if let Ok(stream) = acceptor.accept(tcp).await {
+                        let _ = serve(stream, &told, &permits).await;
+                        let _ = told.send("closed".to_owned());
+                    }
+                });
+            }
+        });
+        Self {
+            address,
+            certificate: made.cert.pem(),
+            events,
+            lines,
+            _tasks: tasks,
+        }
+    }
+
+    /// The head of the next request.
+    pub(super) async fn next(&mut self) -> String {
+        let event = tokio::time::timeout(super::PATIENCE, self.events.recv()).await;
+        event.expect("an event in time").expect("an event")
+    }
+}
+
+/// Answers one request by what its path ends with.
+async fn serve(
+    mut stream: TlsStream<TcpStream>,
+    told: &mpsc::UnboundedSender<String>,
+    lines: &Semaphore,
+) -> std::io::Result<()> {
+    let head = super::head(&mut stream).await?;
+    let _ = told.send(head.clone());
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    if target.starts_with("/exec/") || target.starts_with("/portForward/") {
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nearly";
+        stream.write_all(answer.as_bytes()).await?;
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        tokio::io::copy(&mut reader, &mut writer).await?;
+        return Ok(());
+    }
+    if target.starts_with("/attach/") {
+        let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 7\r\n\r\nnot now";
+        return stream.write_all(refusal.as_bytes()).await;
+    }
+    if target.contains("/gone") {
+        let refusal = "HTTP/1.1 400 Bad Request\r\nContent-Length: 11\r\n\r\nno such log";
+        return stream.write_all(refusal.as_bytes()).await;
+    }
+    if target.contains("/broken") {
+        let part = format!("{CHUNKED}5\r\npart\n\r\n");
+        return stream.write_all(part.as_bytes()).await;
+    }
+    if !target.contains("follow=true") {
+        let whole = format!("{CHUNKED}5\r\none\n\n\r\n4\r\ntwo\n\r\n0\r\n\r\n");
+        stream.write_all(whole.as_bytes()).await?;
+        return stream.shutdown().await;
+    }
+    stream.write_all(CHUNKED.as_bytes()).await?;
+    let mut nothing = [0];
+    loop {
+        tokio::select! {
+            permit = lines.acquire() => permit.expect("open").forget(),
+            _ = stream.read(&mut nothing) => return Ok(()),
+        }
+        stream.write_all(b"5\r\nline\n\r\n").await?;
+        stream.flush().await?;
+    }
+}
