@@ -30,6 +30,7 @@ use super::version::VersionInfo;
 use super::warnings::warning_headers;
 use crate::budget::Ledger;
 use crate::clock::Clock;
+use crate::registry::authorization::Authorizer;
 use crate::registry::{self, Resource, Store, User, Verb};
 
 /// The header that names a request in logs.
@@ -45,6 +46,8 @@ pub struct ApiConfig {
     pub stores: Vec<Arc<Store>>,
     /// Resources that discovery shows though no store serves them, such as reviews.
     pub storeless: Vec<Arc<Resource>>,
+    /// What users may do.
+    pub authorizer: Arc<Authorizer>,
     /// The time.
     pub clock: Clock,
     /// What `/version` says.
@@ -229,13 +232,15 @@ impl Api {
             pretty,
             ..
         } = *asked;
-        let context = Call::context(info, query, headers, user, self.config.clock.clone());
+        let context = Call::context(info, query, headers, user, &self.config);
         let review = handlers::Review {
             routes,
             resource,
             query,
             headers,
             context: &context,
+            authorizer: &self.config.authorizer,
+            namespace: &info.namespace,
             pretty,
         };
         let answer = handlers::review(review, body).await;
@@ -271,7 +276,7 @@ impl Api {
             info,
             query,
             headers,
-            context: Call::context(info, query, headers, user, self.config.clock.clone()),
+            context: Call::context(info, query, headers, user, &self.config),
             pretty,
             unsafe_deletion: self.config.unsafe_deletion,
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 
+use super::api::ApiConfig;
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
@@ -15,7 +16,6 @@ use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
 use crate::budget::Share;
-use crate::clock::Clock;
 use crate::codec;
 use crate::registry::{Error, GroupVersion, RequestContext, Store, User};
 
@@ -66,11 +66,12 @@ impl Call<'_> {
         query: &Query,
         headers: &HeaderMap,
         user: User,
-        clock: Clock,
+        config: &ApiConfig,
     ) -> RequestContext {
         let agent = negotiation::user_agent(headers);
         let manager = manager_name(query.first("fieldManager"), agent);
-        let mut context = RequestContext::new(user, manager, clock);
+        let mut context = RequestContext::new(user, manager, config.clock.clone());
+        context.authorizer = Some(Arc::clone(&config.authorizer));
         context.subresource.clone_from(&info.subresource);
         context
     }

@@ -7,6 +7,7 @@
 mod relayed;
 
 use crate::meta::{Cause, Status, StatusDetails};
+use crate::registry::authorization::Attributes;
 use crate::registry::{Error, FieldError, Resource};
 use crate::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
 
@@ -55,6 +56,30 @@ impl Failure {
     /// The request makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
+    }
+
+    /// The user may not do this, as the message says.
+    pub(crate) fn forbidden(asked: &Attributes<'_>, message: &str) -> Self {
+        let (name, resource) = (asked.name, asked.resource);
+        let message = if !asked.is_resource {
+            format!("forbidden: {message}")
+        } else {
+            let dot = if asked.group.is_empty() { "" } else { "." };
+            let qualified = format!("{resource}{dot}{}", asked.group);
+            if name.is_empty() {
+                format!("{qualified} is forbidden: {message}")
+            } else {
+                format!("{qualified} {name:?} is forbidden: {message}")
+            }
+        };
+        let details = StatusDetails {
+            name: name.to_owned(),
+            group: asked.group.to_owned(),
+            kind: resource.to_owned(),
+            ..StatusDetails::default()
+        };
+        let status = Status::failure(403, "Forbidden", message);
+        Self(Box::new(status.with_details(details)))
     }
 
     /// The method is not one that the path knows.

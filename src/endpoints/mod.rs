@@ -6,6 +6,7 @@
 
 mod admission;
 mod api;
+mod authorization;
 mod body;
 mod call;
 mod decode;
@@ -27,6 +28,7 @@ mod version;
 mod warnings;
 
 pub use api::{Api, ApiConfig};
+pub use authorization::refuse;
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use metrics::Metrics;

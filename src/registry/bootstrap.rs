@@ -1,7 +1,10 @@
 //! What is there from the start.
 
+mod default_roles;
+
 use serde_json::{Value, json};
 
+pub use self::default_roles::ensure_default_roles;
 use super::resources::SYSTEM_PRIORITIES;
 use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;

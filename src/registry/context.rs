@@ -1,8 +1,10 @@
 //! Who asks, and on what terms.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use super::Error;
+use super::authorization::{Attributes, Authorizer};
 use crate::clock::Clock;
 
 /// An authenticated user.
@@ -29,6 +31,8 @@ pub struct RequestContext {
     pub subresource: String,
     /// The time.
     pub clock: Clock,
+    /// What the user may do; `None` for the server itself, which may do everything.
+    pub authorizer: Option<Arc<Authorizer>>,
     /// What the client will be told in Warning headers.
     warnings: Mutex<Vec<String>>,
 }
@@ -42,8 +46,33 @@ impl RequestContext {
             field_manager,
             subresource: String::new(),
             clock,
+            authorizer: None,
             warnings: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Checks that the user may do something, besides what the request itself is.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`]
+    pub fn check(&self, asked: &Attributes<'_>) -> Result<(), Error> {
+        let Some(authorizer) = &self.authorizer else {
+            return Ok(());
+        };
+        let decision = authorizer.decide(asked);
+        if decision.allowed {
+            return Ok(());
+        }
+        let mut resource = asked.resource.to_owned();
+        if !asked.group.is_empty() {
+            resource = format!("{resource}.{}", asked.group);
+        }
+        Err(Error::Forbidden {
+            resource,
+            name: asked.name.to_owned(),
+            message: decision.explain(asked),
+            cause: None,
+        })
     }
 
     /// Tells the client something, once.

@@ -6,6 +6,7 @@
 
 mod accessor;
 mod api_endpoints;
+pub mod authorization;
 mod bootstrap;
 mod context;
 pub mod custom_resources;
@@ -28,8 +29,8 @@ pub mod validation;
 
 pub use api_endpoints::publish_addresses;
 pub use bootstrap::{
-    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
-    hold_what_is_stored,
+    ensure_default_roles, ensure_kubernetes_service, ensure_system_namespaces,
+    ensure_system_priorities, hold_what_is_stored,
 };
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};

@@ -18,6 +18,7 @@ use super::memory::{self, MemoryMetrics};
 use super::object_counts::ObjectCounts;
 use super::own_paths::{HealthAndMetrics, StoreSize};
 use super::process::Process;
+use super::roles::{RoleStores, Roles};
 use super::security::Security;
 use super::shutdown::Steps;
 use super::storage_factory::{StorageFactory, Storages};
@@ -27,6 +28,7 @@ use crate::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
 };
 use crate::registry::Store;
+use crate::registry::authorization::Authorizer;
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
 use crate::storage::encryption::EncryptionConfig;
@@ -67,6 +69,8 @@ pub struct Assembled {
     pub first: FirstStores,
     /// Where the server is reached, if it can be told.
     pub api_endpoints: Option<ApiEndpoints>,
+    /// The stores of roles and bindings, if they count.
+    pub roles: Option<RoleStores>,
     /// To be told when the first namespaces are there.
     pub bootstrapped: Done,
     /// The watch caches.
@@ -133,14 +137,11 @@ impl Assembly<'_> {
         let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
         let first = FirstStores::of(&storages);
         let version = VersionInfo::kubernetes_1_36();
-        let own = HealthAndMetrics {
-            health: self.health(&storages.cachers, &bootstrapped, &synced),
-            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
-            process: Process::register(&mut registry, &version, self.clock.wall()),
-            size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
-            registry,
-        };
+        let health = self.health(&storages.cachers, &bootstrapped, &synced);
+        let own = self.own_paths(health, registry, &ledger, &version);
+        let (authorizer, roles) = self.authorizer(&storages, background);
         let api = Api::new(ApiConfig {
+            authorizer: Arc::clone(&authorizer),
             stores: storages.stores.clone(),
             storeless: storages.storeless.clone(),
             clock: self.clock.clone(),
@@ -158,6 +159,7 @@ impl Assembly<'_> {
         self.serve_custom(factory, &storages, &api, synced, background);
         let filters = Filters {
             authenticator: security.authenticator,
+            authorizer,
             in_flight,
             request_timeout: limits.request_timeout,
             end_of_watches: self.steps.end_of_watches.clone(),
@@ -178,6 +180,7 @@ impl Assembly<'_> {
             connections,
             first,
             api_endpoints,
+            roles,
             bootstrapped,
             cachers: storages.cachers,
             feed: storages.feed,
@@ -216,6 +219,43 @@ impl Assembly<'_> {
             leases: shared.then(|| factory.server_leases()),
             clock: self.clock.clone(),
         })
+    }
+
+    /// What the server answers itself.
+    fn own_paths(
+        &self,
+        health: Health,
+        mut registry: Registry,
+        ledger: &Ledger,
+        version: &VersionInfo,
+    ) -> HealthAndMetrics {
+        HealthAndMetrics {
+            health,
+            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
+            process: Process::register(&mut registry, version, self.clock.wall()),
+            size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
+            registry,
+        }
+    }
+
+    /// What decides about users. If roles and bindings count, they are followed in the background.
+    fn authorizer(
+        &self,
+        storages: &Storages,
+        background: &mut JoinSet<()>,
+    ) -> (Arc<Authorizer>, Option<RoleStores>) {
+        let modes = self.flags.identity.authorization_mode.clone();
+        let authorizer = Arc::new(Authorizer::new(modes));
+        let stores = RoleStores::of(storages).filter(|_| authorizer.uses_roles());
+        if let Some(stores) = &stores {
+            let roles = Roles {
+                stores: stores.clone(),
+                authorizer: Arc::clone(&authorizer),
+                clock: self.clock.clone(),
+            };
+            self.run(roles.run(), background);
+        }
+        (authorizer, stores)
     }
 
     /// Serves what clients define, from the background.

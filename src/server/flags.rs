@@ -13,6 +13,7 @@ use super::feature_gates::FeatureGate;
 use super::memory;
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use crate::duration;
+use crate::registry::authorization::AuthorizationMode;
 use crate::storage::StorageMediaType;
 
 /// The least memory with which anything can be served.
@@ -190,9 +191,11 @@ pub struct IdentityFlags {
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// What users may do. Only AlwaysAllow is supported.
-    #[arg(long, value_name = "MODE", default_value = "AlwaysAllow", value_parser = parse_authorization_mode)]
-    pub authorization_mode: String,
+    /// What decides what users may do: RBAC (by stored roles and bindings), AlwaysAllow or
+    /// AlwaysDeny, comma-separated. One of them has to allow it.
+    #[arg(long, value_name = "MODES", default_value = "AlwaysAllow", value_delimiter = ',',
+          value_parser = parse_authorization_mode)]
+    pub authorization_mode: Vec<AuthorizationMode>,
 
     /// Whether requests without credentials are served. Only false is supported.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
@@ -359,11 +362,12 @@ fn parse_media_type(text: &str) -> Result<StorageMediaType, String> {
     })
 }
 
-fn parse_authorization_mode(text: &str) -> Result<String, String> {
-    if text == "AlwaysAllow" {
-        Ok(text.to_owned())
-    } else {
-        Err("no such authorization mode here; AlwaysAllow is the only one".to_owned())
+fn parse_authorization_mode(text: &str) -> Result<AuthorizationMode, String> {
+    match text {
+        "AlwaysAllow" => Ok(AuthorizationMode::AlwaysAllow),
+        "AlwaysDeny" => Ok(AuthorizationMode::AlwaysDeny),
+        "RBAC" => Ok(AuthorizationMode::Rbac),
+        _ => Err("no such authorization mode here; use RBAC, AlwaysAllow or AlwaysDeny".to_owned()),
     }
 }
 
@@ -460,7 +464,7 @@ mod tests {
             ("--storage-backend=sqlite", "use embedded, memory or etcd3"),
             ("--storage-media-type=application/yaml", "not stored so"),
             ("--storage-media-type=application/x", "or application/json"),
-            ("--authorization-mode=RBAC", "AlwaysAllow is the only one"),
+            ("--authorization-mode=RBAC,ABAC", "use RBAC, AlwaysAllow"),
             ("--enable-priority-and-fairness=true", "only false"),
             ("--anonymous-auth", "only false"),
             ("--etcd-servers=localhost:2379", "not of the form"),

@@ -29,6 +29,7 @@ pub mod own_paths;
 pub mod preface;
 pub mod private_file;
 pub mod process;
+pub mod roles;
 pub mod security;
 pub mod serve;
 pub mod shutdown;

@@ -24,8 +24,8 @@ use super::shutdown::{Signals, Steps};
 use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
 use crate::registry::{
-    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
-    hold_what_is_stored,
+    ensure_default_roles, ensure_kubernetes_service, ensure_system_namespaces,
+    ensure_system_priorities, hold_what_is_stored,
 };
 use crate::storage::cacher::{Cacher, Feed};
 
@@ -214,6 +214,14 @@ async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<()
         ensured.map_err(|error| {
             let advice = "check that the store can be written, then start again";
             StartError::new("create the service of the API", error, advice)
+        })?;
+    }
+    if let Some(stores) = &assembled.roles {
+        let (roles, bindings) = (&stores.cluster_roles, &stores.cluster_role_bindings);
+        let ensured = ensure_default_roles(roles, bindings, clock).await;
+        ensured.map_err(|error| {
+            let advice = "check that the store can be written, then start again";
+            StartError::new("create the default roles", error, advice)
         })?;
     }
     assembled.bootstrapped.set();

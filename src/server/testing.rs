@@ -46,6 +46,7 @@ pub(super) fn connections(
     let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
     let request_timeout = Duration::from_secs(60);
     let filters = Filters {
+        authorizer: crate::registry::authorization::Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
         in_flight: InFlight::new(0, 0, request_timeout),
         request_timeout,

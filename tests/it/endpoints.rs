@@ -25,6 +25,7 @@ use ringwatch::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, ResponseBody, VersionInfo,
     full,
 };
+use ringwatch::registry::authorization::Authorizer;
 use ringwatch::registry::{CreateOptions, RequestContext, User};
 use ringwatch::server::flags::KubeletFlags;
 use ringwatch::server::kubelets;
@@ -92,6 +93,7 @@ impl Fixture {
         let api = Api::new(ApiConfig {
             stores: storages.stores,
             storeless: storages.storeless,
+            authorizer: Authorizer::always_allow(),
             clock,
             version: VersionInfo::kubernetes_1_36(),
             server_address: "127.0.0.1:6443".to_owned(),

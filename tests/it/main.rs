@@ -9,6 +9,7 @@
 )]
 
 mod api_endpoints;
+mod authorization;
 mod clients;
 mod codec_peer;
 mod conformance;

@@ -64,7 +64,10 @@ async fn wrong_flags() {
             &["or application/json"],
         ),
         (&["--request-timeout=1"], &["\"1\" is not a duration"]),
-        (&["--authorization-mode=RBAC"], &["AlwaysAllow"]),
+        (
+            &["--authorization-mode=RBAC,ABAC"],
+            &["RBAC, AlwaysAllow or AlwaysDeny"],
+        ),
         (&["--secure-port=x"], &["--secure-port"]),
     ] {
         expect(path, flags, 2, words).await;

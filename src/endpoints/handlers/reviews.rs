@@ -1,7 +1,6 @@
-//! Reviews: what is asked about the user who asks. They are answered from the request alone; nothing
-//! is stored.
-//!
-//! Everything is allowed to whoever is authenticated, so that the answers about access are short.
+//! Reviews: who somebody is and what they may do. Nothing is stored.
+
+mod access;
 
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Value, json};
@@ -14,8 +13,9 @@ use super::super::params::{Query, WriteKind, WriteParams};
 use super::super::response;
 use super::super::routes::Routes;
 use crate::codec;
+use crate::registry::authorization::Authorizer;
 use crate::registry::field_manager::{self, Manager};
-use crate::registry::{Error, FieldError, RequestContext, Resource, User};
+use crate::registry::{Error, RequestContext, Resource, User};
 
 /// One question.
 #[derive(Debug)]
@@ -30,6 +30,10 @@ pub(in super::super) struct Review<'a> {
     pub(in super::super) headers: &'a HeaderMap,
     /// Who asks.
     pub(in super::super) context: &'a RequestContext,
+    /// What users may do.
+    pub(in super::super) authorizer: &'a Authorizer,
+    /// The namespace of the request; empty for none.
+    pub(in super::super) namespace: &'a str,
     /// Whether people will read the answer.
     pub(in super::super) pretty: bool,
 }
@@ -72,72 +76,46 @@ pub(in super::super) async fn review(
         name: "",
         verb: "create",
     };
-    let answer =
-        answer(review.context, &version, asked).map_err(|error| Failure::of(&error, about))?;
+    let answer = answer(&review, &version, asked).map_err(|error| Failure::of(&error, about))?;
     response::serialized(StatusCode::CREATED, output.format, &answer)
 }
 
-fn answer(context: &RequestContext, version: &str, mut asked: Value) -> Result<Value, Error> {
-    let kind = asked
-        .get("kind")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    match kind {
-        "SelfSubjectReview" => Ok(json!({
-            "kind": kind,
-            "apiVersion": version,
-            "metadata": {"creationTimestamp": time(context)},
-            "status": {"userInfo": user_info(&context.user)},
-        })),
+fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<Value, Error> {
+    let context = review.context;
+    let status = match review.resource.kind.as_str() {
+        "SelfSubjectReview" => {
+            return Ok(json!({
+                "kind": review.resource.kind,
+                "apiVersion": version,
+                "metadata": {"creationTimestamp": time(context)},
+                "status": {"userInfo": user_info(&context.user)},
+            }));
+        }
         "SelfSubjectAccessReview" => {
-            check_attributes(&asked)?;
-            note_manager(context, version, &mut asked);
-            asked["status"] = json!({"allowed": true});
-            Ok(asked)
+            access::check_attributes(&asked)?;
+            access::decide(review.authorizer, &context.user, &asked)
+        }
+        "SubjectAccessReview" => {
+            access::check_subject(&asked)?;
+            access::decide(review.authorizer, &access::subject(&asked), &asked)
+        }
+        "LocalSubjectAccessReview" => {
+            access::check_local(&asked, review.namespace)?;
+            access::decide(review.authorizer, &access::subject(&asked), &asked)
         }
         "SelfSubjectRulesReview" => {
             let namespace = asked.pointer("/spec/namespace").and_then(Value::as_str);
-            if namespace.unwrap_or_default().is_empty() {
+            let namespace = namespace.unwrap_or_default();
+            if namespace.is_empty() {
                 return Err(Error::BadRequest("no namespace on request".to_owned()));
             }
-            note_manager(context, version, &mut asked);
-            asked["status"] = json!({
-                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-                "incomplete": false,
-            });
-            Ok(asked)
+            access::rules(&review.authorizer.rules(&context.user, namespace))
         }
-        other => Err(Error::Internal(format!("no answer to a {other}"))),
-    }
-}
-
-/// Whether a review asks about resources or about paths, and not about both.
-fn check_attributes(asked: &Value) -> Result<(), Error> {
-    let attributes = |name: &str| {
-        asked
-            .pointer(&format!("/spec/{name}"))
-            .filter(|it| !it.is_null())
+        other => return Err(Error::Internal(format!("no answer to a {other}"))),
     };
-    let resource = attributes("resourceAttributes");
-    let error = match (resource, attributes("nonResourceAttributes")) {
-        (None, None) => FieldError::invalid(
-            "spec.resourceAttributes",
-            &Value::Null,
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        ),
-        (Some(_), Some(path)) => FieldError::invalid(
-            "spec.nonResourceAttributes",
-            path,
-            "cannot be specified in combination with resourceAttributes",
-        ),
-        _ => return Ok(()),
-    };
-    Err(Error::Invalid {
-        kind: ".authorization.k8s.io".to_owned(),
-        name: String::new(),
-        errors: vec![error],
-    })
+    note_manager(context, version, &mut asked);
+    asked["status"] = status;
+    Ok(asked)
 }
 
 /// Notes who manages the fields, as with any object that is created.

@@ -8,12 +8,12 @@ const V1: Group = Group::new("authorization.k8s.io", "v1");
 pub(super) fn rows() -> Vec<Row> {
     vec![
         V1.namespaced("localsubjectaccessreviews", "LocalSubjectAccessReview")
-            .review(Served::Nowhere),
+            .review(Served::Handler),
         V1.cluster("selfsubjectaccessreviews", "SelfSubjectAccessReview")
             .review(Served::Handler),
         V1.cluster("selfsubjectrulesreviews", "SelfSubjectRulesReview")
             .review(Served::Handler),
         V1.cluster("subjectaccessreviews", "SubjectAccessReview")
-            .review(Served::Nowhere),
+            .review(Served::Handler),
     ]
 }

@@ -14,6 +14,7 @@ use super::interpret::{Operation, interpret};
 use super::read::value_of;
 use super::{Store, UpdatedObject, dry_run};
 use crate::meta::Object;
+use crate::registry::authorization::Attributes;
 use crate::registry::{Error, RequestContext, UpdateOptions};
 use crate::storage::{self, NoCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated};
 
@@ -186,7 +187,20 @@ impl TryUpdate for Attempt<'_> {
 }
 
 impl Attempt<'_> {
+    /// Whoever may update something may not therefore create it.
+    fn check_create(&self) -> Result<(), Error> {
+        let Self { store, context, .. } = self;
+        let version = &store.resource.group_version;
+        let plural = &store.resource.plural;
+        context.check(&Attributes {
+            namespace: self.namespace,
+            name: self.name,
+            ..Attributes::of_resource(&context.user, "create", &version.group, plural)
+        })
+    }
+
     async fn create(&mut self) -> Result<Value, Rejection> {
+        self.check_create()?;
         let object = self.updated.updated(self.context, None).await?;
         let mut object = self.store.incoming(self.context, object)?;
         wipe_system_fields(&mut object);

@@ -12,9 +12,10 @@ use http::{HeaderValue, Request, Response};
 
 use super::{HeldBody, InFlight, answer, deadline};
 use crate::clock::Clock;
-use crate::endpoints::{Api, RequestBody, RequestInfo, ResponseBody};
+use crate::endpoints::{self, Api, RequestBody, RequestInfo, ResponseBody};
 use crate::meta::Status;
 use crate::registry::User;
+use crate::registry::authorization::Authorizer;
 use crate::server::authentication::{Authenticator, CertifiedUser};
 use crate::server::ending::Ending;
 
@@ -48,6 +49,8 @@ pub trait OwnPaths: Send + Sync + 'static {
 pub struct Filters {
     /// Tells who asks.
     pub authenticator: Authenticator,
+    /// Tells what they may do.
+    pub authorizer: Arc<Authorizer>,
     /// Counts what is in progress.
     pub in_flight: InFlight,
     /// How long a request may take, watches aside.
@@ -118,7 +121,7 @@ impl Filters {
         if info.is_long_running() {
             let end = self.end_of_watches.clone();
             return self
-                .dispatch(request, user)
+                .authorized(request, user, &info)
                 .await
                 .map(|body| HeldBody::until(body, &end));
         }
@@ -143,9 +146,22 @@ impl Filters {
         let Some(permit) = self.in_flight.enter(info.is_mutating(), &user, now) else {
             return answer::too_many_requests().map(HeldBody::from);
         };
-        self.dispatch(request, user)
+        self.authorized(request, user, info)
             .await
             .map(|body| HeldBody::holding(body, permit))
+    }
+
+    async fn authorized(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &RequestInfo,
+    ) -> Response<ResponseBody> {
+        let query = request.uri().query().unwrap_or_default();
+        match endpoints::refuse(&self.authorizer, &user, info, query, request.headers()) {
+            Some(refusal) => refusal,
+            None => self.dispatch(request, user).await,
+        }
     }
 
     async fn dispatch(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
@@ -223,6 +239,7 @@ mod tests {
         let entered = Arc::new(Notify::new());
         let filters = Filters {
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")),
+            authorizer: Authorizer::always_allow(),
             in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
             request_timeout: Duration::from_secs(60),
             end_of_watches: Ending::default(),

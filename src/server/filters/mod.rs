@@ -5,7 +5,7 @@
 //!   authentication -> 401
 //!     deadline -> 504
 //!       in flight -> 429
-//!         authorization (everybody who is somebody may)
+//!         authorization -> 403
 //!           health and metrics, or the API
 //! ```
 

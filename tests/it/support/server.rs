@@ -116,6 +116,19 @@ impl Server {
         panic!("the server did not become ready:\n{}", self.log());
     }
 
+    /// A client as the user of a bearer token. The server must be ready.
+    pub(crate) async fn client_with_token(&self, token: &str) -> kube::Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options);
+        let mut config = config.await.expect("a configuration");
+        config.auth_info = kube::config::AuthInfo {
+            token: Some(token.to_owned().into()),
+            ..Default::default()
+        };
+        kube::Client::try_from(config).expect("a client")
+    }
+
     async fn try_client(&self) -> Option<kube::Client> {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).ok()?;
         let options = KubeConfigOptions::default();

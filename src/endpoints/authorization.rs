@@ -1,0 +1,66 @@
+//! Whether a request is allowed, and the answer if it is not.
+
+use http::header::X_CONTENT_TYPE_OPTIONS;
+use http::{HeaderMap, HeaderValue, Response};
+
+use super::body::ResponseBody;
+use super::errors::Failure;
+use super::negotiation::{status_format, wants_pretty};
+use super::params::Query;
+use super::request_info::RequestInfo;
+use super::response;
+use crate::meta::FieldSelector;
+use crate::registry::User;
+use crate::registry::authorization::{Attributes, Authorizer};
+
+/// The refusal of a request that its user may not make.
+///
+/// What is asked for comes from the same [`RequestInfo`] by which the request is answered, so that
+/// nothing can be authorised as one thing and served as another.
+#[must_use]
+pub fn refuse(
+    authorizer: &Authorizer,
+    user: &User,
+    info: &RequestInfo,
+    query: &str,
+    headers: &HeaderMap,
+) -> Option<Response<ResponseBody>> {
+    let query = Query::parse(query);
+    let selected = selected_name(info, &query);
+    let asked = Attributes {
+        user,
+        verb: &info.verb,
+        is_resource: info.is_resource,
+        namespace: &info.namespace,
+        group: &info.group,
+        resource: &info.resource,
+        subresource: &info.subresource,
+        name: selected.as_deref().unwrap_or(&info.name),
+        path: &info.path,
+    };
+    let decision = authorizer.decide(&asked);
+    if decision.allowed {
+        return None;
+    }
+    tracing::debug!(user = user.name, reason = decision.reason, "forbidden");
+    let failure = Failure::forbidden(&asked, &decision.explain(&asked));
+    let pretty = wants_pretty(&query, headers);
+    let mut refusal = response::failure(status_format(headers, pretty), &failure);
+    let no_sniff = HeaderValue::from_static("nosniff");
+    refusal
+        .headers_mut()
+        .insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
+    Some(refusal)
+}
+
+/// The one name that a list or watch selects: rules that allow that name allow it.
+fn selected_name(info: &RequestInfo, query: &Query) -> Option<String> {
+    let selects = info.name.is_empty() && matches!(info.verb.as_str(), "list" | "watch");
+    if !selects || !info.is_resource {
+        return None;
+    }
+    let selector = FieldSelector::parse(query.first("fieldSelector")).ok()?;
+    let name = selector.requires_exact("metadata.name")?;
+    let is_segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
+    is_segment.then(|| name.to_owned())
+}

@@ -1,0 +1,19 @@
+//! Who may do what: Kubernetes' authorization modes, and RBAC's rules among them.
+//!
+//! ```text
+//!   roles, bindings --RoleTable--> grants by subject --Authorizer--> a decision
+//! ```
+//!
+//! A [`RoleTable`] is made anew whenever a role or binding changes and exchanged whole, so that a
+//! request is decided in memory, without a lock, by what held at one time.
+
+mod attributes;
+mod authorizer;
+mod grants;
+mod role_table;
+mod rule;
+
+pub use attributes::Attributes;
+pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules};
+pub use role_table::{Binding, Role, RoleTable};
+pub use rule::Rule;

@@ -1,0 +1,373 @@
+//! All roles and bindings, filed under whom they concern.
+//!
+//! A role with an aggregationRule has the rules of the roles that this selects. In a cluster a
+//! controller writes them into the role; here they are put together when the table is made, so that `admin`,
+//! `edit` and `view` mean something without that controller, and the same with it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::grants::Grant;
+use super::{Attributes, Rule};
+use crate::registry::User;
+
+/// A Role or ClusterRole.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Role {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    rules: Option<Vec<Rule>>,
+    #[serde(default)]
+    aggregation_rule: Option<AggregationRule>,
+}
+
+/// A RoleBinding or ClusterRoleBinding.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Binding {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    subjects: Option<Vec<Subject>>,
+    role_ref: RoleRef,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+    namespace: String,
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AggregationRule {
+    #[serde(default)]
+    cluster_role_selectors: Option<Vec<Selector>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Selector {
+    match_labels: BTreeMap<String, String>,
+    match_expressions: Vec<Expression>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Expression {
+    key: String,
+    operator: String,
+    values: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Subject {
+    kind: String,
+    name: String,
+    namespace: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RoleRef {
+    kind: String,
+    name: String,
+}
+
+/// Whom a binding concerns.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Who {
+    User(String),
+    Group(String),
+}
+
+/// All roles and bindings, filed under whom they concern.
+#[derive(Debug, Default)]
+pub struct RoleTable {
+    /// By subject, what holds everywhere (no namespace) and in each namespace.
+    grants: HashMap<Who, HashMap<String, Vec<Grant>>>,
+    roles: HashMap<(String, String), Arc<[Rule]>>,
+}
+
+impl RoleTable {
+    /// A table of these. Those that belong to the cluster have no namespace.
+    #[must_use]
+    pub fn new(roles: &[Arc<Role>], bindings: &[Arc<Binding>]) -> Self {
+        let rules = roles.iter().map(|role| {
+            let key = (role.metadata.namespace.clone(), role.metadata.name.clone());
+            (key, Arc::from(role.resolve(roles)))
+        });
+        let mut table = Self {
+            roles: rules.collect(),
+            grants: HashMap::new(),
+        };
+        for binding in bindings {
+            table.file(binding);
+        }
+        table
+    }
+
+    fn file(&mut self, binding: &Binding) {
+        let rules = self.role(&binding.metadata.namespace, &binding.role_ref);
+        for subject in binding.subjects.iter().flatten() {
+            let Some(who) = subject.who(&binding.metadata.namespace) else {
+                continue;
+            };
+            let grant = Grant {
+                description: binding.describe(subject).into(),
+                rules: rules.clone(),
+            };
+            let of_subject = self.grants.entry(who).or_default();
+            let namespace = binding.metadata.namespace.clone();
+            of_subject.entry(namespace).or_default().push(grant);
+        }
+    }
+
+    /// The rules of the role that a binding in a namespace refers to.
+    fn role(&self, namespace: &str, reference: &RoleRef) -> Result<Arc<[Rule]>, Arc<str>> {
+        let name = &reference.name;
+        let (namespace, resource) = if reference.kind == "Role" {
+            (namespace, "role")
+        } else {
+            ("", "clusterrole")
+        };
+        let rules = self.roles.get(&(namespace.to_owned(), name.clone()));
+        rules.cloned().ok_or_else(|| {
+            format!("{resource}.rbac.authorization.k8s.io {name:?} not found").into()
+        })
+    }
+
+    /// What a user has in a namespace: first what holds everywhere.
+    pub(super) fn grants(&self, user: &User, namespace: &str) -> Vec<&Grant> {
+        let groups = user.groups.iter().cloned().map(Who::Group);
+        let subjects: Vec<_> = std::iter::once(Who::User(user.name.clone()))
+            .chain(groups)
+            .filter_map(|who| self.grants.get(&who))
+            .collect();
+        let mut found = Vec::new();
+        for place in ["", namespace]
+            .iter()
+            .take(1 + usize::from(!namespace.is_empty()))
+        {
+            let here = subjects.iter().filter_map(|it| it.get(*place));
+            found.extend(here.flatten());
+        }
+        found
+    }
+
+    /// The binding that allows this, described.
+    ///
+    /// # Errors
+    /// Which roles of the user's bindings do not exist, if nothing allows it.
+    pub(super) fn decide(&self, asked: &Attributes<'_>) -> Result<&str, Vec<&str>> {
+        let mut missing = Vec::new();
+        for grant in self.grants(asked.user, asked.namespace) {
+            match &grant.rules {
+                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => {
+                    return Ok(&grant.description);
+                }
+                Ok(_) => {}
+                Err(why) => missing.push(&**why),
+            }
+        }
+        Err(missing)
+    }
+}
+
+impl Role {
+    /// Its own rules, or those that it aggregates.
+    fn resolve(&self, roles: &[Arc<Self>]) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        self.gather(roles, &mut HashSet::new(), &mut rules);
+        rules
+    }
+
+    /// Adds the rules of a role, and of those that it selects, unless it has been there before.
+    fn gather<'a>(
+        &'a self,
+        roles: &'a [Arc<Self>],
+        seen: &mut HashSet<&'a str>,
+        rules: &mut Vec<Rule>,
+    ) {
+        let Some(aggregation) = &self.aggregation_rule else {
+            rules.extend(self.rules.iter().flatten().cloned());
+            return;
+        };
+        for role in roles {
+            let metadata = &role.metadata;
+            if metadata.namespace.is_empty()
+                && aggregation.selects(metadata)
+                && seen.insert(&metadata.name)
+            {
+                role.gather(roles, seen, rules);
+            }
+        }
+    }
+}
+
+impl AggregationRule {
+    fn selects(&self, metadata: &Metadata) -> bool {
+        let selectors = self.cluster_role_selectors.iter().flatten();
+        let mut selectors = selectors.map(|selector| selector.matches(&metadata.labels));
+        selectors.any(|selected| selected)
+    }
+}
+
+impl Selector {
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let exact = self.match_labels.iter();
+        exact
+            .clone()
+            .all(|(key, value)| labels.get(key) == Some(value))
+            && self.match_expressions.iter().all(|it| it.matches(labels))
+    }
+}
+
+impl Expression {
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        let listed = value.is_some_and(|value| self.values.contains(value));
+        match self.operator.as_str() {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => false,
+        }
+    }
+}
+
+impl Subject {
+    fn who(&self, namespace: &str) -> Option<Who> {
+        match self.kind.as_str() {
+            "User" => Some(Who::User(self.name.clone())),
+            "Group" => Some(Who::Group(self.name.clone())),
+            "ServiceAccount" => {
+                let own = Some(self.namespace.as_str()).filter(|it| !it.is_empty());
+                let namespace = own.unwrap_or(namespace);
+                let name = format!("system:serviceaccount:{namespace}:{}", self.name);
+                (!namespace.is_empty()).then_some(Who::User(name))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Binding {
+    fn describe(&self, subject: &Subject) -> String {
+        let Metadata {
+            name, namespace, ..
+        } = &self.metadata;
+        let binding = if namespace.is_empty() {
+            format!("ClusterRoleBinding {name:?}")
+        } else {
+            format!("RoleBinding {:?}", format!("{name}/{namespace}"))
+        };
+        let who = if subject.kind == "ServiceAccount" {
+            format!("{}/{}", subject.name, subject.namespace)
+        } else {
+            subject.name.clone()
+        };
+        let RoleRef { kind, name } = &self.role_ref;
+        format!("{binding} of {kind} {name:?} to {} {who:?}", subject.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn table(roles: &[Value], bindings: &[Value]) -> RoleTable {
+        let roles = roles.iter().cloned().map(serde_json::from_value);
+        let roles: Vec<_> = roles.map(|it| Arc::new(it.expect("a role"))).collect();
+        let bindings = bindings.iter().cloned().map(serde_json::from_value);
+        let bindings: Vec<_> = bindings
+            .map(|it| Arc::new(it.expect("a binding")))
+            .collect();
+        RoleTable::new(&roles, &bindings)
+    }
+
+    fn user(name: &str, groups: &[&str]) -> User {
+        User {
+            name: name.to_owned(),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            ..User::default()
+        }
+    }
+
+    fn pods(verb: &str) -> Value {
+        json!([{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}])
+    }
+
+    #[test]
+    fn bindings_hold_for_their_subjects_in_their_namespace() {
+        let roles = [
+            json!({"metadata": {"name": "r", "namespace": "a"}, "rules": pods("get")}),
+            json!({"metadata": {"name": "c"}, "rules": pods("list")}),
+        ];
+        let bindings = [
+            json!({"metadata": {"name": "one", "namespace": "a"},
+                "roleRef": {"kind": "Role", "name": "r"},
+                "subjects": [{"kind": "ServiceAccount", "name": "robot"}, {"kind": "Group", "name": "g"}]}),
+            json!({"metadata": {"name": "two"}, "roleRef": {"kind": "ClusterRole", "name": "c"},
+                "subjects": [{"kind": "User", "name": "jane"}]}),
+            json!({"metadata": {"name": "three"}, "roleRef": {"kind": "ClusterRole", "name": "gone"},
+                "subjects": [{"kind": "User", "name": "jane"}]}),
+        ];
+        let table = table(&roles, &bindings);
+        let ask = |user: &User, verb: &str, namespace: &str| {
+            let attributes = Attributes {
+                namespace,
+                ..Attributes::of_resource(user, verb, "", "pods")
+            };
+            let decision = table.decide(&attributes);
+            decision
+                .map(String::from)
+                .map_err(|missing| missing.join(", "))
+        };
+        let robot = user("system:serviceaccount:a:robot", &[]);
+        assert_eq!(
+            ask(&robot, "get", "a").expect("allowed"),
+            r#"RoleBinding "one/a" of Role "r" to ServiceAccount "robot/""#
+        );
+        assert_eq!(ask(&robot, "get", "b"), Err(String::new()));
+        assert_eq!(ask(&robot, "get", ""), Err(String::new()));
+        assert!(ask(&user("x", &["g"]), "get", "a").is_ok());
+        let jane = user("jane", &["other"]);
+        assert!(ask(&jane, "list", "b").is_ok() && ask(&jane, "list", "").is_ok());
+        assert_eq!(
+            ask(&jane, "get", "a").expect_err("refused"),
+            r#"clusterrole.rbac.authorization.k8s.io "gone" not found"#
+        );
+    }
+
+    #[test]
+    fn aggregated_roles_have_the_rules_of_those_they_select_and_no_circle_hangs() {
+        let aggregated = |name: &str, by: &str, of: &str| {
+            json!({"metadata": {"name": name, "labels": {by: "true"}}, "rules": pods("stale"),
+                "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {of: "true"}}]}})
+        };
+        let roles = [
+            aggregated("admin", "to-circle", "to-admin"),
+            aggregated("edit", "to-admin", "to-edit"),
+            aggregated("circle", "to-admin", "to-circle"),
+            json!({"metadata": {"name": "part", "labels": {"to-edit": "true"}}, "rules": pods("get")}),
+        ];
+        let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"kind": "User", "name": "jane"}]});
+        let table = table(&roles, &[binding]);
+        let jane = user("jane", &[]);
+        let may = |verb| table.decide(&Attributes::of_resource(&jane, verb, "", "pods"));
+        assert!(may("get").is_ok());
+        assert!(may("stale").is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! What the default roles give, as kubectl asks and as requests find.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{Fixture, LOOK_PERIOD, LOOKS_MAX, RBAC, get};
+use crate::support::tools::{self, run, skipped};
+
+#[tokio::test]
+async fn kubectl_tells_users_what_view_and_edit_give_them() {
+    let Some(program) = tools::find("kubectl") else {
+        return skipped("kubectl auth", "no kubectl");
+    };
+    let fixture = Fixture::start("RBAC").await;
+    for (name, user) in [("view", "jane"), ("admin", "joe")] {
+        let binding = json!({"metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "User", "name": user}]});
+        let path = format!("{RBAC}/namespaces/default/rolebindings");
+        fixture.create(&path, binding).await;
+    }
+    let pods = "/api/v1/namespaces/default/pods";
+    let mut looks = 0;
+    while get(&fixture.jane, pods).await.is_err() || get(&fixture.joe, pods).await.is_err() {
+        looks += 1;
+        assert!(looks < LOOKS_MAX, "the bindings do not count");
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+    let kubeconfig = fixture.server.kubeconfig();
+    let text = fs::read_to_string(&kubeconfig).expect("a kubeconfig");
+    let server = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("server: "));
+    let server = server.expect("a server").trim_matches('"').to_owned();
+    let kubectl = |token: &str, arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(["--kubeconfig", "/dev/null", "--server", &server]);
+        command.args(["--insecure-skip-tls-verify", "--token", token]);
+        command.env("HOME", fixture.server.folder());
+        let output = run(command.args(arguments));
+        let text = [output.stdout, output.stderr].concat();
+        String::from_utf8(text).expect("text").trim().to_owned()
+    };
+    for (token, arguments, answer) in [
+        ("jane-token", "list pods", "yes"),
+        ("jane-token", "get pods --subresource=log", "yes"),
+        ("jane-token", "create pods", "no"),
+        ("jane-token", "get secrets", "no"),
+        ("jane-token", "list pods -n kube-system", "no"),
+        ("jane-token", "get /version", "yes"),
+        ("jane-token", "get /metrics", "no"),
+        ("joe-token", "create deployments.apps", "yes"),
+        ("joe-token", "get secrets", "yes"),
+        ("joe-token", "create rolebindings", "yes"),
+        ("joe-token", "create resourcequotas", "no"),
+    ] {
+        let words: Vec<&str> = ["auth", "can-i"]
+            .into_iter()
+            .chain(arguments.split(' '))
+            .collect();
+        let told = kubectl(token, &words);
+        assert!(told.ends_with(answer), "{token} {arguments}: {told}");
+    }
+    let list = kubectl("jane-token", &["auth", "can-i", "--list"]);
+    assert!(list.contains("endpointslices.discovery.k8s.io"), "{list}");
+    assert!(list.contains("/openapi/*"), "{list}");
+    let whoami = kubectl("jane-token", &["auth", "whoami"]);
+    assert!(
+        whoami.contains("jane") && whoami.contains("devs"),
+        "{whoami}"
+    );
+    let refused = kubectl("jane-token", &["get", "secrets"]);
+    assert!(
+        refused.contains(r#"secrets is forbidden: User "jane" cannot list resource "secrets" in API group "" in the namespace "default""#),
+        "{refused}"
+    );
+}
