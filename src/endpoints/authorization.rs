@@ -38,13 +38,27 @@ pub fn refuse(
         name: selected.as_deref().unwrap_or(&info.name),
         path: &info.path,
     };
-    let decision = authorizer.decide(&asked);
+    refuse_what(authorizer, &asked, &query, headers)
+}
+
+/// The refusal of what somebody wants to do and may not.
+pub(super) fn refuse_what(
+    authorizer: &Authorizer,
+    asked: &Attributes<'_>,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Option<Response<ResponseBody>> {
+    let decision = authorizer.decide(asked);
     if decision.allowed {
         return None;
     }
-    tracing::debug!(user = user.name, reason = decision.reason, "forbidden");
-    let failure = Failure::forbidden(&asked, &decision.explain(&asked));
-    let pretty = wants_pretty(&query, headers);
+    tracing::debug!(
+        user = asked.user.name,
+        reason = decision.reason,
+        "forbidden"
+    );
+    let failure = Failure::forbidden(asked, &decision.explain(asked));
+    let pretty = wants_pretty(query, headers);
     let mut refusal = response::failure(status_format(headers, pretty), &failure);
     let no_sniff = HeaderValue::from_static("nosniff");
     refusal

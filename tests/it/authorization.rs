@@ -1,6 +1,7 @@
 //! What users may do, with roles and bindings that are stored while the server runs.
 
 mod default_roles;
+mod impersonation;
 mod reviews;
 
 use std::fs;
@@ -35,13 +36,26 @@ impl Fixture {
         let path = path.display().to_string();
         let mut server = Server::start(&[&modes, "--token-auth-file", &path]);
         let admin = server.client().await;
-        Self {
+        let fixture = Self {
             jane: server.client_with_token("jane-token").await,
             joe: server.client_with_token("joe-token").await,
             admin,
             server,
             _tokens: tokens,
+        };
+        // The default roles are followed a moment after the server serves.
+        fixture.until_allowed(&fixture.joe, "/api").await;
+        fixture
+    }
+
+    async fn until_allowed(&self, client: &kube::Client, path: &str) {
+        for _ in 0..LOOKS_MAX {
+            if get(client, path).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
         }
+        panic!("{path} is still refused: {:?}", get(client, path).await);
     }
 
     async fn create(&self, path: &str, object: Value) {
@@ -67,13 +81,7 @@ impl Fixture {
             "subjects": [{"kind": "Group", "name": "devs"}]});
         self.create(&format!("{scope}/{prefix}rolebindings"), binding)
             .await;
-        for _ in 0..LOOKS_MAX {
-            if get(&self.jane, path).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-        panic!("{path} is still refused: {:?}", get(&self.jane, path).await);
+        self.until_allowed(&self.jane, path).await;
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::super::body::{RequestBody, ResponseBody, full};
 use super::super::call::Call;
 use super::super::errors::{About, Failure};
+use super::super::impersonation;
 use super::super::relay::{Backend, RelayError, Relayed, exchange};
 use crate::codec;
 use crate::storage::GetOptions;
@@ -78,6 +79,7 @@ pub(super) fn request(
     let mut request = request.body(body).map_err(Failure::internal)?;
     request.headers_mut().clone_from(call.headers);
     request.headers_mut().remove(AUTHORIZATION);
+    impersonation::strip(request.headers_mut());
     Ok(request)
 }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
 use super::{HeldBody, InFlight, answer, deadline};
 use crate::clock::Clock;
-use crate::endpoints::{self, Api, RequestBody, RequestInfo, ResponseBody};
+use crate::endpoints::{self, Api, NotImpersonated, RequestBody, RequestInfo, ResponseBody};
 use crate::meta::Status;
 use crate::registry::User;
 use crate::registry::authorization::Authorizer;
@@ -117,6 +117,11 @@ impl Filters {
             return answer::status(&refusal).map(HeldBody::from);
         };
         let query = request.uri().query().unwrap_or_default();
+        let acting = endpoints::acting_user(&self.authorizer, user, query, request.headers());
+        let user = match acting {
+            Ok(user) => user,
+            Err(error) => return not_impersonated(error, request.uri()).map(HeldBody::from),
+        };
         let info = RequestInfo::new(request.method(), request.uri().path(), query);
         if info.is_long_running() {
             let end = self.end_of_watches.clone();
@@ -170,6 +175,22 @@ impl Filters {
         match own.await {
             Some(response) => response,
             None => self.api.handle(request, user).await,
+        }
+    }
+}
+
+/// The answer to somebody who may not act as another, or does not say as whom.
+fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody> {
+    match error {
+        NotImpersonated::Refused(refusal) => *refusal,
+        NotImpersonated::NoUser(asked) => {
+            let path = uri
+                .path_and_query()
+                .map_or_else(|| uri.path(), |it| it.as_str());
+            let text = format!(
+                "Internal Server Error: {path:?}: requested [{asked}] without impersonating a user"
+            );
+            answer::error_text(StatusCode::INTERNAL_SERVER_ERROR, &text)
         }
     }
 }

@@ -3,10 +3,11 @@
 //! ```text
 //! audit id, panic -> 500, Cache-Control
 //!   authentication -> 401
-//!     deadline -> 504
-//!       in flight -> 429
-//!         authorization -> 403
-//!           health and metrics, or the API
+//!     impersonation -> 403
+//!       deadline -> 504
+//!         in flight -> 429
+//!           authorization -> 403
+//!             health and metrics, or the API
 //! ```
 
 mod answer;

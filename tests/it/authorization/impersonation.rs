@@ -1,0 +1,113 @@
+//! Requests that are made as somebody else.
+
+use http::Request;
+use serde_json::{Value, json};
+
+use super::Fixture;
+
+const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+
+/// Who the server says that the request is made as, or why not.
+async fn who(client: &kube::Client, headers: &[(&str, &str)]) -> Result<Value, String> {
+    let mut request = Request::post(WHO).header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(b"{}".to_vec()).expect("a request");
+    match client.request::<Value>(request).await {
+        Ok(review) => Ok(review["status"]["userInfo"].clone()),
+        Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
+        Err(error) => panic!("{headers:?}: {error}"),
+    }
+}
+
+#[tokio::test]
+async fn who_may_impersonate_acts_as_the_other() {
+    let fixture = Fixture::start("RBAC").await;
+    let robot = [("Impersonate-User", "system:serviceaccount:a:robot")];
+    let as_robot = who(&fixture.admin, &robot).await.expect("an answer");
+    assert_eq!(
+        as_robot,
+        json!({"username": "system:serviceaccount:a:robot",
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"]})
+    );
+    let other = [
+        ("Impersonate-User", "joe"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "ops"),
+        ("Impersonate-Extra-Project", "blue"),
+    ];
+    assert_eq!(
+        who(&fixture.admin, &other).await.expect("an answer"),
+        json!({"username": "joe", "uid": "7", "groups": ["ops", "system:authenticated"],
+            "extra": {"project": ["blue"]}})
+    );
+    let nobody = who(&fixture.admin, &other[2..3]).await;
+    let nobody = nobody.expect_err("nobody to be");
+    assert!(nobody.starts_with("500 "), "{nobody}");
+}
+
+#[tokio::test]
+async fn each_part_of_an_identity_must_be_allowed() {
+    let fixture = Fixture::start("RBAC").await;
+    let refused = |resource: &str, group: &str, name: &str| {
+        let plural = resource.split('/').next().expect("a resource");
+        let of = if group.is_empty() {
+            plural.to_owned()
+        } else {
+            format!("{plural}.{group}")
+        };
+        Err(format!(
+            "403 {of} {name:?} is forbidden: User \"jane\" cannot impersonate resource {resource:?} \
+             in API group {group:?} at the cluster scope"
+        ))
+    };
+    let joe = ("Impersonate-User", "joe");
+    assert_eq!(
+        who(&fixture.jane, &[joe]).await,
+        refused("users", "", "joe")
+    );
+
+    let rules = json!([
+        {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["joe"]},
+        {"verbs": ["list"], "apiGroups": [""], "resources": ["configmaps"]},
+    ]);
+    let readable = "/api/v1/configmaps";
+    fixture.grant(None, "actor", rules, readable).await;
+    let acting = who(&fixture.jane, &[joe]).await.expect("an answer");
+    assert_eq!(acting["username"], "joe");
+    for (header, value, refusal) in [
+        ("Impersonate-User", "ann", refused("users", "", "ann")),
+        (
+            "Impersonate-Group",
+            "system:masters",
+            refused("groups", "", "system:masters"),
+        ),
+        (
+            "Impersonate-Extra-Scopes",
+            "all",
+            refused("userextras/scopes", "authentication.k8s.io", "all"),
+        ),
+        (
+            "Impersonate-Uid",
+            "7",
+            refused("uids", "authentication.k8s.io", "7"),
+        ),
+    ] {
+        let mut headers = vec![(header, value)];
+        if header != joe.0 {
+            headers.push(joe);
+        }
+        assert_eq!(who(&fixture.jane, &headers).await, refusal, "{header}");
+    }
+    // What jane may do does not count for whom she acts as.
+    let request = Request::get(readable).header(joe.0, joe.1).body(Vec::new());
+    let answer = fixture.jane.request_text(request.expect("a request")).await;
+    let Err(kube::Error::Api(status)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(
+        status.message,
+        r#"configmaps is forbidden: User "joe" cannot list resource "configmaps" in API group "" at the cluster scope"#
+    );
+}
