@@ -22,6 +22,7 @@ use std::time::Duration;
 use futures::StreamExt;
 
 use self::retries::Retries;
+use super::following::pause_after;
 use super::health::Done;
 use super::storage_factory::{Joined, StorageFactory};
 use crate::clock::{Clock, Instant};
@@ -31,9 +32,6 @@ use crate::registry::custom_resources::Definition;
 use crate::registry::{Error, NamespaceLifecycle, Store};
 use crate::storage::cacher::Feed;
 use crate::storage::{ListOptions, StorageMediaType, Versioner};
-
-/// How long after a watch has ended definitions are listed again.
-const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether the objects of a definition that is being deleted are gone.
 const CLEAN_UP_PERIOD: Duration = Duration::from_secs(1);
@@ -89,11 +87,9 @@ impl CustomResources {
     pub async fn run(self) {
         let mut state = State::default();
         loop {
-            match self.follow(&mut state).await {
-                Ok(()) => tracing::debug!("the watch of definitions ended"),
-                Err(error) => tracing::warn!(%error, "cannot follow custom resource definitions"),
-            }
-            self.clock.sleep(RETRY_PERIOD).await;
+            let followed = self.follow(&mut state).await;
+            let pause = pause_after("custom resource definitions", followed);
+            self.clock.sleep(pause).await;
         }
     }
 

@@ -5,21 +5,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::SelectAll;
 use serde::de::DeserializeOwned;
 
+use super::following::pause_after;
 use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
 use crate::registry::authorization::{Authorizer, Binding, Role, RoleTable};
 use crate::registry::{Error, Store};
 use crate::storage::ListOptions;
-
-/// How long after a watch has ended everything is listed again.
-const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
 /// How many changes are handled at a time.
 const CHANGES_MAX: usize = 256;
@@ -86,11 +83,8 @@ impl Roles {
     /// Follows roles and bindings until it is dropped. What held last holds while they cannot be read.
     pub async fn run(self) {
         loop {
-            match self.follow().await {
-                Ok(()) => tracing::debug!("a watch of roles or bindings ended"),
-                Err(error) => tracing::warn!(%error, "cannot follow roles and bindings"),
-            }
-            self.clock.sleep(RETRY_PERIOD).await;
+            let pause = pause_after("roles and bindings", self.follow().await);
+            self.clock.sleep(pause).await;
         }
     }
 
