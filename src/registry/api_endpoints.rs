@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Error, RequestContext, Store, UpdateOptions, UpdatedObject, User};
+use super::{DeleteOptions, Error, RequestContext, Store, UpdateOptions, UpdatedObject, User};
 use crate::clock::Clock;
+use crate::codec;
+use crate::storage::GetOptions;
 
 /// The service, and what is behind it.
 const NAME: &str = "kubernetes";
@@ -24,7 +26,30 @@ pub async fn publish_addresses(
     clock: &Clock,
 ) -> Result<(), Error> {
     write(endpoints, endpoints_of(addresses, port), clock).await?;
-    write(slices, slice_of(addresses, port), clock).await
+    let slice = slice_of(addresses, port);
+    make_way(slices, &slice, clock).await?;
+    write(slices, slice, clock).await
+}
+
+/// Deletes a slice of the other family of addresses: it cannot change its own.
+async fn make_way(slices: &Store, wanted: &Value, clock: &Clock) -> Result<(), Error> {
+    let found = match slices.get(NAMESPACE, NAME, GetOptions::default()).await {
+        Ok(found) => found,
+        Err(Error::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let found = codec::tree(&found).map_err(|error| Error::Internal(error.to_string()))?;
+    if found["addressType"] == wanted["addressType"] {
+        return Ok(());
+    }
+    let (context, options) = (context(clock), DeleteOptions::default());
+    let deleted = slices.delete(&context, NAMESPACE, NAME, options).await;
+    deleted.map(|_| ())
+}
+
+/// Who writes.
+fn context(clock: &Clock) -> RequestContext {
+    RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
 }
 
 /// Nobody copies these endpoints into slices: they have their own.
@@ -52,7 +77,7 @@ fn slice_of(addresses: &BTreeSet<String>, port: u16) -> Value {
 }
 
 async fn write(store: &Store, wanted: Value, clock: &Clock) -> Result<(), Error> {
-    let context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone());
+    let context = context(clock);
     let options = UpdateOptions {
         force_allow_create: true,
         ..UpdateOptions::default()
@@ -95,10 +120,8 @@ impl UpdatedObject for Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec;
     use crate::registry::resources;
-    use crate::registry::testing::{MemoryStorage, context};
-    use crate::storage::GetOptions;
+    use crate::registry::testing::{self, MemoryStorage};
 
     fn store(plural: &str) -> Store {
         let resources = resources::built_in();
@@ -116,7 +139,7 @@ mod tests {
     #[tokio::test]
     async fn addresses_are_published_once() {
         let (endpoints, slices) = (store("endpoints"), store("endpointslices"));
-        let clock = context().clock;
+        let clock = testing::context().clock;
         let publish = async |addresses: &[&str]| {
             let addresses = addresses.iter().map(|it| (*it).to_owned()).collect();
             let published = publish_addresses(&endpoints, &slices, &addresses, 6443, &clock);
