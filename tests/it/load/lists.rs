@@ -84,7 +84,13 @@ impl Lists {
             page["metadata"]["resourceVersion"] = newest["metadata"]["resourceVersion"].clone();
         }
         self.chooser.count();
-        Ok(page.to_string().into())
+        // Servers of Kubernetes write the items last, and clients that read as it comes rely on it.
+        let [kind, version, head, items] =
+            ["kind", "apiVersion", "metadata", "items"].map(|name| page[name].to_string());
+        let page = format!(
+            r#"{{"kind":{kind},"apiVersion":{version},"metadata":{head},"items":{items}}}"#
+        );
+        Ok(page.into())
     }
 }
 
