@@ -186,7 +186,14 @@ impl<'a> Stage<'a> {
             tokio::time::sleep_until(begun + fault.at).await;
             command::run(&fault.command).await
         });
-        let (_, _, faults) = join3(join_all(writers), join_all(readers), join_all(faults)).await;
+        let all = join3(join_all(writers), join_all(readers), join_all(faults));
+        let (_, failed, faults) = all.await;
+        let failed: Vec<_> = failed.into_iter().flatten().collect();
+        if let Some(last) = failed.last() {
+            let count = failed.len();
+            self.context
+                .warn(format!("{count} lists failed, the last: {last}"));
+        }
         faults.into_iter().filter_map(Result::err).collect()
     }
 

@@ -30,9 +30,9 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Lists until it is over. Gives the number of lists that failed.
-    pub(super) async fn run(mut self, until: Instant) -> u64 {
-        let (mut newest, mut failed) = (0, 0);
+    /// Lists until it is over. Gives why lists failed.
+    pub(super) async fn run(mut self, until: Instant) -> Vec<ClientError> {
+        let (mut newest, mut failed) = (0, Vec::new());
         for turn in 0_u64.. {
             if now() >= until {
                 break;
@@ -40,8 +40,8 @@ impl Reader<'_> {
             match self.list(turn, newest).await {
                 Ok(revision) => newest = newest.max(revision),
                 // A server may be away, or have forgotten the revision.
-                Err(_) => {
-                    failed += 1;
+                Err(error) => {
+                    failed.push(error);
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
             }
