@@ -1,0 +1,172 @@
+//! Which schemas are refused, and how deep they may be.
+
+use serde_json::{Map, json};
+
+use super::*;
+
+#[test]
+#[allow(clippy::too_many_lines)] // a table
+fn what_is_not_structural_is_refused() {
+    for (x, said) in [
+        (
+            json!({}),
+            "properties[x].type: Required value: must not be empty for specified object fields",
+        ),
+        (
+            json!({"type": "array"}),
+            "properties[x].items: Required value: must be specified",
+        ),
+        (
+            json!({"type": "array", "items": {}}),
+            "properties[x].items.type: Required value: must not be empty for specified array items",
+        ),
+        (
+            json!({"type": "text"}),
+            r#"properties[x].type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string""#,
+        ),
+        (
+            json!({"type": "string", "pattern": "("}),
+            r#"properties[x].pattern: Invalid value: "(": must be a valid regular expression, but isn't: unclosed group"#,
+        ),
+        (
+            json!({"type": "string", "anyOf": [{"type": "string"}]}),
+            "properties[x].anyOf[0].type: Forbidden: must be empty to be structural",
+        ),
+        (
+            json!({"type": "string", "not": {"nullable": true}}),
+            "properties[x].not.nullable: Forbidden: must be false to be structural",
+        ),
+        (
+            json!({"type": "string", "allOf": [{"properties": {"a": {"default": 1}}}]}),
+            "properties[x].allOf[0].properties[a].default: Forbidden: must be undefined to be structural",
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true}),
+            "properties[x].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
+        ),
+        (
+            json!({"type": "object", "$ref": "#/a"}),
+            "properties[x].$ref: Forbidden: $ref is not supported",
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}),
+            "properties[x].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ),
+        (
+            json!({"type": "string", "default": 5}),
+            r#"properties[x].default: Invalid value: "integer": properties[x].default in body must be of type string: "integer""#,
+        ),
+        (
+            json!({"type": "object", "default": {"a": 1}}),
+            r#"properties[x].default: Invalid value: {"a":1}: must not have unknown fields"#,
+        ),
+        (
+            json!({"type": "string", "x-kubernetes-list-type": "set"}),
+            r#"properties[x].type: Invalid value: "string": must be array if x-kubernetes-list-type is specified"#,
+        ),
+        (
+            json!({"type": "string", "maxLength": "a"}),
+            r#"properties[x].maxLength: Invalid value: "a": must be an integer"#,
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}}),
+            "properties[x].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
+        ),
+        (
+            json!(5),
+            "properties[x]: Invalid value: 5: must be a schema",
+        ),
+    ] {
+        let whole = json!({"type": "object", "properties": {"x": x}});
+        assert_eq!(refused(whole), [said]);
+    }
+    for (schema, said) in [
+        (
+            json!({}),
+            "type: Required value: must not be empty at the root",
+        ),
+        (
+            json!({"type": "string"}),
+            r#"type: Invalid value: "string": must be object at the root"#,
+        ),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            "additionalProperties: Forbidden: must not be used at the root",
+        ),
+        (
+            json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}}),
+            "properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
+        ),
+    ] {
+        assert_eq!(refused(schema), [said]);
+    }
+}
+
+#[test]
+fn keys_of_a_list_are_scalars_that_are_always_there() {
+    let list = json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["a", "b"],
+        "items": {"type": "object", "properties": {"a": {"type": "string"}}}
+    });
+    assert_eq!(
+        refused(json!({"type": "object", "properties": {"x": list}})),
+        [
+            "properties[x].items.properties[a].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
+            r#"properties[x].x-kubernetes-list-map-keys: Invalid value: ["a","b"]: entries must all be names of item properties"#,
+        ]
+    );
+}
+
+#[test]
+fn deep_schemas_and_objects_need_no_deep_stack() {
+    let mut deep = json!({"type": "object"});
+    for _ in 0..1000 {
+        let properties = Value::from(Map::from_iter([("a".to_owned(), deep)]));
+        let members = [
+            ("type".to_owned(), json!("object")),
+            ("properties".to_owned(), properties),
+        ];
+        deep = Value::from(Map::from_iter(members));
+    }
+    let said = refused(deep);
+    assert_eq!(said.len(), 1);
+    assert!(
+        said[0].ends_with("must not nest deeper than 128 schemas"),
+        "{said:?}"
+    );
+
+    let x = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = about_x(x);
+    let mut object = json!(1);
+    for _ in 0..1000 {
+        object = Value::from(vec![Value::from(Map::from_iter([(
+            "a".to_owned(),
+            object,
+        )]))]);
+    }
+    let mut object = json!({"spec": {"x": {"a": object.clone()}, "y": object}});
+    assert_eq!(schema.prune(&mut object), ["spec.y"]);
+    schema.default(&mut object);
+    assert_eq!(lines(&schema.validate(&object)), [""; 0]);
+}
+
+#[test]
+fn what_is_told_is_bounded() {
+    let key = "k".repeat(100_000);
+    let items: Vec<Value> = (0..1000).map(|_| json!({"b": 1})).collect();
+    let item =
+        json!({"type": "object", "required": ["c"], "properties": {"c": {"type": "string"}}});
+    let map = json!({"type": "object", "additionalProperties": {"type": "array", "items": item}});
+    let schema = about_x(map);
+    let mut object = json!({"spec": {"x": {key: items}}});
+    let errors = schema.validate(&object);
+    assert!((1..10).contains(&errors.len()), "{}", errors.len());
+    let removed = schema.prune(&mut object);
+    assert!((1..10).contains(&removed.len()), "{}", removed.len());
+    assert!(
+        schema.prune(&mut object).is_empty(),
+        "removed, though not told"
+    );
+}
