@@ -15,6 +15,7 @@
 //!
 //! `ARCHITECTURE.md` draws the whole and lists the invariants.
 
+pub mod any_server;
 pub mod budget;
 pub mod clock;
 pub mod codec;

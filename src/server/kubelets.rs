@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use rustls::client::WantsClientCert;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    WantsVerifier,
-};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
 use super::error::StartError;
 use super::flags::KubeletFlags;
 use super::tls;
+use crate::any_server::AnyServer;
 use crate::endpoints::{KubeletTls, Kubelets};
 
 /// Reads what the flags name. Without an authority kubelets need not prove anything, as in
@@ -63,7 +59,7 @@ fn client_config(
         Some(roots) => builder.with_root_certificates(roots),
         None => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unverified(provider))),
+            .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider))),
     };
     with_identity(builder, flags)
 }
@@ -91,45 +87,4 @@ fn with_identity(
     builder
         .with_client_auth_cert(chain, key)
         .map_err(|error| wrong(error.to_string()))
-}
-
-/// Takes any certificate whose key the kubelet holds.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use ringwatch::any_server::AnyServer;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 
 use super::super::target::{Credentials, TargetError};
 use super::HttpVersion;
@@ -22,7 +21,7 @@ pub(super) fn config(
         .with_safe_default_protocol_versions()
         .map_err(unusable("TLS"))?;
     let builder = if credentials.trusts_anybody {
-        let anybody = Arc::new(TrustsAnybody(provider));
+        let anybody = Arc::new(AnyServer::new(provider));
         builder
             .dangerous()
             .with_custom_certificate_verifier(anybody)
@@ -86,46 +85,5 @@ fn unusable<E: ToString>(what: &'static str) -> impl FnOnce(E) -> TargetError {
     move |error| TargetError::Credentials {
         what,
         why: error.to_string(),
-    }
-}
-
-/// What `--insecure-skip-tls-verify` asks for. Signatures are checked all the same.
-#[derive(Debug)]
-struct TrustsAnybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TrustsAnybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
