@@ -215,6 +215,11 @@ impl Failure {
                 }
                 failure
             }
+            Error::TooManyRequests {
+                cause,
+                retry_after_seconds,
+                ..
+            } => too_many(message, cause, *retry_after_seconds),
             Error::MethodNotSupported(message) => {
                 Self::plain(405, "MethodNotAllowed", message.clone())
             }
@@ -360,6 +365,18 @@ fn invalid(error: &Error) -> Failure {
                 field: error.field.clone(),
             })
             .collect();
+    }
+    failure
+}
+
+fn too_many(message: String, cause: &(&'static str, String), retry_after: Option<u32>) -> Failure {
+    let mut failure = Failure::plain(429, "TooManyRequests", message).retry_after(retry_after);
+    if let Some(details) = &mut failure.0.details {
+        details.causes.push(Cause {
+            reason: cause.0,
+            message: cause.1.clone(),
+            field: String::new(),
+        });
     }
     failure
 }

@@ -75,10 +75,19 @@ impl Routes {
         self.kinds.contains(&key)
     }
 
-    /// The store of nodes, if they are served.
-    pub(super) fn nodes(&self) -> Option<&Arc<Store>> {
-        let key = (GroupVersion::new("", "v1"), "nodes".to_owned());
-        self.stores.get(&key)
+    /// The store of a resource that requests to another one need, such as the node of a pod.
+    ///
+    /// # Errors
+    /// 500 when it is not served.
+    pub(super) fn needed(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Result<&Arc<Store>, Failure> {
+        let key = (GroupVersion::new(group, version), plural.to_owned());
+        let store = self.stores.get(&key);
+        store.ok_or_else(|| Failure::internal(format!("{plural} are not served")))
     }
 
     /// Who answers a request.

@@ -70,6 +70,16 @@ pub enum Error {
         /// The reason and field of a cause, if there is one.
         cause: Option<(&'static str, String)>,
     },
+    /// Not now: something else has to happen first. Retry after a while.
+    #[error("{message}")]
+    TooManyRequests {
+        /// What is not done.
+        message: String,
+        /// The reason and message of the cause.
+        cause: (&'static str, String),
+        /// After how long, if that is known.
+        retry_after_seconds: Option<u32>,
+    },
     /// The resource cannot do this.
     #[error("{0}")]
     MethodNotSupported(String),

@@ -1,6 +1,7 @@
 //! The API in process, over the memory backend, with and without the watch cache: what clients see.
 
 mod encodings;
+mod evictions;
 mod figures;
 mod openapi;
 mod patches;

@@ -1,24 +1,32 @@
-//! The `eviction` subresource of pods: a deletion that says why. `kubectl drain` asks for it.
+//! The `eviction` subresource of pods: a deletion that says why, if the pod's disruption budget
+//! allows it. `kubectl drain` asks for it.
 
-use async_trait::async_trait;
+mod budget;
+mod mark;
+
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use self::budget::Permission;
 use super::super::body::{RequestBody, ResponseBody};
 use super::super::call::Call;
 use super::super::decode::read_body;
 use super::super::errors::Failure;
 use super::super::params::{WriteKind, WriteParams, read_delete_options};
 use super::super::response;
-use super::update::update_options;
 use crate::meta::Status;
-use crate::registry::resources::mark_evicted;
-use crate::registry::{DeleteOptions, Error, GroupVersion, RequestContext, UpdatedObject};
+use crate::registry::resources::disruption_budgets::{is_guarded, still_processed};
+use crate::registry::{DeleteOptions, Error, GroupVersion};
 
-/// Marks a pod that runs and deletes it, with the options in the Eviction.
+/// How often a pod is read again that changes while it is deleted, as in kube-apiserver.
+const ATTEMPTS_MAX: u32 = 20;
+
+/// Deletes a pod with the options in the Eviction. One that runs must have the permission of
+/// its budget, and is marked before.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for a bad Eviction, 404, 409 when a precondition fails.
+/// 400, 413, 415 and 422 for a bad Eviction, 404, 409 when a precondition fails, 429 when the budget
+/// allows no disruption, 500 when there are several budgets.
 pub(in super::super) async fn evict(
     call: &Call<'_>,
     body: RequestBody,
@@ -38,90 +46,75 @@ pub(in super::super) async fn evict(
     let options = options.cloned().unwrap_or_else(|| json!({}));
     let mut options = read_delete_options(call.query, Some(options), false)?;
     options.dry_run |= params.dry_run;
-    if !options.dry_run {
-        mark(call, &params, &mut options).await?;
-    }
-    call.store
-        .delete(&call.context, call.namespace(), call.name(), options)
-        .await
-        .map_err(|error| call.fail(error))?;
+    evict_pod(call, &params, options).await?;
     let mut status = Status::success(crate::meta::StatusDetails::default());
     status.details = None;
     status.code = Some(StatusCode::CREATED.as_u16());
     response::serialized(StatusCode::CREATED, output.format, &status)
 }
 
-/// Notes in the pod that it is evicted. A version that the pod must have becomes the new one.
-async fn mark(
+async fn evict_pod(
     call: &Call<'_>,
     params: &WriteParams,
-    options: &mut DeleteOptions,
-) -> Result<(), Failure> {
-    let mut evicted = Evicted {
-        name: call.name().to_owned(),
-        options: options.clone(),
-    };
-    let (pod, _) = call
-        .store
-        .update(
-            &call.context,
-            call.namespace(),
-            call.name(),
-            &mut evicted,
-            &update_options(params),
-        )
-        .await
-        .map_err(|error| call.fail(error))?;
-    if let Some(version) = &mut options.precondition_resource_version {
-        *version = pod.revision().to_string();
-    }
-    Ok(())
-}
-
-/// A pod that will be deleted.
-struct Evicted {
-    name: String,
     options: DeleteOptions,
+) -> Result<(), Failure> {
+    let unset = options.precondition_resource_version.is_none();
+    let mut attempts = ATTEMPTS_MAX;
+    loop {
+        attempts -= 1;
+        let pod = call
+            .store
+            .get(call.namespace(), call.name(), Default::default());
+        let pod = pod.await.map_err(|error| call.fail(error))?;
+        let tree = crate::codec::tree(&pod).map_err(Failure::internal)?;
+        if is_guarded(&tree) {
+            let permission = budget::ask(call, &pod, &tree, options.dry_run).await?;
+            return evict_guarded(call, params, options, permission).await;
+        }
+        let mut now = options.clone();
+        let may_run_yet = tree["status"]["phase"] == "Pending";
+        if unset && may_run_yet && tree["metadata"]["deletionTimestamp"].is_null() {
+            now.precondition_resource_version = Some(pod.revision().to_string());
+        }
+        match delete(call, now).await {
+            Err(Error::Conflict { .. }) if unset && attempts > 0 => {}
+            result => return result.map_err(|error| call.fail(error)),
+        }
+    }
 }
 
-#[async_trait]
-impl UpdatedObject for Evicted {
-    async fn updated(
-        &mut self,
-        context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let Some(existing) = existing else {
-            return Err(Error::NotFound {
-                resource: "pods".to_owned(),
-                name: self.name.clone(),
-            });
-        };
-        let version = existing.pointer("/metadata/resourceVersion");
-        let version = version.and_then(Value::as_str).unwrap_or_default();
-        if let Some(wanted) = &self.options.precondition_resource_version
-            && wanted != version
-        {
-            return Err(Error::Conflict {
-                resource: "pods".to_owned(),
-                name: self.name.clone(),
-                message: format!(
-                    "the ResourceVersion in the precondition ({wanted}) does not match the \
-                     ResourceVersion in record ({version}). The object might have been modified"
-                ),
-            });
-        }
-        let mut pod = existing.clone();
-        mark_evicted(&mut pod, context.clock.wall());
-        Ok(pod)
+/// Deletes a pod that runs.
+async fn evict_guarded(
+    call: &Call<'_>,
+    params: &WriteParams,
+    mut options: DeleteOptions,
+    permission: Permission,
+) -> Result<(), Failure> {
+    let mut spared_by = None;
+    if let Permission::Uncounted { budget, version } = permission {
+        // Should it be ready meanwhile, it would have to be counted.
+        let unset = options.precondition_resource_version.is_none();
+        options.precondition_resource_version = Some(version);
+        spared_by = unset.then_some(budget);
     }
+    let mut result = Ok(());
+    if !options.dry_run {
+        result = mark::mark(call, params, &mut options).await;
+    }
+    if result.is_ok() {
+        result = delete(call, options).await;
+    }
+    let error = match (result, spared_by) {
+        (Ok(()), _) => return Ok(()),
+        (Err(Error::Conflict { .. }), Some(budget)) => still_processed(&budget),
+        (Err(error), _) => error,
+    };
+    Err(call.fail(error))
+}
 
-    /// An eviction is not a claim to fields: who manages what stays as it is.
-    fn tracks_fields(&self) -> bool {
-        true
-    }
-
-    fn precondition_uid(&self) -> Option<String> {
-        self.options.precondition_uid.clone()
-    }
+async fn delete(call: &Call<'_>, options: DeleteOptions) -> Result<(), Error> {
+    let deleted = call
+        .store
+        .delete(&call.context, call.namespace(), call.name(), options);
+    deleted.await.map(|_| ())
 }

@@ -49,8 +49,7 @@ pub(super) async fn kubelet(
     node: &str,
     unverified: bool,
 ) -> Result<Backend, Failure> {
-    let nodes = call.routes.nodes();
-    let nodes = nodes.ok_or_else(|| Failure::internal("nodes are not served"))?;
+    let nodes = call.routes.needed("", "v1", "nodes")?;
     let about = About {
         resource: nodes.resource(),
         name: node,

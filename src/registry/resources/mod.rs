@@ -21,6 +21,7 @@ mod daemon_sets;
 mod defaults;
 mod definition_rules;
 mod discovery;
+pub mod disruption_budgets;
 mod events;
 mod flowcontrol;
 pub(super) mod generic;

@@ -1,4 +1,4 @@
-//! Scales, evictions and logs.
+//! Scales and logs.
 
 use super::*;
 
@@ -32,65 +32,6 @@ async fn a_deployment_is_scaled_through_its_subresource() {
         deployment["spec"]["selector"],
         json!({"matchLabels": {"app": "d"}})
     );
-}
-
-#[tokio::test]
-async fn pods_are_evicted() {
-    let fixture = Fixture::start(true).await;
-    let pods = "/api/v1/namespaces/default/pods";
-    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n",
-        "containers": [{"name": "c", "image": "nginx"}]}});
-    let created = fixture.post(pods, pod).await;
-    assert_eq!(
-        created.head.status,
-        StatusCode::CREATED,
-        "{}",
-        created.text()
-    );
-    let path = format!("{pods}/p");
-    let running = json!({"status": {"phase": "Running"}});
-    let status = format!("{path}/status");
-    fixture.patch(&status, "merge-patch+json", running).await;
-    let evict = |options: Value| {
-        let eviction = json!({"kind": "Eviction", "apiVersion": "policy/v1",
-            "metadata": {"name": "p"}, "deleteOptions": options});
-        let path = format!("{path}/eviction");
-        async { fixture.post(&{ path }, eviction).await }
-    };
-    let before = fixture.get(&path).await.json();
-    let dry = evict(json!({"dryRun": ["All"]})).await;
-    assert_eq!(
-        dry.json(),
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-            "code": 201})
-    );
-    for wrong in [
-        json!({"preconditions": {"resourceVersion": "1"}}),
-        json!({"preconditions": {"uid": "11111111-2222-3333-4444-555555555555"}}),
-    ] {
-        assert_eq!(evict(wrong).await.failure().0, 409);
-    }
-    assert_eq!(fixture.get(&path).await.json(), before);
-    let version = before["metadata"]["resourceVersion"].clone();
-    let done = evict(json!({"preconditions": {"resourceVersion": version}})).await;
-    assert_eq!(done.head.status, StatusCode::CREATED, "{}", done.text());
-    let after = fixture.get(&path).await.json();
-    assert_eq!(after["metadata"]["deletionGracePeriodSeconds"], 30);
-    assert_eq!(
-        after["metadata"]["managedFields"],
-        before["metadata"]["managedFields"]
-    );
-    let conditions = after["status"]["conditions"]
-        .as_array()
-        .expect("conditions");
-    let last = conditions.last().expect("a condition");
-    assert_eq!(last["type"], "DisruptionTarget");
-    let other = json!({"metadata": {"name": "q"}});
-    let refused = fixture.post(&format!("{path}/eviction"), other).await;
-    assert_eq!(refused.failure().0, 400);
-    evict(json!({"gracePeriodSeconds": 0})).await;
-    assert_eq!(fixture.get(&path).await.failure().0, 404);
-    assert_eq!(evict(json!({})).await.failure().0, 404);
 }
 
 #[tokio::test]

@@ -1,19 +1,15 @@
-//! What eviction leaves in a pod before it is deleted. Disruption budgets are not looked at.
+//! What eviction leaves in a pod before it is deleted.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::condition;
-use crate::registry::resources::path::{get, text};
+use crate::registry::resources::disruption_budgets::is_guarded;
 
 /// Says in the status of a pod that runs why it will go. A pod that does not run, or goes already,
 /// is left alone.
 pub fn mark_evicted(pod: &mut Value, now: Timestamp) {
-    let idle = matches!(
-        text(pod, "status.phase"),
-        "Pending" | "Succeeded" | "Failed"
-    );
-    if idle || get(pod, "metadata.deletionTimestamp").is_some() {
+    if !is_guarded(pod) {
         return;
     }
     let why = ("EvictionByEvictionAPI", "Eviction API: evicting");

@@ -36,6 +36,7 @@ async fn nodes_are_tainted_and_drained() {
         fs::create_dir_all(&kubectl.folder).expect("a folder");
         kubectl.taints();
         kubectl.drains();
+        kubectl.drains_as_budgets_allow();
     }
 }
 
@@ -122,6 +123,48 @@ impl Kubectl {
                 Has("deleted"),
             ),
             ("delete node/worker rs/kept ds/agent", Has("deleted")),
+        ]);
+    }
+
+    fn drains_as_budgets_allow(&self) {
+        let file = self.file("node.yaml", NODE);
+        self.ok(&["create", "-f", &file]);
+        self.pod_on_the_node("kept-1", Some(("ReplicaSet", "kept")));
+        let status = "--subresource=status --type=merge";
+        let running =
+            r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
+        self.quietly(&format!("patch pod kept-1 {status} -p {running}"));
+        self.quietly("create poddisruptionbudget kept --selector=app=kept --min-available=1");
+        // The part of the controller of budgets.
+        let found = |allowed: u32| {
+            let healthy = allowed + 1;
+            let found = format!(
+                r#"{{"status":{{"observedGeneration":1,"desiredHealthy":1,"currentHealthy":{healthy},"disruptionsAllowed":{allowed}}}}}"#
+            );
+            self.quietly(&format!("patch pdb kept {status} -p {found}"));
+        };
+        found(0);
+        self.steps(&[
+            (
+                "drain worker --grace-period=0 --timeout=2s",
+                Fails("Cannot evict pod as it would violate the pod's disruption budget."),
+            ),
+            ("get pods -o name", Exactly("pod/kept-1")),
+        ]);
+        found(1);
+        let pods = "{.status.disruptedPods}";
+        self.steps(&[
+            (
+                "drain worker --grace-period=0 --timeout=30s",
+                Has("node/worker drained"),
+            ),
+            (&format!("get pdb kept -o jsonpath={pods}"), Has("kept-1")),
+            ("get pods -o name", Exactly("")),
+            ("get pdb kept", Has("0                     ")),
+            (
+                "delete node/worker rs/kept ds/agent pdb/kept",
+                Has("deleted"),
+            ),
         ]);
     }
 
