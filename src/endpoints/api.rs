@@ -11,13 +11,13 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
 
-use super::admission::Admission;
 use super::body::{RequestBody, ResponseBody};
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
 use super::encoding::EncodingCache;
 use super::errors::Failure;
 use super::handlers;
+use super::memory_gate::MemoryGate;
 use super::metrics::{Metrics, Outcome, RequestKind};
 use super::negotiation::{self, status_format};
 use super::openapi::{Documents, OpenApi};
@@ -76,7 +76,7 @@ pub struct Api {
     config: ApiConfig,
     /// What is served now.
     served: ArcSwap<Served>,
-    admission: Admission,
+    memory: MemoryGate,
     /// What is kept of its description.
     documents: Documents,
 }
@@ -122,7 +122,7 @@ impl Api {
         expect_watches(&config, &config.stores);
         Self {
             served: ArcSwap::from_pointee(Served::new(&config, &config.stores)),
-            admission: Admission::new(config.ledger.clone(), config.metrics.clone()),
+            memory: MemoryGate::new(config.ledger.clone(), config.metrics.clone()),
             documents: Documents::new(&config.ledger),
             config,
         }
@@ -308,13 +308,13 @@ impl Api {
         match verb {
             Verb::Get => handlers::get(call).await,
             Verb::List => {
-                let share = self.admission.list()?;
-                let response = handlers::list(call, &self.admission).await?;
-                self.admission.send_list(share, response)
+                let share = self.memory.list()?;
+                let response = handlers::list(call, &self.memory).await?;
+                self.memory.send_list(share, response)
             }
             Verb::Watch => {
                 let terms = WatchTerms {
-                    share: self.admission.watch()?,
+                    share: self.memory.watch()?,
                     running: self.config.metrics.long_running(kind),
                     counts: self.config.metrics.watch(kind),
                     default_timeout: self.config.min_request_timeout,

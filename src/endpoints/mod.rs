@@ -4,7 +4,6 @@
 //! parameters, the accepted media types and the body, calls the store, and writes the answer.
 //! Who the user is, how many requests may be in flight, health and TLS are the server's.
 
-mod admission;
 mod api;
 mod authorization;
 mod body;
@@ -16,6 +15,7 @@ mod errors;
 mod event_sizes;
 mod handlers;
 mod impersonation;
+mod memory_gate;
 mod metrics;
 mod negotiation;
 mod openapi;

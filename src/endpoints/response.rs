@@ -9,13 +9,13 @@ use hyper::body::Body;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::admission::Held;
 use super::body::{ResponseBody, full};
 use super::call::Call;
 use super::encoding::{
     GZIP_MIN_BYTES, GzipBody, ListBody, TableBody, Tables, frame, indent, protobuf, yaml,
 };
 use super::errors::Failure;
+use super::memory_gate::Held;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
 use crate::codec;
 use crate::meta::{Item, Object};

@@ -128,7 +128,7 @@ mod tests {
         let resource = resources.into_iter().find(|it| it.plural == plural);
         let resource = resource.expect("built in");
         let storage = MemoryStorage::new(&format!("/{}", resource.storage_prefix));
-        Store::new(resource, storage as _, None)
+        Store::new(resource, storage as _)
     }
 
     async fn tree(store: &Store) -> Value {

@@ -123,11 +123,7 @@ mod tests {
         let storage = MemoryStorage::new("/namespaces");
         let resources = resources::built_in();
         let namespaces = resources.into_iter().find(|it| it.plural == "namespaces");
-        let store = Store::new(
-            namespaces.expect("built in"),
-            Arc::clone(&storage) as _,
-            None,
-        );
+        let store = Store::new(namespaces.expect("built in"), Arc::clone(&storage) as _);
         let clock = context().clock;
         ensure_system_namespaces(&store, &clock)
             .await
@@ -168,7 +164,7 @@ mod tests {
             let services = resources::built_in()
                 .into_iter()
                 .find(|it| it.plural == "services");
-            Store::new(services.expect("built in"), Arc::clone(&storage) as _, None)
+            Store::new(services.expect("built in"), Arc::clone(&storage) as _)
         };
         store()
             .create(&context(), "a", service("one"), &options)

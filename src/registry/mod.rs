@@ -5,6 +5,7 @@
 //! a [`crate::storage::Interface`].
 
 mod accessor;
+pub mod admission;
 mod api_endpoints;
 pub mod authorization;
 mod bootstrap;
@@ -12,10 +13,8 @@ mod context;
 pub mod custom_resources;
 mod error;
 pub mod field_manager;
-mod lifecycle;
 mod names;
 mod options;
-mod priorities;
 mod resource;
 pub mod resources;
 pub mod selector_text;
@@ -34,12 +33,10 @@ pub use bootstrap::{
 };
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
-pub use lifecycle::Lifecycle;
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
 };
-pub use priorities::Priorities;
 pub use resource::{GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
 pub use server_leases::{SERVER_LEASES, ServerLeases};
-pub use store::{Admission, After, Deleted, NamespaceLifecycle, Store, UpdatedObject};
+pub use store::{After, Deleted, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};

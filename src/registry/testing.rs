@@ -368,7 +368,7 @@ impl Fixture {
         let storage = MemoryStorage::new("/configmaps");
         let resource = resource("configmaps", "ConfigMap", true, Arc::clone(&strategy) as _);
         Self {
-            store: Store::new(resource, Arc::clone(&storage) as _, None),
+            store: Store::new(resource, Arc::clone(&storage) as _),
             storage,
             strategy,
             context: context(),

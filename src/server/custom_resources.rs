@@ -28,8 +28,9 @@ use super::storage_factory::{Joined, StorageFactory};
 use crate::clock::{Clock, Instant};
 use crate::endpoints::Api;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
+use crate::registry::admission::Chain;
 use crate::registry::custom_resources::Definition;
-use crate::registry::{Error, NamespaceLifecycle, Store};
+use crate::registry::{Error, Store};
 use crate::storage::cacher::Feed;
 use crate::storage::{ListOptions, StorageMediaType, Versioner};
 
@@ -51,8 +52,8 @@ pub struct CustomResources {
     pub factory: StorageFactory,
     /// What caches are fed by.
     pub feed: Feed,
-    /// Guards creation in namespaces.
-    pub lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
+    /// What is asked about writes.
+    pub admission: Arc<Chain>,
     /// What serves them.
     pub api: Arc<Api>,
     /// Told when all definitions of the start are served that can be.
@@ -239,12 +240,8 @@ impl CustomResources {
                 ),
             };
             let stores = resources.into_iter().map(|resource| {
-                let storage = Arc::clone(&joined.storage);
-                Arc::new(Store::new(
-                    Arc::new(resource),
-                    storage,
-                    self.lifecycle.clone(),
-                ))
+                let store = Store::new(Arc::new(resource), Arc::clone(&joined.storage));
+                Arc::new(store.with_admission(Arc::clone(&self.admission)))
             });
             let stores = stores.collect();
             let serving = Serving {

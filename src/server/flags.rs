@@ -13,6 +13,7 @@ use super::feature_gates::FeatureGate;
 use super::memory;
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use crate::duration;
+use crate::registry::admission::{PluginSet, parse_plugin};
 use crate::registry::authorization::AuthorizationMode;
 use crate::storage::StorageMediaType;
 
@@ -80,6 +81,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub identity: IdentityFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub admission: AdmissionFlags,
 
     #[command(flatten)]
     #[allow(
@@ -204,6 +212,34 @@ pub struct IdentityFlags {
     pub anonymous_auth: bool,
 }
 
+/// What has its say in writes.
+#[derive(Args, Clone, Debug)]
+pub struct AdmissionFlags {
+    /// Admission plugins that must be asked about writes, comma-separated. Those that are here are
+    /// asked anyway; one that is not here is refused. Their order does not matter.
+    #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
+    pub enable_admission_plugins: Vec<&'static str>,
+
+    /// Admission plugins that are not asked, comma-separated.
+    #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
+    pub disable_admission_plugins: Vec<&'static str>,
+}
+
+impl AdmissionFlags {
+    fn check(&self) -> Result<(), String> {
+        PluginSet::check(
+            &self.enable_admission_plugins,
+            &self.disable_admission_plugins,
+        )
+    }
+
+    /// Which plugins are asked.
+    #[must_use]
+    pub fn plugins(&self) -> PluginSet {
+        PluginSet::without(&self.disable_admission_plugins)
+    }
+}
+
 /// How much and how long.
 #[derive(Args, Clone, Debug)]
 pub struct LimitFlags {
@@ -284,6 +320,7 @@ impl ServeFlags {
     /// # Errors
     /// A line for the user.
     pub fn check(&self) -> Result<(), String> {
+        self.admission.check()?;
         match (self.backend(), self.etcd.etcd_servers.is_empty()) {
             (StorageBackend::Etcd3, true) => Err(
                 "--storage-backend=etcd3 needs --etcd-servers=http://HOST:PORT[,...]".to_owned(),
@@ -474,6 +511,12 @@ mod tests {
             ("--kubelet-client-key=x", "--kubelet-client-certificate"),
             ("--secure-port=70000", "70000"),
             ("--watch-cache-sizes=pods", "resource[.group]#size"),
+            (
+                "--enable-admission-plugins=Nope",
+                "no such admission plugin",
+            ),
+            ("--disable-admission-plugins=Priority,x", "here are Namesp"),
+            ("--enable-admission-plugins=AlwaysDeny", "does not have"),
         ] {
             let error = parse(&[flag]).expect_err(flag);
             assert!(error.contains(words), "{flag}: {error}");

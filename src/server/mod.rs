@@ -1,5 +1,6 @@
 //! The composition root: the only place that reads flags, spawns and listens.
 
+mod admission;
 pub mod api_endpoints;
 pub mod assembly;
 pub mod authentication;

@@ -9,25 +9,19 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::admission;
 use super::watch_cache_sizes::WatchCacheSizes;
 use crate::budget::Ledger;
 use crate::clock::Clock;
+use crate::registry::admission::{Chain, PluginSet};
 use crate::registry::resources::built_in;
-use crate::registry::{
-    Lifecycle, NamespaceLifecycle, Priorities, Resource, SERVER_LEASES, Served, ServerLeases, Store,
-};
+use crate::registry::{Resource, SERVER_LEASES, Served, ServerLeases, Store};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
 };
 use crate::storage::encryption::{EncryptionConfig, Transformer};
 use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
-
-/// Where namespaces are stored.
-const NAMESPACES: &str = "namespaces";
-/// Where the keys of classes of priorities and of pods lie.
-const PRIORITY_CLASSES: &str = "priorityclasses";
-const PODS: &str = "pods";
 
 /// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
 const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
@@ -45,6 +39,8 @@ pub struct StorageFactory {
     pub encryption: EncryptionConfig,
     /// Which resources are served from memory.
     pub caches: WatchCacheSizes,
+    /// Who is asked about writes.
+    pub plugins: PluginSet,
     /// What lists from the store count.
     pub list_metrics: etcd3::ListMetrics,
     /// What is asked of the backend counts.
@@ -70,8 +66,8 @@ pub struct Storages {
     pub by_resource: BTreeMap<String, Arc<dyn Interface>>,
     /// The caches.
     pub cachers: Vec<Arc<Cacher>>,
-    /// Guards creation in namespaces.
-    pub lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
+    /// What is asked about writes.
+    pub admission: Arc<Chain>,
     /// Where the caches end their watches.
     pub feed: Feed,
 }
@@ -109,7 +105,7 @@ impl StorageFactory {
             storeless: Vec::new(),
             by_resource: BTreeMap::new(),
             cachers: Vec::new(),
-            lifecycle: None,
+            admission: Arc::default(),
             feed,
         };
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
@@ -135,23 +131,13 @@ impl StorageFactory {
                 storages.storeless.push(resource);
             }
         }
-        let lifecycle = by_prefix.get(NAMESPACES).map(|namespaces| {
-            let lifecycle = Lifecycle::new(Arc::clone(namespaces), self.clock.clone());
-            Arc::new(lifecycle) as Arc<dyn NamespaceLifecycle>
-        });
-        let priorities = by_prefix
-            .get(PRIORITY_CLASSES)
-            .map(|classes| Arc::new(Priorities::new(Arc::clone(classes))));
+        let admission = admission::chain(&self.plugins, &by_prefix, &self.clock);
+        storages.admission = Arc::new(admission);
         let stores = served.into_iter().map(|(resource, storage)| {
-            let is_pods = resource.storage_prefix == PODS;
-            let store = Store::new(resource, storage, lifecycle.clone());
-            match &priorities {
-                Some(priorities) if is_pods => store.with_admission(Arc::clone(priorities) as _),
-                _ => store,
-            }
+            let store = Store::new(resource, storage);
+            Arc::new(store.with_admission(Arc::clone(&storages.admission)))
         });
-        storages.stores = stores.map(Arc::new).collect();
-        storages.lifecycle = lifecycle;
+        storages.stores = stores.collect();
         (storages, reflector)
     }
 

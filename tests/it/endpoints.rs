@@ -26,6 +26,7 @@ use ringwatch::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, ResponseBody, VersionInfo,
     full,
 };
+use ringwatch::registry::admission::PluginSet;
 use ringwatch::registry::authorization::Authorizer;
 use ringwatch::registry::{CreateOptions, RequestContext, User};
 use ringwatch::server::flags::KubeletFlags;
@@ -76,6 +77,7 @@ impl Fixture {
             media_type: StorageMediaType::Protobuf,
             encryption: EncryptionConfig::default(),
             caches: WatchCacheSizes::new(cached, Vec::new()),
+            plugins: PluginSet::default(),
             list_metrics: ListMetrics::register(&mut registry),
             request_metrics: RequestMetrics::register(&mut registry, clock.clone()),
             metrics: CacheMetrics::register(&mut registry),

@@ -12,6 +12,7 @@ use super::super::params::{WriteKind, WriteParams};
 use super::super::response;
 use super::update::update_options;
 use crate::meta::Status;
+use crate::registry::admission::Operation;
 use crate::registry::resources::bind_pod;
 use crate::registry::{Error, FieldError, RequestContext, UpdatedObject};
 
@@ -27,13 +28,24 @@ pub(in super::super) async fn bind(
     let content = read_body(call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
-    let binding = call.decode(&content, &resource.group_version, "Binding", &params)?;
+    let mut binding = call.decode(&content, &resource.group_version, "Binding", &params)?;
     check_target(&binding, call.name()).map_err(|error| call.fail(error))?;
+    call.store
+        .admit_other(
+            &call.context,
+            (call.namespace(), call.name()),
+            Operation::Create,
+            (&mut binding, None),
+            params.dry_run,
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
     let mut bound = Bound {
         name: call.name().to_owned(),
         binding,
     };
     call.store
+        .admitted()
         .update(
             &call.context,
             call.namespace(),

@@ -15,6 +15,7 @@ use super::super::errors::Failure;
 use super::super::params::{WriteKind, WriteParams, read_delete_options};
 use super::super::response;
 use crate::meta::Status;
+use crate::registry::admission::Operation;
 use crate::registry::resources::disruption_budgets::{is_guarded, still_processed};
 use crate::registry::{DeleteOptions, Error, GroupVersion};
 
@@ -35,13 +36,23 @@ pub(in super::super) async fn evict(
     let content = read_body(call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("policy", "v1");
-    let eviction = call.decode(&content, &version, "Eviction", &params)?;
+    let mut eviction = call.decode(&content, &version, "Eviction", &params)?;
     let name = eviction.pointer("/metadata/name").and_then(Value::as_str);
     if name != Some(call.name()) {
         return Err(Failure::bad_request(
             "name in URL does not match name in Eviction object",
         ));
     }
+    call.store
+        .admit_other(
+            &call.context,
+            (call.namespace(), call.name()),
+            Operation::Create,
+            (&mut eviction, None),
+            params.dry_run,
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
     let options = eviction.get("deleteOptions").filter(|it| !it.is_null());
     let options = options.cloned().unwrap_or_else(|| json!({}));
     let mut options = read_delete_options(call.query, Some(options), false)?;
@@ -113,8 +124,7 @@ async fn evict_guarded(
 }
 
 async fn delete(call: &Call<'_>, options: DeleteOptions) -> Result<(), Error> {
-    let deleted = call
-        .store
-        .delete(&call.context, call.namespace(), call.name(), options);
+    let store = call.store.admitted();
+    let deleted = store.delete(&call.context, call.namespace(), call.name(), options);
     deleted.await.map(|_| ())
 }

@@ -2,10 +2,10 @@
 
 use http::Response;
 
-use super::super::admission::Admission;
 use super::super::body::ResponseBody;
 use super::super::call::Call;
 use super::super::errors::Failure;
+use super::super::memory_gate::MemoryGate;
 use super::super::params::ListParams;
 use super::super::response;
 use crate::registry::Error;
@@ -18,14 +18,14 @@ use crate::storage::StorageError;
 /// when the version is not reached.
 pub(in super::super) async fn list(
     call: &Call<'_>,
-    admission: &Admission,
+    memory: &MemoryGate,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.list_output()?;
     let mut options = ListParams::read(call.query)?.into_options(call.about())?;
-    options.memory = Some(admission.ledger().clone());
+    options.memory = Some(memory.ledger().clone());
     let list = call.store.list(call.namespace(), options).await;
     let list = list.map_err(|error| match error {
-        Error::Storage(StorageError::OutOfMemory(exceeded)) => admission.refuse_list(exceeded),
+        Error::Storage(StorageError::OutOfMemory(exceeded)) => memory.refuse_list(exceeded),
         other => call.fail(other),
     })?;
     response::list(output, call, list).await

@@ -2,6 +2,7 @@
 
 mod apply;
 mod binding;
+mod connect;
 mod create;
 mod delete;
 mod delete_collection;

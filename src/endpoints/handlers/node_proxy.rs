@@ -2,11 +2,13 @@
 
 use http::header::LOCATION;
 use http::{HeaderValue, Method, Response, StatusCode};
+use serde_json::Map;
 
 use super::super::body::{RequestBody, ResponseBody, full};
 use super::super::call::Call;
 use super::super::errors::Failure;
 use super::super::relay::{Relayed, exchange};
+use super::connect::admit_connection;
 use super::relaying::{is_upgrade, kubelet, request, strip, upgrade};
 use crate::registry::Error;
 
@@ -26,13 +28,15 @@ pub(in super::super) async fn node_proxy(
         let name = call.name();
         Failure::bad_request(format!("invalid node request {name:?}"))
     })?;
+    let path = kubelet_path(&call.info.path);
+    let options = Map::from_iter([("path".to_owned(), path.into())]);
+    admit_connection(call, options).await?;
     let backend = kubelet(call, node, false).await?;
     if !port.is_empty() && port != backend.port.to_string() {
         return Err(call.fail(Error::MethodNotSupported(
             "this server relays to no other port of a node than the kubelet's".to_owned(),
         )));
     }
-    let path = kubelet_path(&call.info.path);
     let query = call.query.encode();
     let query = if query.is_empty() {
         query

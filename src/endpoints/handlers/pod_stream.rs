@@ -3,11 +3,12 @@
 
 use form_urlencoded::Serializer;
 use http::Response;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::body::ResponseBody;
 use super::super::call::Call;
 use super::super::errors::Failure;
+use super::connect::admit_connection;
 use super::pod_container::container;
 use super::relaying::{is_upgrade, kubelet, node_of, pod, upgrade};
 
@@ -28,6 +29,7 @@ pub(in super::super) async fn pod_stream(
     call: &Call<'_>,
 ) -> Result<Response<ResponseBody>, Failure> {
     let ports = ports(call)?;
+    admit_connection(call, own_options(call, &ports)).await?;
     let pod = pod(call).await?;
     let path = match call.info.subresource.as_str() {
         "portforward" => portforward(call, &ports),
@@ -42,6 +44,20 @@ pub(in super::super) async fn pod_stream(
         return Err(Failure::bad_request("Upgrade request required"));
     }
     upgrade(call, &backend, &path).await
+}
+
+/// The options that only one of the subresources has.
+fn own_options(call: &Call<'_>, ports: &[String]) -> Map<String, Value> {
+    let mut options = Map::new();
+    let command = call.query.all("command");
+    if call.info.subresource == "exec" && !command.is_empty() {
+        options.insert("command".to_owned(), command.into());
+    }
+    let ports: Vec<i32> = ports.iter().filter_map(|port| port.parse().ok()).collect();
+    if !ports.is_empty() {
+        options.insert("ports".to_owned(), ports.into());
+    }
+    options
 }
 
 /// The ports to forward; only numbers are ports.

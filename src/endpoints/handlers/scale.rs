@@ -20,10 +20,11 @@ use super::patch::read_patch;
 use super::update::{check_name, update_options};
 use crate::codec;
 use crate::meta::Object;
+use crate::registry::admission::Operation;
 use crate::registry::table::Printer;
 use crate::registry::{
-    Error, FieldError, GroupVersion, RequestContext, ScalePaths, SelectorForm, UpdatedObject,
-    selector_text,
+    Error, FieldError, GroupVersion, RequestContext, ScalePaths, SelectorForm, Store,
+    UpdatedObject, selector_text,
 };
 
 /// The group, version and kind.
@@ -93,15 +94,21 @@ async fn write(
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
     let resource = call.store.resource();
-    let mut scaled = Scaled {
-        change,
-        paths: paths(call)?.clone(),
-        resource: resource.qualified_name(),
-        name: call.name().to_owned(),
-        validation: params.field_validation,
+    let mut scaled = AdmittedScale {
+        store: call.store,
+        namespace: call.namespace(),
+        dry_run: params.dry_run,
+        scaled: Scaled {
+            change,
+            paths: paths(call)?.clone(),
+            resource: resource.qualified_name(),
+            name: call.name().to_owned(),
+            validation: params.field_validation,
+        },
     };
     let (object, _) = call
         .store
+        .admitted()
         .update(
             &call.context,
             call.namespace(),
@@ -173,23 +180,10 @@ impl Scaled {
         )?;
         Ok(scale)
     }
-}
 
-#[async_trait]
-impl UpdatedObject for Scaled {
-    async fn updated(
-        &mut self,
-        context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let Some(existing) = existing else {
-            return Err(Error::NotFound {
-                resource: self.resource.clone(),
-                name: self.name.clone(),
-            });
-        };
-        let scale = self.scale(context, existing)?;
-        let replicas = replicas_of(&scale, &self.name)?;
+    /// The existing object with the replicas that a Scale wants.
+    fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
+        let replicas = replicas_of(scale, &self.name)?;
         let mut object = existing.clone();
         set(&mut object, &self.paths.spec_replicas, json!(replicas));
         // Without one the object keeps its own: a Scale may be written over whatever there is.
@@ -198,9 +192,46 @@ impl UpdatedObject for Scaled {
         }
         Ok(object)
     }
+}
+
+/// The same, once admission agrees to the Scale.
+struct AdmittedScale<'a> {
+    store: &'a Store,
+    namespace: &'a str,
+    dry_run: bool,
+    scaled: Scaled,
+}
+
+#[async_trait]
+impl UpdatedObject for AdmittedScale<'_> {
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let scaled = &self.scaled;
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: scaled.resource.clone(),
+                name: scaled.name.clone(),
+            });
+        };
+        let mut scale = scaled.scale(context, existing)?;
+        let before = scale_of(existing, &scaled.paths);
+        self.store
+            .admit_other(
+                context,
+                (self.namespace, &scaled.name),
+                Operation::Update,
+                (&mut scale, Some(&before)),
+                self.dry_run,
+            )
+            .await?;
+        scaled.object(&scale, existing)
+    }
 
     fn precondition_uid(&self) -> Option<String> {
-        let Change::Replace(scale) = &self.change else {
+        let Change::Replace(scale) = &self.scaled.change else {
             return None;
         };
         let uid = scale.pointer("/metadata/uid")?.as_str()?;
@@ -306,8 +337,8 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn a_patched_scale_sets_the_number_alone() {
+    #[test]
+    fn a_patched_scale_sets_the_number_alone() {
         let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
             "spec": {"replicas": 2, "x": 1}});
         let patch = br#"{"spec":{"replicas":3}}"#;
@@ -325,13 +356,14 @@ mod tests {
             String::new(),
             crate::clock::Clock::real(),
         );
-        let next = scaled
-            .updated(&context, Some(&existing))
-            .await
-            .expect("fine");
-        assert_eq!(next["spec"], json!({"replicas": 3, "x": 1}));
-        assert_eq!(next["metadata"]["resourceVersion"], "5");
+        let next = |scaled: &Scaled| {
+            let scale = scaled.scale(&context, &existing).expect("a Scale");
+            scaled.object(&scale, &existing)
+        };
+        let scaled_up = next(&scaled).expect("fine");
+        assert_eq!(scaled_up["spec"], json!({"replicas": 3, "x": 1}));
+        assert_eq!(scaled_up["metadata"]["resourceVersion"], "5");
         scaled.change = Change::Replace(json!({"spec": {"replicas": -1}}));
-        assert!(scaled.updated(&context, Some(&existing)).await.is_err());
+        assert!(next(&scaled).is_err());
     }
 }

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::Store;
+use super::admit::AdmittedDeletion;
 use super::before_delete::Grace;
 use super::garbage_collection::deletion_finalizers;
 use super::interpret::{Operation, interpret};
@@ -15,7 +16,9 @@ use crate::registry::accessor::{
     bump_generation, finalizers, format_time, is_terminating, set, set_finalizers, time,
 };
 use crate::registry::{DeleteOptions, Error, RequestContext};
-use crate::storage::{self, Preconditions, Rejection, StorageError, TryUpdate, Updated};
+use crate::storage::{
+    self, DeletionCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated,
+};
 
 /// How a deletion goes on after it has been noted in the object.
 pub(super) enum Begun {
@@ -40,9 +43,8 @@ enum Unchanged {
 }
 
 /// One beginning of a deletion, as the storage tries it.
-struct Attempt<'a> {
-    store: &'a Store,
-    context: &'a RequestContext,
+struct Attempt<'a, 'b> {
+    admission: &'a mut AdmittedDeletion<'b>,
     options: &'a mut DeleteOptions,
     /// Whether the last attempt's object waits for finalizers or a grace period.
     waits: bool,
@@ -52,21 +54,20 @@ impl Store {
     /// Notes in an object that it is being deleted.
     pub(super) async fn begin_deletion(
         &self,
-        context: &RequestContext,
         key: &str,
         name: &str,
         options: &mut DeleteOptions,
-        preconditions: Preconditions,
+        preconditions: &Preconditions,
+        admission: &mut AdmittedDeletion<'_>,
     ) -> Result<Begun, Error> {
         let dry_run = options.dry_run;
         let mut attempt = Attempt {
-            store: self,
-            context,
+            admission,
             options,
             waits: false,
         };
         let storage_options = storage::UpdateOptions {
-            preconditions,
+            preconditions: preconditions.clone(),
             ..storage::UpdateOptions::default()
         };
         let result = self
@@ -91,12 +92,14 @@ impl Store {
 }
 
 #[async_trait]
-impl TryUpdate for Attempt<'_> {
+impl TryUpdate for Attempt<'_, '_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
         let existing = existing.ok_or("an update of nothing")?;
-        let store = self.store;
+        self.admission.check(existing).await?;
+        let store = self.admission.store;
+        let context = self.admission.write.context;
         let mut object = value_of(existing)?;
-        let grace = store.before_delete(self.context, &mut object, self.options)?;
+        let grace = store.before_delete(context, &mut object, self.options)?;
         if grace == Grace::Pending {
             return Err(Box::new(Unchanged::AlreadyDeleting));
         }
@@ -109,7 +112,7 @@ impl TryUpdate for Attempt<'_> {
             if !finalizes {
                 return Err(Box::new(Unchanged::DeleteNow));
             }
-            mark_as_deleting(self.context, &mut object);
+            mark_as_deleting(context, &mut object);
         }
         self.waits = finalizes || self.options.grace_period_seconds.unwrap_or(0) > 0;
         let ttl = store.strategy().ttl_seconds(&object);

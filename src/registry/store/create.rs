@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::admit::Write;
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::interpret::{Operation, interpret};
 use super::read::value_of;
@@ -35,7 +36,12 @@ impl Store {
         self.ensure_namespace(namespace, &mut object)?;
         self.track_fields(context, None, &mut object);
         self.complete(&mut object);
-        self.admit_create(namespace, &mut object).await?;
+        let write = Write {
+            context,
+            namespace,
+            dry_run: options.dry_run,
+        };
+        self.admit_new(write, &mut object).await?;
         match self
             .create_named(context, namespace, &object, options)
             .await
@@ -88,7 +94,15 @@ impl Store {
         options: &CreateOptions,
     ) -> Result<Arc<Object>, Error> {
         self.before_create(context, namespace, &mut object)?;
-        let result = self.store_new(namespace, &object, options).await;
+        let write = Write {
+            context,
+            namespace,
+            dry_run: options.dry_run,
+        };
+        let result = match self.validate_new(write, &object).await {
+            Ok(()) => self.store_new(namespace, &object, options).await,
+            Err(refusal) => Err(refusal),
+        };
         if options.dry_run || result.as_ref().is_err_and(is_certain) {
             self.strategy().release(&object);
         }

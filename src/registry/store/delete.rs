@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::admit::{AdmittedDeletion, Write};
 use super::before_delete::Grace;
 use super::begin_deletion::Begun;
 use super::garbage_collection::deletion_finalizers;
@@ -14,8 +15,7 @@ use crate::meta::Object;
 use crate::registry::accessor::{finalizers, format_time, is_terminating, set, set_finalizers};
 use crate::registry::{DeleteOptions, Error, RequestContext};
 use crate::storage::{
-    self, DeletionCheck, GetOptions, NoCheck, Preconditions, Rejection, StorageError, TryUpdate,
-    Updated,
+    self, DeletionCheck, GetOptions, Preconditions, Rejection, StorageError, TryUpdate, Updated,
 };
 
 impl Store {
@@ -29,6 +29,19 @@ impl Store {
         context: &RequestContext,
         namespace: &str,
         name: &str,
+        options: DeleteOptions,
+    ) -> Result<Deleted, Error> {
+        self.delete_as(context, (namespace, name), name, options)
+            .await
+    }
+
+    /// Deletes an object that admission is told of as `asked`: what the client has named, which of a
+    /// collection is nothing.
+    pub(super) async fn delete_as(
+        &self,
+        context: &RequestContext,
+        (namespace, name): (&str, &str),
+        asked: &str,
         mut options: DeleteOptions,
     ) -> Result<Deleted, Error> {
         let wrong = options.validate();
@@ -45,12 +58,20 @@ impl Store {
         }
         let existing = self.storage.get(&key, GetOptions::default()).await;
         let existing = existing.map_err(|error| self.undeletable(error, name))?;
-        if let Some(lifecycle) = &self.lifecycle {
-            lifecycle.admit_delete(&self.resource, name)?;
-        }
         let mut object = value_of(&existing)?;
+        let mut admission = AdmittedDeletion {
+            store: self,
+            write: Write {
+                context,
+                namespace,
+                dry_run: options.dry_run,
+            },
+            name: asked,
+        };
         if self.strategy().holds_deletion(&object) {
-            return self.delete_held(context, &key, existing, &options).await;
+            return self
+                .delete_held(&key, existing, &options, &mut admission)
+                .await;
         }
         let mut preconditions = preconditions(&options);
         let grace = self.before_delete(context, &mut object, &mut options)?;
@@ -64,7 +85,7 @@ impl Store {
             || deletion_finalizers(&object, &options, default).is_some()
         {
             let begun = self
-                .begin_deletion(context, &key, name, &mut options, preconditions.clone())
+                .begin_deletion(&key, name, &mut options, &preconditions, &mut admission)
                 .await?;
             match begun {
                 Begun::Waiting(object) => {
@@ -89,7 +110,7 @@ impl Store {
         if let (Some(last), Some(version)) = (&last, &mut preconditions.resource_version) {
             *version = last.revision().to_string();
         }
-        self.finish(&key, name, preconditions, last, options.dry_run)
+        self.finish(&key, name, preconditions, last, &mut admission)
             .await
     }
 
@@ -101,9 +122,10 @@ impl Store {
         name: &str,
         preconditions: Preconditions,
         last: Option<Arc<Object>>,
-        dry_run: bool,
+        admission: &mut AdmittedDeletion<'_>,
     ) -> Result<Deleted, Error> {
-        let removed = self.remove(key, preconditions, &mut NoCheck, dry_run).await;
+        let dry_run = admission.write.dry_run;
+        let removed = self.remove(key, preconditions, admission, dry_run).await;
         let object = match (removed, last) {
             (Ok(object), _) | (Err(StorageError::KeyNotFound { .. }), Some(object)) => object,
             (Err(error), _) => return Err(self.undeletable(error, name)),
@@ -161,10 +183,10 @@ impl Store {
     /// Begins the deletion of an object that its type holds until its content is gone.
     async fn delete_held(
         &self,
-        context: &RequestContext,
         key: &str,
         existing: Arc<Object>,
         options: &DeleteOptions,
+        admission: &mut AdmittedDeletion<'_>,
     ) -> Result<Deleted, Error> {
         let name = existing.name();
         let mut preconditions = preconditions(options);
@@ -184,11 +206,7 @@ impl Store {
                 preconditions,
                 ..storage::UpdateOptions::default()
             };
-            let mut hold = Hold {
-                store: self,
-                context,
-                options,
-            };
+            let mut hold = Hold { options, admission };
             object = self
                 .guaranteed_update(key, storage_options, &mut hold, options.dry_run)
                 .await
@@ -203,21 +221,23 @@ impl Store {
 }
 
 /// Marks an object that its type holds.
-struct Hold<'a> {
-    store: &'a Store,
-    context: &'a RequestContext,
+struct Hold<'a, 'b> {
     options: &'a DeleteOptions,
+    admission: &'a mut AdmittedDeletion<'b>,
 }
 
 #[async_trait]
-impl TryUpdate for Hold<'_> {
+impl TryUpdate for Hold<'_, '_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        let mut object = value_of(existing.ok_or("an update of nothing")?)?;
+        let existing = existing.ok_or("an update of nothing")?;
+        self.admission.check(existing).await?;
+        let mut object = value_of(existing)?;
+        let AdmittedDeletion { store, write, .. } = self.admission;
         if !is_terminating(&object) {
-            let now = format_time(self.context.clock.wall());
+            let now = format_time(write.context.clock.wall());
             set(&mut object, "deletionTimestamp", now);
         }
-        let strategy = self.store.strategy();
+        let strategy = store.strategy();
         strategy.prepare_for_deletion(&mut object);
         let default = strategy.default_garbage_collection();
         if let Some(next) = deletion_finalizers(&object, self.options, default) {

@@ -40,8 +40,8 @@ impl Store {
         loop {
             let page = self.list(namespace, list.clone()).await?;
             for object in &page.items {
-                let (namespace, name) = (object.namespace(), object.name());
-                let result = self.delete(context, namespace, name, options.clone()).await;
+                let named = (object.namespace(), object.name());
+                let result = self.delete_as(context, named, "", options.clone()).await;
                 match result {
                     Ok(_) | Err(Error::NotFound { .. }) => {}
                     Err(error) => return Err(error),

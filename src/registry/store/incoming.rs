@@ -100,39 +100,6 @@ impl Store {
         }
         Ok(())
     }
-
-    /// Asks whether an object may be created in its namespace, and lets others have their say in it.
-    pub(super) async fn admit_create(
-        &self,
-        namespace: &str,
-        object: &mut Value,
-    ) -> Result<(), Error> {
-        self.admit_namespace(namespace, object).await?;
-        match &self.admission {
-            Some(admission) => admission.admit(object).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn admit_namespace(&self, namespace: &str, object: &Value) -> Result<(), Error> {
-        let Some(lifecycle) = &self.lifecycle else {
-            return Ok(());
-        };
-        if !self.resource.namespaced {
-            return Ok(());
-        }
-        let name = [
-            text(object, "name"),
-            text(object, "generateName"),
-            "Unknown",
-        ]
-        .into_iter()
-        .find(|name| !name.is_empty())
-        .unwrap_or_default();
-        lifecycle
-            .admit_create(namespace, &self.resource, name)
-            .await
-    }
 }
 
 /// Takes away what clients may not set on new objects.

@@ -1,12 +1,13 @@
 //! The generic store of one resource: Kubernetes' registry store.
 //!
 //! Every write goes the same way: what the client sent is brought into the storage version and
-//! checked by the resource's [`Strategy`], in kube-apiserver's order, and handed to the storage;
+//! checked by admission and the resource's [`Strategy`], in kube-apiserver's order, and handed to the storage;
 //! an update does so again and again until nobody else wrote in between. The hard part is
 //! deletion, which is an update while a grace period or finalizers are waited for.
 //!
 //! Objects inside are JSON trees in the storage version.
 
+mod admit;
 mod after;
 mod before_create;
 mod before_delete;
@@ -23,13 +24,13 @@ mod interpret;
 mod read;
 mod update;
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::after::After;
+use super::admission::Chain;
 use super::validation::formats;
 use super::{Error, RequestContext, Resource, Strategy};
 use crate::meta::Object;
@@ -61,37 +62,6 @@ pub trait UpdatedObject: Send {
     }
 }
 
-/// Whether objects may be created in a namespace.
-#[async_trait]
-pub trait NamespaceLifecycle: Send + Sync + Debug {
-    /// Agrees to the creation of an object.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] without such a namespace, [`Error::Forbidden`] while it terminates.
-    async fn admit_create(
-        &self,
-        namespace: &str,
-        resource: &Resource,
-        name: &str,
-    ) -> Result<(), Error>;
-
-    /// Agrees to the deletion of an object.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`] for a namespace that may not be deleted.
-    fn admit_delete(&self, resource: &Resource, name: &str) -> Result<(), Error>;
-}
-
-/// What has its say in new objects by what else is stored.
-#[async_trait]
-pub trait Admission: Send + Sync + Debug {
-    /// Fills in what a new object leaves to others.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`] for an object that may not be.
-    async fn admit(&self, object: &mut Value) -> Result<(), Error>;
-}
-
 /// The outcome of a deletion.
 #[derive(Clone, Debug)]
 pub struct Deleted {
@@ -111,24 +81,18 @@ pub struct Deleted {
 pub struct Store {
     resource: Arc<Resource>,
     storage: Arc<dyn Interface>,
-    lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
-    admission: Option<Arc<dyn Admission>>,
+    admission: Arc<Chain>,
     after: Option<Arc<dyn After>>,
 }
 
 impl Store {
-    /// A store of a resource. The lifecycle guards creation in namespaces.
+    /// A store of a resource. Nobody but its strategy is asked about writes.
     #[must_use]
-    pub fn new(
-        resource: Arc<Resource>,
-        storage: Arc<dyn Interface>,
-        lifecycle: Option<Arc<dyn NamespaceLifecycle>>,
-    ) -> Self {
+    pub fn new(resource: Arc<Resource>, storage: Arc<dyn Interface>) -> Self {
         Self {
             resource,
             storage,
-            lifecycle,
-            admission: None,
+            admission: Arc::default(),
             after: None,
         }
     }
@@ -142,13 +106,10 @@ impl Store {
         }
     }
 
-    /// The same store, whose new objects something else has its say in.
+    /// The same store, whose writes these plugins have their say in.
     #[must_use]
-    pub fn with_admission(self, admission: Arc<dyn Admission>) -> Self {
-        Self {
-            admission: Some(admission),
-            ..self
-        }
+    pub fn with_admission(self, admission: Arc<Chain>) -> Self {
+        Self { admission, ..self }
     }
 
     /// What is stored here.

@@ -242,7 +242,7 @@ mod tests {
         let fixture = Fixture::new(TestStrategy::default());
         let strategy = Arc::clone(&fixture.strategy);
         let nodes = resource("nodes", "Node", false, strategy);
-        let store = Store::new(nodes, Arc::clone(fixture.store.storage()), None);
+        let store = Store::new(nodes, Arc::clone(fixture.store.storage()));
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "namespace": "dropped"}});
         let created = store
             .create(&fixture.context, "", node, &Default::default())

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::admit::Write;
 use super::create::is_certain;
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::interpret::{Operation, interpret};
@@ -24,6 +25,7 @@ struct Attempt<'a> {
     context: &'a RequestContext,
     namespace: &'a str,
     name: &'a str,
+    dry_run: bool,
     updated: &'a mut dyn UpdatedObject,
     outcome: Outcome,
 }
@@ -75,6 +77,7 @@ impl Store {
             context,
             namespace,
             name,
+            dry_run: options.dry_run,
             updated,
             outcome: Outcome::Undecided,
         };
@@ -186,7 +189,15 @@ impl TryUpdate for Attempt<'_> {
     }
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    fn write(&self) -> Write<'a> {
+        Write {
+            context: self.context,
+            namespace: self.namespace,
+            dry_run: self.dry_run,
+        }
+    }
+
     /// Whoever may update something may not therefore create it.
     fn check_create(&self) -> Result<(), Error> {
         let Self { store, context, .. } = self;
@@ -209,11 +220,11 @@ impl Attempt<'_> {
         }
         self.store.complete(&mut object);
         let store = self.store;
-        store.admit_create(self.namespace, &mut object).await?;
+        store.admit_new(self.write(), &mut object).await?;
         fill_system_fields(self.context, &mut object);
-        self.store
-            .before_create(self.context, self.namespace, &mut object)?;
+        store.before_create(self.context, self.namespace, &mut object)?;
         self.outcome = Outcome::Create(object.clone());
+        store.validate_new(self.write(), &object).await?;
         Ok(object)
     }
 
@@ -229,8 +240,15 @@ impl Attempt<'_> {
             store.track_fields(self.context, Some(&served), &mut object);
         }
         store.complete(&mut object);
+        let write = self.write();
+        store
+            .admit_change(write, self.name, &mut object, &old)
+            .await?;
         store.check_version(&mut object, &old, self.name)?;
         store.before_update(self.context, self.namespace, &mut object, &old)?;
+        store
+            .validate_change(write, self.name, &object, &old)
+            .await?;
         if store.deletes(&object, &old) {
             self.outcome = Outcome::Delete(object, existing.revision());
             return Err(Box::new(EmptiedFinalizers));

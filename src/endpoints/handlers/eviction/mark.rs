@@ -21,6 +21,7 @@ pub(super) async fn mark(
     };
     let (pod, _) = call
         .store
+        .admitted()
         .update(
             &call.context,
             call.namespace(),

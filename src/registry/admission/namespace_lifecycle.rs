@@ -1,5 +1,5 @@
 //! Namespaces have a life: nothing is created in one that does not exist or is ending, and some
-//! never end. Kubernetes' NamespaceLifecycle admission.
+//! never end. Kubernetes' NamespaceLifecycle plugin.
 //!
 //! Namespaces are read as a cache has them, which may lag behind. So a namespace that the cache
 //! does not have, or that was lately asked to be deleted, is read from the store itself.
@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 
-use super::{Error, NamespaceLifecycle, Resource};
+use super::{Operation, Plugin, Request};
 use crate::clock::{Clock, Instant};
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
+use crate::registry::Error;
 use crate::storage::{GetOptions, Interface, StorageError};
 
 /// Namespaces that may not be deleted.
@@ -25,14 +27,14 @@ const DELETED_NAMESPACES_MAX: usize = 100;
 
 /// Namespaces, as they are stored.
 #[derive(Debug)]
-pub struct Lifecycle {
+pub struct NamespaceLifecycle {
     namespaces: Arc<dyn Interface>,
     clock: Clock,
     /// When each namespace was lately asked to be deleted.
     deleted: Mutex<HashMap<String, Instant>>,
 }
 
-impl Lifecycle {
+impl NamespaceLifecycle {
     /// The life of the namespaces in this storage.
     #[must_use]
     pub fn new(namespaces: Arc<dyn Interface>, clock: Clock) -> Self {
@@ -76,16 +78,10 @@ impl Lifecycle {
         }
         deleted.insert(name.to_owned(), now);
     }
-}
 
-#[async_trait]
-impl NamespaceLifecycle for Lifecycle {
-    async fn admit_create(
-        &self,
-        namespace: &str,
-        resource: &Resource,
-        name: &str,
-    ) -> Result<(), Error> {
+    /// Agrees to something new in a namespace.
+    async fn admit_create(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let namespace = request.namespace;
         let found = match self.get(namespace).await {
             Ok(found) => found,
             Err(StorageError::KeyNotFound { .. }) => {
@@ -100,38 +96,51 @@ impl NamespaceLifecycle for Lifecycle {
         if found["status"]["phase"] != "Terminating" {
             return Ok(());
         }
-        Err(Error::Forbidden {
-            resource: resource.qualified_name(),
-            name: name.to_owned(),
-            message: format!(
-                "unable to create new content in namespace {namespace} because it is being terminated"
-            ),
-            cause: Some(("NamespaceTerminating", "metadata.namespace".to_owned())),
-        })
+        let message = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut refusal = request.forbid(object, message);
+        if let Error::Forbidden { cause, .. } = &mut refusal {
+            *cause = Some(("NamespaceTerminating", "metadata.namespace".to_owned()));
+        }
+        Err(refusal)
     }
 
-    fn admit_delete(&self, resource: &Resource, name: &str) -> Result<(), Error> {
-        if resource.plural != "namespaces" || !resource.group_version.group.is_empty() {
+    fn admit_delete(&self, request: &Request<'_>) -> Result<(), Error> {
+        if !request.is_of("", "namespaces") {
             return Ok(());
         }
-        if IMMORTAL.contains(&name) {
-            return Err(Error::Forbidden {
-                resource: resource.qualified_name(),
-                name: name.to_owned(),
-                message: "this namespace may not be deleted".to_owned(),
-                cause: None,
-            });
+        if IMMORTAL.contains(&request.name) {
+            return Err(request.forbid(&Value::Null, "this namespace may not be deleted"));
         }
-        self.remember_deletion(name);
+        self.remember_deletion(request.name);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Plugin for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        match request.operation {
+            Operation::Create if request.resource.namespaced => {
+                self.admit_create(request, object).await
+            }
+            Operation::Delete => self.admit_delete(request),
+            _ => Ok(()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
+    use crate::registry::admission::Chain;
     use crate::registry::testing::{MemoryStorage, config_map, context, patch};
     use crate::registry::{DeleteOptions, RequestContext, Store, resources};
 
@@ -147,17 +156,14 @@ mod tests {
         fn new() -> Self {
             let storage = MemoryStorage::new("/namespaces");
             let context = context();
-            let lifecycle = Lifecycle::new(Arc::clone(&storage) as _, context.clock.clone());
-            let lifecycle: Arc<dyn NamespaceLifecycle> = Arc::new(lifecycle);
+            let lifecycle =
+                NamespaceLifecycle::new(Arc::clone(&storage) as _, context.clock.clone());
+            let chain = Arc::new(Chain::new(vec![Arc::new(lifecycle)]));
             let store = |plural: &str| {
                 let resources = resources::built_in();
                 let resource = resources.into_iter().find(|it| it.plural == plural);
                 let resource = resource.expect("it is built in");
-                Store::new(
-                    resource,
-                    Arc::clone(&storage) as _,
-                    Some(Arc::clone(&lifecycle)),
-                )
+                Store::new(resource, Arc::clone(&storage) as _).with_admission(Arc::clone(&chain))
             };
             Self {
                 namespaces: store("namespaces"),
@@ -295,21 +301,31 @@ mod tests {
     async fn a_lately_deleted_namespace_is_not_looked_up_in_a_cache() {
         let cluster = Cluster::new();
         cluster.create_namespace("a").await;
-        let lifecycle = Lifecycle::new(
+        let lifecycle = NamespaceLifecycle::new(
             Arc::clone(&cluster.storage) as _,
             cluster.context.clock.clone(),
         );
-        let namespaces = cluster.namespaces.resource();
+        let request = |operation, resource, namespace| Request {
+            context: &cluster.context,
+            operation,
+            resource,
+            namespace,
+            name: "a",
+            old: None,
+            dry_run: false,
+        };
+        let delete = request(Operation::Delete, cluster.namespaces.resource(), "");
+        let create = request(Operation::Create, cluster.config_maps.resource(), "a");
         let (cached, live) = (Some(ResourceVersion(0)), None);
         for (step, expected) in [("before", cached), ("deleted", live), ("later", cached)] {
             match step {
-                "deleted" => lifecycle.admit_delete(namespaces, "a").expect("it may be"),
+                "deleted" => lifecycle.admit_delete(&delete).expect("it may be"),
                 "later" => tokio::time::advance(LIVE_LOOKUP).await,
                 _ => {}
             }
             cluster.storage.take_read();
             lifecycle
-                .admit_create("a", namespaces, "x")
+                .admit(&create, &mut json!({}))
                 .await
                 .expect("it is there");
             assert_eq!(cluster.storage.take_read(), [expected], "{step}");
@@ -319,7 +335,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_bounded_number_of_deletions_is_remembered() {
         let cluster = Cluster::new();
-        let lifecycle = Lifecycle::new(
+        let lifecycle = NamespaceLifecycle::new(
             Arc::clone(&cluster.storage) as _,
             cluster.context.clock.clone(),
         );

@@ -1,15 +1,16 @@
 //! How urgent a pod is: what its class says, or the class for those without one. Kubernetes' Priority
-//! admission.
+//! plugin.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::resources::path::{get, set, text};
-use super::{Admission, Error};
+use super::{Operation, Plugin, Request};
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
+use crate::registry::Error;
+use crate::registry::resources::path::{get, set, text};
 use crate::storage::{GetOptions, Interface, ListOptions, StorageError};
 
 /// The keys of all classes.
@@ -19,7 +20,7 @@ const POLICY: &str = "spec.preemptionPolicy";
 
 /// The classes, as they are stored.
 #[derive(Debug)]
-pub struct Priorities {
+pub struct Priority {
     classes: Arc<dyn Interface>,
     /// The class for pods without one, among the classes of these revisions.
     default: Mutex<(Vec<u64>, Option<Class>)>,
@@ -33,7 +34,7 @@ struct Class {
     policy: Option<Value>,
 }
 
-impl Priorities {
+impl Priority {
     /// The priorities that the classes in this storage give.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
@@ -84,6 +85,49 @@ impl Priorities {
         }
         Ok(known.1.clone())
     }
+
+    async fn admit_pod(&self, request: &Request<'_>, pod: &mut Value) -> Result<(), Error> {
+        let name = text(pod, "spec.priorityClassName").to_owned();
+        let class = if name.is_empty() {
+            self.default().await?
+        } else {
+            let class = self.named(&name).await?;
+            if class.is_none() {
+                let message = format!("no PriorityClass with name {name} was found");
+                return Err(request.forbid(pod, message));
+            }
+            class
+        };
+        let value = class.as_ref().map_or(0, |class| class.value);
+        let asked = get(pod, PRIORITY).and_then(Value::as_i64);
+        if asked.is_some_and(|asked| asked != value) {
+            let message = format!(
+                "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name",
+                asked.unwrap_or_default()
+            );
+            return Err(request.forbid(pod, message));
+        }
+        set(pod, PRIORITY, value.into());
+        let Some(class) = class else {
+            return Ok(());
+        };
+        set(pod, "spec.priorityClassName", class.name.into());
+        let Some(policy) = class.policy else {
+            return Ok(());
+        };
+        let differs = get(pod, POLICY).is_some_and(|asked| !asked.is_null() && *asked != policy);
+        if differs {
+            let show = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+            let message = format!(
+                "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+                show(get(pod, POLICY)).unwrap_or_default(),
+                show(Some(&policy)).unwrap_or_default()
+            );
+            return Err(request.forbid(pod, message));
+        }
+        set(pod, POLICY, policy);
+        Ok(())
+    }
 }
 
 impl Class {
@@ -105,53 +149,15 @@ fn tree(object: &Object) -> Result<Value, Error> {
 }
 
 #[async_trait]
-impl Admission for Priorities {
-    async fn admit(&self, pod: &mut Value) -> Result<(), Error> {
-        let forbidden = |pod: &Value, message: String| Error::Forbidden {
-            resource: "pods".to_owned(),
-            name: text(pod, "metadata.name").to_owned(),
-            message,
-            cause: None,
-        };
-        let name = text(pod, "spec.priorityClassName").to_owned();
-        let class = if name.is_empty() {
-            self.default().await?
-        } else {
-            let class = self.named(&name).await?;
-            if class.is_none() {
-                let message = format!("no PriorityClass with name {name} was found");
-                return Err(forbidden(pod, message));
-            }
-            class
-        };
-        let value = class.as_ref().map_or(0, |class| class.value);
-        let asked = get(pod, PRIORITY).and_then(Value::as_i64);
-        if asked.is_some_and(|asked| asked != value) {
-            let message = format!(
-                "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name",
-                asked.unwrap_or_default()
-            );
-            return Err(forbidden(pod, message));
+impl Plugin for Priority {
+    fn name(&self) -> &'static str {
+        "Priority"
+    }
+
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        if request.operation == Operation::Create && request.is_of("", "pods") {
+            return self.admit_pod(request, object).await;
         }
-        set(pod, PRIORITY, value.into());
-        let Some(class) = class else {
-            return Ok(());
-        };
-        set(pod, "spec.priorityClassName", class.name.into());
-        let Some(policy) = class.policy else {
-            return Ok(());
-        };
-        let differs = get(pod, POLICY).is_some_and(|asked| !asked.is_null() && *asked != policy);
-        if differs {
-            let show = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-            let message = format!(
-                "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
-                show(get(pod, POLICY)).unwrap_or_default(),
-                show(Some(&policy)).unwrap_or_default()
-            );
-            return Err(forbidden(pod, message));
-        }
-        set(pod, POLICY, policy);
         Ok(())
     }
 }
@@ -164,18 +170,18 @@ mod tests {
     use crate::registry::testing::{MemoryStorage, context};
     use crate::registry::{CreateOptions, Store, ensure_system_priorities, resources};
 
-    async fn cluster() -> (Store, Priorities) {
+    async fn cluster() -> (Store, Priority) {
         let storage = MemoryStorage::new("/priorityclasses");
         let resources = resources::built_in();
         let classes = resources
             .into_iter()
             .find(|it| it.plural == "priorityclasses");
-        let store = Store::new(classes.expect("built in"), Arc::clone(&storage) as _, None);
+        let store = Store::new(classes.expect("built in"), Arc::clone(&storage) as _);
         let clock = context().clock;
         ensure_system_priorities(&store, &clock)
             .await
             .expect("there");
-        (store, Priorities::new(storage))
+        (store, Priority::new(storage))
     }
 
     async fn class(store: &Store, name: &str, more: Value) {
@@ -189,9 +195,20 @@ mod tests {
         created.expect("created");
     }
 
-    async fn admitted(priorities: &Priorities, spec: Value) -> Result<Value, String> {
+    async fn admitted(priorities: &Priority, spec: Value) -> Result<Value, String> {
         let mut pod = json!({"metadata": {"name": "p"}, "spec": spec});
-        let result = priorities.admit(&mut pod).await;
+        let resources = resources::built_in();
+        let pods = resources.iter().find(|it| it.plural == "pods");
+        let request = Request {
+            context: &context(),
+            operation: Operation::Create,
+            resource: pods.expect("built in"),
+            namespace: "ns",
+            name: "p",
+            old: None,
+            dry_run: false,
+        };
+        let result = priorities.admit(&request, &mut pod).await;
         result
             .map(|()| pod["spec"].take())
             .map_err(|error| error.to_string())

@@ -30,7 +30,7 @@ const WATCH_BYTES: u64 = 8 << 10;
 
 /// Lets lists and watches in as long as there is memory.
 #[derive(Clone, Debug)]
-pub(super) struct Admission {
+pub(super) struct MemoryGate {
     ledger: Ledger,
     /// Counts those who were refused.
     metrics: Metrics,
@@ -46,8 +46,8 @@ pub(super) struct Held {
     pub(super) objects: Option<Arc<Share>>,
 }
 
-impl Admission {
-    /// Admission by a ledger.
+impl MemoryGate {
+    /// A gate before a ledger.
     pub(super) fn new(ledger: Ledger, metrics: Metrics) -> Self {
         Self { ledger, metrics }
     }
@@ -147,15 +147,15 @@ mod tests {
     use super::*;
     use crate::budget::Account;
 
-    fn admission(limit: u64) -> (Admission, Ledger) {
+    fn gate(limit: u64) -> (MemoryGate, Ledger) {
         let ledger = Ledger::new(limit);
-        (Admission::new(ledger.clone(), Metrics::new()), ledger)
+        (MemoryGate::new(ledger.clone(), Metrics::new()), ledger)
     }
 
     #[test]
     fn a_refusal_is_a_status_with_a_time_to_retry() {
-        let (admission, _) = admission(8);
-        let failure = admission.watch().expect_err("no room");
+        let (gate, _) = gate(8);
+        let failure = gate.watch().expect_err("no room");
         let status = serde_json::to_value(failure.status()).expect("json");
         assert_eq!(
             status,
@@ -170,8 +170,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_holds_what_it_takes_until_it_is_sent() {
-        let (admission, ledger) = admission(1 << 20);
-        let share = admission.list().expect("room");
+        let (gate, ledger) = gate(1 << 20);
+        let share = gate.list().expect("room");
         let mut response = Response::new(full("items"));
         let mut objects = ledger.share(Account::Requests);
         objects.set(500);
@@ -179,7 +179,7 @@ mod tests {
             bytes: 1_000,
             objects: Some(Arc::new(objects)),
         });
-        let response = admission.send_list(share, response).expect("room");
+        let response = gate.send_list(share, response).expect("room");
         assert_eq!(ledger.spent(Account::Requests), LIST_BYTES + 1_500);
         let body = response.into_body().collect().await.expect("a body");
         assert_eq!(body.to_bytes(), "items");
@@ -188,15 +188,15 @@ mod tests {
 
     #[test]
     fn a_list_that_turns_out_too_long_is_refused() {
-        let (admission, ledger) = admission(1 << 20);
-        let share = admission.list().expect("room");
+        let (gate, ledger) = gate(1 << 20);
+        let share = gate.list().expect("room");
         let mut response = Response::new(full("items"));
         response.extensions_mut().insert(Held {
             bytes: 1 << 20,
             objects: None,
         });
-        assert!(admission.send_list(share, response).is_err());
+        assert!(gate.send_list(share, response).is_err());
         assert_eq!(ledger.total(), 0);
-        assert!(admission.watch().is_ok(), "others go on");
+        assert!(gate.watch().is_ok(), "others go on");
     }
 }

@@ -1,0 +1,122 @@
+//! The plugins that are asked, in order.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::plugin_set::position;
+use super::request::Request;
+use crate::registry::Error;
+
+/// What has its say in writes.
+///
+/// Objects are in the version in which they are stored. That of a deletion is null: there is only the old
+/// one. Those of subresources of another kind (Scale, Binding) and of connections are of that kind.
+#[async_trait]
+pub trait Plugin: Send + Sync + Debug {
+    /// Its name, one of kube-apiserver's.
+    fn name(&self) -> &'static str;
+
+    /// Changes what is written, or refuses it, before it is checked.
+    ///
+    /// # Errors
+    /// A refusal.
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        let _ = (request, object);
+        Ok(())
+    }
+
+    /// Refuses what the object has become.
+    ///
+    /// # Errors
+    /// A refusal.
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let _ = (request, object);
+        Ok(())
+    }
+}
+
+/// Plugins in kube-apiserver's order.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    plugins: Vec<Arc<dyn Plugin>>,
+}
+
+impl Chain {
+    /// A chain of these plugins, in whatever order they are given.
+    #[must_use]
+    pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
+        plugins.sort_by_key(|plugin| position(plugin.name()));
+        Self { plugins }
+    }
+
+    /// Whether there is nobody to ask.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.plugins.is_empty()
+    }
+
+    /// Lets every plugin change what is written, until one refuses it.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        for plugin in &self.plugins {
+            plugin.admit(request, object).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks every plugin about what the object has become, until one refuses it.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        for plugin in &self.plugins {
+            plugin.validate(request, object).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Named(&'static str);
+
+    impl Plugin for Named {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+    }
+
+    #[test]
+    fn plugins_are_asked_in_kube_apiservers_order() {
+        let given = [
+            "ResourceQuota",
+            "MutatingAdmissionWebhook",
+            "Priority",
+            "ValidatingAdmissionWebhook",
+            "NamespaceLifecycle",
+            "LimitRanger",
+        ];
+        let plugins = given.map(|name| Arc::new(Named(name)) as Arc<dyn Plugin>);
+        let chain = Chain::new(plugins.to_vec());
+        let names: Vec<_> = chain.plugins.iter().map(|plugin| plugin.name()).collect();
+        assert_eq!(
+            names,
+            [
+                "NamespaceLifecycle",
+                "LimitRanger",
+                "Priority",
+                "MutatingAdmissionWebhook",
+                "ValidatingAdmissionWebhook",
+                "ResourceQuota",
+            ]
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! What has its say in a write before it is stored: Kubernetes' admission.
+//!
+//! ```text
+//!   decode --> fields tracked --> admit: plugins change the object or refuse it
+//!                                   |
+//!          stored <-- validate <-- strategy: prepares and checks
+//!                     plugins refuse what the object has become
+//! ```
+//!
+//! A [`Chain`] asks its [`Plugin`]s one after the other, always in kube-apiserver's order, whatever the
+//! order in which they were named. It is asked anew when an update is tried again, since what was admitted has
+//! changed meanwhile. What a plugin needs of the network or of other objects it is given when it is made.
+
+mod chain;
+mod namespace_lifecycle;
+mod plugin_set;
+mod priority;
+mod request;
+
+pub use chain::{Chain, Plugin};
+pub use namespace_lifecycle::NamespaceLifecycle;
+pub use plugin_set::{PluginSet, parse_plugin};
+pub use priority::Priority;
+pub use request::{Operation, Request};

@@ -1,0 +1,145 @@
+//! Which plugins there are, in kube-apiserver's order, and which of them are asked.
+
+/// The names of kube-apiserver's plugins in the order in which they are asked, and whether this server has them.
+/// Those that it has are asked unless they are switched off.
+const PLUGINS: [(&str, Here); 37] = [
+    ("AlwaysAdmit", Here::No),
+    ("NamespaceAutoProvision", Here::No),
+    ("NamespaceLifecycle", Here::Yes),
+    ("NamespaceExists", Here::No),
+    ("LimitPodHardAntiAffinityTopology", Here::No),
+    ("LimitRanger", Here::No),
+    ("ServiceAccount", Here::No),
+    ("NodeRestriction", Here::No),
+    ("TaintNodesByCondition", Here::No),
+    ("AlwaysPullImages", Here::No),
+    ("ImagePolicyWebhook", Here::No),
+    ("PodSecurity", Here::No),
+    ("PodNodeSelector", Here::No),
+    ("Priority", Here::Yes),
+    ("DefaultTolerationSeconds", Here::No),
+    ("PodTolerationRestriction", Here::No),
+    ("EventRateLimit", Here::No),
+    ("ExtendedResourceToleration", Here::No),
+    ("DefaultStorageClass", Here::No),
+    ("StorageObjectInUseProtection", Here::No),
+    ("OwnerReferencesPermissionEnforcement", Here::No),
+    ("PersistentVolumeClaimResize", Here::No),
+    ("RuntimeClass", Here::No),
+    ("CertificateApproval", Here::No),
+    ("CertificateSigning", Here::No),
+    ("ClusterTrustBundleAttest", Here::No),
+    ("CertificateSubjectRestriction", Here::No),
+    ("DefaultIngressClass", Here::No),
+    ("DenyServiceExternalIPs", Here::No),
+    ("PodTopologyLabels", Here::No),
+    ("NodeDeclaredFeatureValidator", Here::No),
+    ("MutatingAdmissionPolicy", Here::No),
+    ("MutatingAdmissionWebhook", Here::No),
+    ("ValidatingAdmissionPolicy", Here::No),
+    ("ValidatingAdmissionWebhook", Here::No),
+    ("ResourceQuota", Here::No),
+    ("AlwaysDeny", Here::No),
+];
+
+/// Whether this server has a plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    Yes,
+    No,
+}
+
+/// Where a plugin stands in the order; one of no known name at the end.
+pub(super) fn position(name: &str) -> usize {
+    let found = PLUGINS.iter().position(|(known, _)| *known == name);
+    found.unwrap_or(PLUGINS.len())
+}
+
+/// Reads the name of a plugin.
+///
+/// # Errors
+/// A line for the user.
+pub fn parse_plugin(text: &str) -> Result<&'static str, String> {
+    match PLUGINS.iter().find(|(known, _)| *known == text) {
+        Some((name, _)) => Ok(name),
+        None => Err(format!("no such admission plugin; here are {}", all_here())),
+    }
+}
+
+fn all_here() -> String {
+    let here = PLUGINS.iter().filter(|(_, here)| *here == Here::Yes);
+    let names: Vec<_> = here.map(|(name, _)| *name).collect();
+    names.join(", ")
+}
+
+/// Which plugins are asked.
+#[derive(Clone, Debug, Default)]
+pub struct PluginSet {
+    disabled: Vec<&'static str>,
+}
+
+impl PluginSet {
+    /// Whether plugins may be enabled and disabled together. Naming one as enabled changes nothing, since all that
+    /// are here are asked by default; but whoever does relies on it.
+    ///
+    /// # Errors
+    /// A line for the user, when a plugin is both enabled and disabled, or enabled and not here.
+    pub fn check(enabled: &[&'static str], disabled: &[&'static str]) -> Result<(), String> {
+        if let Some(both) = enabled.iter().find(|name| disabled.contains(name)) {
+            return Err(format!(
+                "{both} in enable-admission-plugins and disable-admission-plugins overlapped"
+            ));
+        }
+        let absent = |name: &&&'static str| PLUGINS.contains(&(**name, Here::No));
+        match enabled.iter().find(absent) {
+            Some(absent) => Err(format!(
+                "--enable-admission-plugins names {absent}, which this server does not have; here are {}",
+                all_here()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// All that this server has but these.
+    #[must_use]
+    pub fn without(disabled: &[&'static str]) -> Self {
+        Self {
+            disabled: disabled.to_vec(),
+        }
+    }
+
+    /// Whether a plugin is asked.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        PLUGINS.contains(&(name, Here::Yes)) && !self.disabled.contains(&name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_are_switched_by_name() {
+        let all = PluginSet::without(&[]);
+        assert!(all.has("Priority") && all.has("NamespaceLifecycle"));
+        assert!(!all.has("AlwaysDeny") && !all.has("Nope"));
+        let fewer = PluginSet::without(&["Priority", "PodSecurity"]);
+        assert!(!fewer.has("Priority") && fewer.has("NamespaceLifecycle"));
+    }
+
+    #[test]
+    fn what_is_not_here_is_not_enabled() {
+        assert_eq!(parse_plugin("NodeRestriction"), Ok("NodeRestriction"));
+        let unknown = parse_plugin("Nope").expect_err("unknown");
+        assert!(unknown.contains("NamespaceLifecycle, "), "{unknown}");
+        let absent = PluginSet::check(&["NodeRestriction"], &[]).expect_err("absent");
+        assert!(absent.contains("does not have"), "{absent}");
+        assert_eq!(PluginSet::check(&["Priority"], &["PodSecurity"]), Ok(()));
+        let both = PluginSet::check(&["Priority"], &["Priority"]).expect_err("both");
+        assert_eq!(
+            both,
+            "Priority in enable-admission-plugins and disable-admission-plugins overlapped"
+        );
+    }
+}
