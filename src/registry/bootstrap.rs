@@ -1,10 +1,11 @@
 //! What is there from the start.
 
 mod default_roles;
+mod role_reconciliation;
 
 use serde_json::{Value, json};
 
-pub use self::default_roles::ensure_default_roles;
+pub use self::role_reconciliation::{RolesAndBindings, ensure_default_roles};
 use super::resources::SYSTEM_PRIORITIES;
 use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;

@@ -12,6 +12,7 @@ mod bootstrap;
 mod context;
 pub mod custom_resources;
 mod error;
+mod escalation;
 pub mod field_manager;
 mod names;
 mod options;
@@ -28,11 +29,12 @@ pub mod validation;
 
 pub use api_endpoints::publish_addresses;
 pub use bootstrap::{
-    ensure_default_roles, ensure_kubernetes_service, ensure_system_namespaces,
+    RolesAndBindings, ensure_default_roles, ensure_kubernetes_service, ensure_system_namespaces,
     ensure_system_priorities, hold_what_is_stored,
 };
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
+pub use escalation::Escalation;
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
 };

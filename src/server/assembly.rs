@@ -40,6 +40,9 @@ const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller
 /// The check of kube-apiserver's hook that waits for the definitions of custom resources.
 const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
 
+/// The check of kube-apiserver's hook that creates the default roles. It is there where roles count.
+const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
+
 /// The resource that defines others.
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
@@ -71,12 +74,23 @@ pub struct Assembled {
     pub api_endpoints: Option<ApiEndpoints>,
     /// The stores of roles and bindings, if they count.
     pub roles: Option<RoleStores>,
-    /// To be told when the first namespaces are there.
-    pub bootstrapped: Done,
+    /// What is to be done before the server is ready.
+    pub begun: Begun,
     /// The watch caches.
     pub cachers: Vec<Arc<Cacher>>,
     /// Where the caches end their watches.
     pub feed: Feed,
+}
+
+/// What is to be done before the server is ready.
+#[derive(Debug, Default)]
+pub struct Begun {
+    /// The first namespaces are there.
+    pub bootstrapped: Done,
+    /// The default roles are there.
+    pub roles_ensured: Done,
+    /// Custom resources are served.
+    definitions_synced: Done,
 }
 
 /// The stores in which there is something from the start.
@@ -133,13 +147,13 @@ impl Assembly<'_> {
         );
         let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
         self.run(relief, background);
-        let (bootstrapped, synced) = (Done::default(), Done::default());
+        let begun = Begun::default();
         let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
         let first = FirstStores::of(&storages);
         let version = VersionInfo::kubernetes_1_36();
-        let health = self.health(&storages.cachers, &bootstrapped, &synced);
-        let own = self.own_paths(health, registry, &ledger, &version);
         let (authorizer, roles) = self.authorizer(&storages, background);
+        let health = self.health(&storages.cachers, &begun, roles.is_some());
+        let own = self.own_paths(health, registry, &ledger, &version);
         let api = Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
             stores: storages.stores.clone(),
@@ -156,6 +170,7 @@ impl Assembly<'_> {
             kubelets: security.kubelets,
         });
         let api = Arc::new(api);
+        let synced = begun.definitions_synced.clone();
         self.serve_custom(factory, &storages, &api, synced, background);
         let filters = Filters {
             authenticator: security.authenticator,
@@ -181,7 +196,7 @@ impl Assembly<'_> {
             first,
             api_endpoints,
             roles,
-            bootstrapped,
+            begun,
             cachers: storages.cachers,
             feed: storages.feed,
         }
@@ -326,7 +341,7 @@ impl Assembly<'_> {
         (factory, storages)
     }
 
-    fn health(&self, cachers: &[Arc<Cacher>], bootstrapped: &Done, synced: &Done) -> Health {
+    fn health(&self, cachers: &[Arc<Cacher>], begun: &Begun, has_roles: bool) -> Health {
         let mut health = Health::new(self.steps.shutting_down.clone());
         health.add("etcd", Scope::Liveness, self.store_check());
         health.add("etcd-readiness", Scope::Readiness, self.store_check());
@@ -340,8 +355,12 @@ impl Assembly<'_> {
             Err(format!("{} not ready, among them {named}", unready.len()))
         });
         health.add("watch-caches", Scope::Readiness, filled);
-        health.add(NAMESPACES_CHECK, Scope::Everywhere, bootstrapped.check());
-        health.add(DEFINITIONS_CHECK, Scope::Everywhere, synced.check());
+        let mut begins = |name, done: &Done| health.add(name, Scope::Everywhere, done.check());
+        begins(NAMESPACES_CHECK, &begun.bootstrapped);
+        begins(DEFINITIONS_CHECK, &begun.definitions_synced);
+        if has_roles {
+            begins(ROLES_CHECK, &begun.roles_ensured);
+        }
         health
     }
 

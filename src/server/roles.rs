@@ -15,7 +15,7 @@ use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
 use crate::registry::authorization::{Authorizer, Binding, Role, RoleTable};
-use crate::registry::{Error, Store};
+use crate::registry::{Error, RolesAndBindings, Store};
 use crate::storage::ListOptions;
 
 /// How many changes are handled at a time.
@@ -48,6 +48,17 @@ impl RoleStores {
             roles: store("roles")?,
             role_bindings: store("rolebindings")?,
         })
+    }
+
+    /// All of them, for what must be in them from the start.
+    #[must_use]
+    pub fn all(&self) -> RolesAndBindings<'_> {
+        RolesAndBindings {
+            cluster_roles: &self.cluster_roles,
+            cluster_role_bindings: &self.cluster_role_bindings,
+            roles: &self.roles,
+            role_bindings: &self.role_bindings,
+        }
     }
 }
 

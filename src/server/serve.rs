@@ -217,14 +217,14 @@ async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<()
         })?;
     }
     if let Some(stores) = &assembled.roles {
-        let (roles, bindings) = (&stores.cluster_roles, &stores.cluster_role_bindings);
-        let ensured = ensure_default_roles(roles, bindings, clock).await;
+        let ensured = ensure_default_roles(stores.all(), clock).await;
         ensured.map_err(|error| {
             let advice = "check that the store can be written, then start again";
             StartError::new("create the default roles", error, advice)
         })?;
+        assembled.begun.roles_ensured.set();
     }
-    assembled.bootstrapped.set();
+    assembled.begun.bootstrapped.set();
     Ok(())
 }
 

@@ -15,13 +15,16 @@ use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::admission::{Chain, PluginSet};
 use crate::registry::resources::built_in;
-use crate::registry::{Resource, SERVER_LEASES, Served, ServerLeases, Store};
+use crate::registry::{Escalation, Resource, SERVER_LEASES, Served, ServerLeases, Store};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
 };
 use crate::storage::encryption::{EncryptionConfig, Transformer};
 use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
+
+/// The group of roles and bindings.
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
 const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
@@ -133,9 +136,22 @@ impl StorageFactory {
         }
         let admission = admission::chain(&self.plugins, &by_prefix, &self.clock);
         storages.admission = Arc::new(admission);
+        let roles = by_prefix.get("roles").zip(by_prefix.get("clusterroles"));
+        let escalation = roles.map(|(roles, cluster_roles)| {
+            Arc::new(Escalation {
+                roles: Arc::clone(roles),
+                cluster_roles: Arc::clone(cluster_roles),
+            })
+        });
         let stores = served.into_iter().map(|(resource, storage)| {
+            let guards = resource.group_version.group == RBAC;
+            let escalation = escalation.as_ref().filter(|_| guards);
             let store = Store::new(resource, storage);
-            Arc::new(store.with_admission(Arc::clone(&storages.admission)))
+            let store = store.with_admission(Arc::clone(&storages.admission));
+            Arc::new(match escalation {
+                Some(escalation) => store.with_escalation_checked(Arc::clone(escalation)),
+                None => store,
+            })
         });
         storages.stores = stores.collect();
         (storages, reflector)

@@ -1,6 +1,7 @@
 //! What users may do, with roles and bindings that are stored while the server runs.
 
 mod default_roles;
+mod escalation;
 mod impersonation;
 mod reviews;
 

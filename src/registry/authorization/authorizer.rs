@@ -86,6 +86,12 @@ impl Authorizer {
         self.roles.store(Arc::new(roles));
     }
 
+    /// The rules of a role, of the cluster if the namespace is empty; `None` for one that is not known.
+    #[must_use]
+    pub fn role_rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+        self.roles.load().rules(namespace, name)
+    }
+
     /// Whether somebody may do something, and why.
     #[must_use]
     pub fn decide(&self, asked: &Attributes<'_>) -> Decision {
@@ -149,7 +155,8 @@ fn aggregate(mut errors: Vec<&str>) -> String {
 }
 
 /// Every verb on every resource and every path.
-fn everything() -> [Rule; 2] {
+#[must_use]
+pub fn everything() -> [Rule; 2] {
     let all = || vec!["*".to_owned()];
     let resources = Rule {
         verbs: all(),

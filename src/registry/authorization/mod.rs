@@ -9,11 +9,13 @@
 
 mod attributes;
 mod authorizer;
+mod coverage;
 mod grants;
 mod role_table;
 mod rule;
 
 pub use attributes::Attributes;
-pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules};
+pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, everything};
+pub use coverage::{describe_rules, go_list, missing_rules};
 pub use role_table::{Binding, Role, RoleTable};
 pub use rule::Rule;

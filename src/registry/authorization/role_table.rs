@@ -138,10 +138,15 @@ impl RoleTable {
         } else {
             ("", "clusterrole")
         };
-        let rules = self.roles.get(&(namespace.to_owned(), name.clone()));
-        rules.cloned().ok_or_else(|| {
+        self.rules(namespace, name).ok_or_else(|| {
             format!("{resource}.rbac.authorization.k8s.io {name:?} not found").into()
         })
+    }
+
+    /// The rules of a role; without a namespace it is one of the cluster.
+    pub(super) fn rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.roles.get(&key).cloned()
     }
 
     /// What a user has in a namespace: first what holds everywhere.
@@ -182,6 +187,12 @@ impl RoleTable {
 }
 
 impl Role {
+    /// Its own rules, as they are stored.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        self.rules.as_deref().unwrap_or_default()
+    }
+
     /// Its own rules, or those that it aggregates.
     fn resolve(&self, roles: &[Arc<Self>]) -> Vec<Rule> {
         let mut rules = Vec::new();

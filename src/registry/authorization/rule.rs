@@ -1,30 +1,43 @@
 //! One rule of a role, and what it allows.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Attributes;
 
 /// What stands for everything.
-const ALL: &str = "*";
+pub(super) const ALL: &str = "*";
 
 /// A rule of a role: every listed verb on every listed resource, or on every listed path.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rule {
     /// Such as `list`.
     #[serde(deserialize_with = "null_is_empty")]
     pub verbs: Vec<String>,
     /// API groups; the core is empty.
-    #[serde(deserialize_with = "null_is_empty")]
+    #[serde(
+        deserialize_with = "null_is_empty",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub api_groups: Vec<String>,
     /// Such as `pods`, `pods/log` or `*/scale`.
-    #[serde(deserialize_with = "null_is_empty")]
+    #[serde(
+        deserialize_with = "null_is_empty",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub resources: Vec<String>,
     /// The only names; none means all.
-    #[serde(deserialize_with = "null_is_empty")]
+    #[serde(
+        deserialize_with = "null_is_empty",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub resource_names: Vec<String>,
     /// Paths; a `*` at the end stands for whatever follows.
-    #[serde(rename = "nonResourceURLs", deserialize_with = "null_is_empty")]
+    #[serde(
+        rename = "nonResourceURLs",
+        deserialize_with = "null_is_empty",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub non_resource_urls: Vec<String>,
 }
 
@@ -66,7 +79,8 @@ impl Rule {
         self.resource_names.is_empty() || self.resource_names.iter().any(|known| known == name)
     }
 
-    fn has_path(&self, path: &str) -> bool {
+    /// Whether one of the paths is this one, or a pattern of it.
+    pub(super) fn has_path(&self, path: &str) -> bool {
         self.non_resource_urls.iter().any(|known| {
             known == path || known.ends_with(ALL) && path.starts_with(known.trim_end_matches(ALL))
         })

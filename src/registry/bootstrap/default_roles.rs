@@ -1,122 +1,228 @@
-//! The cluster roles and bindings that are there from the start, where roles count.
+//! The roles and bindings that are there from the start, where roles count.
 //!
 //! `admin`, `edit` and `view` are stored without rules, as kube-apiserver stores them: they aggregate the roles
 //! `system:aggregate-to-...`, which the authorizer follows by itself.
 
 use serde_json::{Value, json};
 
-use super::ensure;
-use crate::clock::Clock;
-use crate::registry::{Error, Store};
+use crate::registry::authorization::Rule;
 
 const TABLE: &str = include_str!("default_roles.txt");
 const GROUP: &str = "rbac.authorization.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
 
-/// Creates those of the default roles and bindings that do not exist. What exists stays as it is.
-///
-/// # Errors
-/// When one can neither be created nor is there; those before it exist.
-pub async fn ensure_default_roles(
-    roles: &Store,
-    bindings: &Store,
-    clock: &Clock,
-) -> Result<(), Error> {
-    let (default_roles, default_bindings) = read(TABLE);
-    for role in default_roles {
-        ensure(roles, "", role, clock).await?;
-    }
-    for binding in default_bindings {
-        ensure(bindings, "", binding, clock).await?;
-    }
-    Ok(())
+/// The namespace of the system's service accounts.
+const ACCOUNTS_NAMESPACE: &str = "kube-system";
+
+/// Roles, those of the cluster and of namespaces, and the bindings that give them to somebody.
+#[derive(Debug, Default)]
+pub(super) struct DefaultRoles {
+    pub(super) roles: Vec<Value>,
+    pub(super) bindings: Vec<Value>,
 }
 
-/// The roles and the bindings of the table.
-fn read(table: &str) -> (Vec<Value>, Vec<Value>) {
-    let (mut roles, mut bindings): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
-    for line in table.lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&str> = line.split(' ').collect();
-        if let ["role", name, options @ ..] = words.as_slice() {
-            let (role, binding) = begin(name, options);
-            roles.push(role);
-            bindings.extend(binding);
-        } else if let Some(Value::Array(rules)) = roles.last_mut().map(|role| role["rules"].take())
-        {
-            let more = rule(&words).into_iter();
-            let rules: Vec<Value> = rules.into_iter().chain(more).collect();
-            if let Some(role) = roles.last_mut() {
-                role["rules"] = Value::Array(rules);
+impl DefaultRoles {
+    /// Those of every cluster.
+    pub(super) fn of_every_cluster() -> Self {
+        Self::read(TABLE)
+    }
+
+    fn read(table: &str) -> Self {
+        let mut all = Self::default();
+        for line in table.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words.as_slice() {
+                ["role", name, options @ ..] => all.begin(name, options),
+                ["controller", name] => {
+                    let accounts = format!("accounts={name}");
+                    all.begin(&format!("system:controller:{name}"), &[&accounts]);
+                }
+                words => all.add_rule(words),
             }
         }
+        all
     }
-    (roles, bindings)
+
+    /// Begins a role without rules, and the binding to those who have it.
+    fn begin(&mut self, name: &str, options: &[&str]) {
+        let (mut namespace, mut binding_name) = ("", name);
+        let mut subjects = None;
+        let mut role =
+            json!({"apiVersion": format!("{GROUP}/v1"), "metadata": metadata(name), "rules": []});
+        for (option, value) in options.iter().filter_map(|option| option.split_once('=')) {
+            let label = format!("{GROUP}/aggregate-to-{value}");
+            match option {
+                "in" => namespace = value,
+                "binding" => binding_name = value,
+                "into" => role["metadata"]["labels"][label] = json!("true"),
+                "aggregates" => {
+                    role["aggregationRule"] =
+                        json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
+                }
+                kind => subjects
+                    .get_or_insert_with(Vec::new)
+                    .extend(list(value).iter().filter_map(|name| subject(kind, name))),
+            }
+        }
+        let (role_kind, binding_kind) = if namespace.is_empty() {
+            ("ClusterRole", "ClusterRoleBinding")
+        } else {
+            role["metadata"]["namespace"] = json!(namespace);
+            ("Role", "RoleBinding")
+        };
+        role["kind"] = json!(role_kind);
+        if let Some(subjects) = subjects {
+            let mut binding = json!({"apiVersion": format!("{GROUP}/v1"), "kind": binding_kind,
+                "metadata": metadata(binding_name),
+                "roleRef": {"apiGroup": GROUP, "kind": role_kind, "name": name}});
+            if !namespace.is_empty() {
+                binding["metadata"]["namespace"] = json!(namespace);
+            }
+            if !subjects.is_empty() {
+                binding["subjects"] = json!(subjects);
+            }
+            self.bindings.push(binding);
+        }
+        self.roles.push(role);
+    }
+
+    /// Adds the rule of a line to the last role.
+    fn add_rule(&mut self, words: &[&str]) {
+        let role = self.roles.last_mut();
+        let rules = role.and_then(|role| role["rules"].as_array_mut());
+        if let (Some(rules), Some(rule)) = (rules, rule(words)) {
+            rules.push(json!(rule));
+        }
+    }
 }
 
-/// A role without rules, and the binding to the groups that have it.
-fn begin(name: &str, options: &[&str]) -> (Value, Option<Value>) {
-    let metadata = json!({"name": name,
+fn metadata(name: &str) -> Value {
+    json!({"name": name,
         "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}});
-    let mut role = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole",
-        "metadata": metadata, "rules": []});
-    let mut binding = None;
-    for (option, value) in options.iter().filter_map(|option| option.split_once('=')) {
-        let label = format!("{GROUP}/aggregate-to-{value}");
-        match option {
-            "into" => role["metadata"]["labels"][label] = json!("true"),
-            "aggregates" => {
-                role["aggregationRule"] =
-                    json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
-            }
-            _ => {
-                let subjects = value.split(',');
-                let subjects = subjects
-                    .map(|group| json!({"apiGroup": GROUP, "kind": "Group", "name": group}));
-                binding = Some(
-                    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding",
-                    "metadata": metadata, "subjects": subjects.collect::<Vec<_>>(),
-                    "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name}}),
-                );
-            }
-        }
-    }
-    (role, binding)
+        "annotations": {super::role_reconciliation::AUTO_UPDATE: "true"}})
 }
 
-/// The rule of a line: about resources with three words, about paths with two.
-fn rule(words: &[&str]) -> Option<Value> {
-    let list = |text: &str| text.split(',').map(String::from).collect::<Vec<_>>();
-    let verbs = |text: &str| {
-        let verbs = text.split(',').flat_map(|verb| match verb {
+/// Somebody who has a role.
+fn subject(kind: &str, name: &str) -> Option<Value> {
+    match kind {
+        "groups" => Some(json!({"apiGroup": GROUP, "kind": "Group", "name": name})),
+        "users" => Some(json!({"apiGroup": GROUP, "kind": "User", "name": name})),
+        "accounts" => Some(json!({"kind": "ServiceAccount", "name": name,
+            "namespace": ACCOUNTS_NAMESPACE})),
+        _ => None,
+    }
+}
+
+/// The rule of a line: about paths with two words, about resources with three, about some of their names with four.
+fn rule(words: &[&str]) -> Option<Rule> {
+    let mut rule = match words {
+        [_, paths] => Rule {
+            non_resource_urls: list(paths),
+            ..Rule::default()
+        },
+        [_, groups, resources, names @ ..] if names.len() <= 1 => Rule {
+            api_groups: list(groups),
+            resources: list(resources),
+            resource_names: names.first().map(|names| list(names)).unwrap_or_default(),
+            ..Rule::default()
+        },
+        _ => return None,
+    };
+    for group in rule.api_groups.iter_mut().filter(|group| *group == "core") {
+        group.clear();
+    }
+    rule.verbs = verbs(words.first()?);
+    Some(rule)
+}
+
+/// The words of a list. In the table they are sorted, as in kube-apiserver's rules.
+fn list(text: &str) -> Vec<String> {
+    let words = text.split(',').filter(|word| !word.is_empty());
+    words.map(String::from).collect()
+}
+
+fn verbs(text: &str) -> Vec<String> {
+    let mut verbs: Vec<String> = text
+        .split(',')
+        .flat_map(|verb| match verb {
             "read" => READ.to_vec(),
             "write" => WRITE.to_vec(),
             verb => vec![verb],
-        });
-        verbs.map(String::from).collect::<Vec<_>>()
-    };
-    match words {
-        [verb, paths] => Some(json!({"verbs": verbs(verb), "nonResourceURLs": list(paths)})),
-        [verb, group, resources] => {
-            let group = if *group == "core" { "" } else { *group };
-            Some(json!({"verbs": verbs(verb), "apiGroups": [group], "resources": list(resources)}))
-        }
-        _ => None,
-    }
+        })
+        .map(String::from)
+        .collect();
+    verbs.sort();
+    verbs
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn named<'a>(all: &'a [Value], name: &str) -> &'a Value {
+        let found = all.iter().find(|it| it["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name}"))
+    }
+
     #[test]
     fn every_line_of_the_table_is_a_role_or_a_rule() {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
-        let (roles, bindings) = read(TABLE);
-        let rules = roles.iter().filter_map(|role| role["rules"].as_array());
+        let all = DefaultRoles::of_every_cluster();
+        let rules = all.roles.iter().filter_map(|role| role["rules"].as_array());
         let rules: usize = rules.map(Vec::len).sum();
-        assert_eq!(roles.len() + rules, lines);
-        assert_eq!(bindings.len(), 4);
+        assert_eq!(all.roles.len() + rules, lines);
+        let name = |of: &Value| (of["kind"].clone(), of["name"].clone());
+        for binding in &all.bindings {
+            let bound = |role: &&Value| {
+                let metadata = &role["metadata"];
+                metadata["namespace"] == binding["metadata"]["namespace"]
+                    && (role["kind"].clone(), metadata["name"].clone()) == name(&binding["roleRef"])
+            };
+            assert!(all.roles.iter().any(|role| bound(&role)), "{binding}");
+        }
+    }
+
+    #[test]
+    fn lists_are_sorted() {
+        let all = DefaultRoles::of_every_cluster();
+        for rule in all
+            .roles
+            .iter()
+            .filter_map(|role| role["rules"].as_array())
+            .flatten()
+        {
+            for (name, list) in rule.as_object().expect("a rule") {
+                let list = list.as_array().expect("a list");
+                let texts: Vec<_> = list.iter().filter_map(Value::as_str).collect();
+                assert!(texts.is_sorted(), "{name}: {texts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn roles_are_what_kube_apiserver_has() {
+        let all = DefaultRoles::of_every_cluster();
+        let role = named(&all.roles, "system:controller:endpoint-controller");
+        assert_eq!(
+            role["rules"][1],
+            json!({"apiGroups": [""], "resources": ["endpoints"],
+                "verbs": ["create", "delete", "get", "list", "update", "watch"]})
+        );
+        let binding = named(&all.bindings, "system:controller:endpoint-controller");
+        assert_eq!(
+            binding["subjects"],
+            json!([{"kind": "ServiceAccount", "name": "endpoint-controller", "namespace": "kube-system"}])
+        );
+        let binding = named(
+            &all.bindings,
+            "system::extension-apiserver-authentication-reader",
+        );
+        assert_eq!(
+            binding["roleRef"]["name"],
+            "extension-apiserver-authentication-reader"
+        );
+        assert_eq!(binding["subjects"][1]["name"], "system:kube-scheduler");
+        assert!(named(&all.bindings, "system:node")["subjects"].is_null());
     }
 }

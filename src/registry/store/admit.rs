@@ -63,7 +63,8 @@ impl Store {
     ) -> Result<(), Error> {
         let name = text(object, "name").to_owned();
         let request = self.request(write, Operation::Create, &name, None);
-        self.admission.admit(&request, object).await
+        self.admission.admit(&request, object).await?;
+        self.check_escalation(&request, object).await
     }
 
     /// Asks admission about a new object that has been checked.
@@ -82,7 +83,8 @@ impl Store {
         old: &Value,
     ) -> Result<(), Error> {
         let request = self.request(write, Operation::Update, name, Some(old));
-        self.admission.admit(&request, object).await
+        self.admission.admit(&request, object).await?;
+        self.check_escalation(&request, object).await
     }
 
     /// Asks admission about the next content of an object that has been checked.
@@ -108,6 +110,13 @@ impl Store {
         let mut nothing = Value::Null;
         self.admission.admit(&request, &mut nothing).await?;
         self.admission.validate(&request, &nothing).await
+    }
+
+    async fn check_escalation(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        match &self.escalation {
+            Some(escalation) => escalation.check(request, object).await,
+            None => Ok(()),
+        }
     }
 
     fn request<'a>(

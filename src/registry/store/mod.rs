@@ -32,7 +32,7 @@ use serde_json::Value;
 pub use self::after::After;
 use super::admission::Chain;
 use super::validation::formats;
-use super::{Error, RequestContext, Resource, Strategy};
+use super::{Error, Escalation, RequestContext, Resource, Strategy};
 use crate::meta::Object;
 use crate::storage::Interface;
 
@@ -82,6 +82,7 @@ pub struct Store {
     resource: Arc<Resource>,
     storage: Arc<dyn Interface>,
     admission: Arc<Chain>,
+    escalation: Option<Arc<Escalation>>,
     after: Option<Arc<dyn After>>,
 }
 
@@ -93,6 +94,7 @@ impl Store {
             resource,
             storage,
             admission: Arc::default(),
+            escalation: None,
             after: None,
         }
     }
@@ -110,6 +112,15 @@ impl Store {
     #[must_use]
     pub fn with_admission(self, admission: Arc<Chain>) -> Self {
         Self { admission, ..self }
+    }
+
+    /// The same store, of roles or bindings, where nobody writes rights that they do not have.
+    #[must_use]
+    pub fn with_escalation_checked(self, escalation: Arc<Escalation>) -> Self {
+        Self {
+            escalation: Some(escalation),
+            ..self
+        }
     }
 
     /// What is stored here.

@@ -3,9 +3,10 @@
 use std::fs;
 use std::process::Command;
 
-use serde_json::json;
+use http::Method;
+use serde_json::{Value, json};
 
-use super::{Fixture, LOOK_PERIOD, LOOKS_MAX, RBAC, get};
+use super::{Fixture, LOOK_PERIOD, LOOKS_MAX, RBAC, ask, get};
 use crate::support::tools::{self, run, skipped};
 
 #[tokio::test]
@@ -75,5 +76,65 @@ async fn kubectl_tells_users_what_view_and_edit_give_them() {
     assert!(
         refused.contains(r#"secrets is forbidden: User "jane" cannot list resource "secrets" in API group "" in the namespace "default""#),
         "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn at_each_start_default_roles_get_back_what_they_lack() {
+    let mut fixture = Fixture::start("RBAC").await;
+    let (roles, bindings) = (
+        format!("{RBAC}/clusterroles"),
+        format!("{RBAC}/clusterrolebindings"),
+    );
+    let object = async |client: &kube::Client, path: String| -> Value {
+        let text = get(client, &path).await.expect("there");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let change = async |path: String, change: fn(&mut Value)| {
+        let mut changed = object(&fixture.admin, path.clone()).await;
+        change(&mut changed);
+        let updated = ask(&fixture.admin, Method::PUT, &path, &changed).await;
+        updated.expect("updated");
+    };
+    change(format!("{roles}/system:kube-dns"), |role| {
+        role["rules"] = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"]}]);
+    })
+    .await;
+    change(format!("{roles}/system:heapster"), |role| {
+        role["rules"] = json!([]);
+        role["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] =
+            json!("false");
+    })
+    .await;
+    change(format!("{bindings}/system:node-proxier"), |binding| {
+        binding["subjects"] = json!([{"kind": "User", "name": "joe"}]);
+    })
+    .await;
+    let other = format!("{bindings}/system:kube-scheduler");
+    let gone = ask(&fixture.admin, Method::DELETE, &other, &Value::Null).await;
+    gone.expect("deleted");
+    fixture.server.stop().await;
+    fixture.server.start_again();
+    let admin = fixture.server.client().await;
+    let dns = object(&admin, format!("{roles}/system:kube-dns")).await;
+    assert_eq!(
+        dns["rules"],
+        json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"]},
+            {"verbs": ["list"], "apiGroups": [""], "resources": ["endpoints"]},
+            {"verbs": ["watch"], "apiGroups": [""], "resources": ["endpoints"]},
+            {"verbs": ["list"], "apiGroups": [""], "resources": ["services"]},
+            {"verbs": ["watch"], "apiGroups": [""], "resources": ["services"]}])
+    );
+    let heapster = object(&admin, format!("{roles}/system:heapster")).await;
+    assert_eq!(heapster["rules"], Value::Null);
+    let proxier = object(&admin, format!("{bindings}/system:node-proxier")).await;
+    let subjects = proxier["subjects"].as_array().expect("subjects");
+    let names: Vec<_> = subjects.iter().map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, [Some("joe"), Some("system:kube-proxy")]);
+    object(&admin, other).await;
+    let ready = get(&admin, "/readyz?verbose").await.expect("ready");
+    assert!(
+        ready.contains("[+]poststarthook/rbac/bootstrap-roles ok\n"),
+        "{ready}"
     );
 }

@@ -1,0 +1,170 @@
+//! Nobody gives away rights that they do not have themselves.
+//!
+//! Whoever writes a role needs its rules, or the verb `escalate` on it; whoever writes a binding needs the
+//! rules of its role, or the verb `bind` on that, as in kube-apiserver.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::admission::{Operation, Request};
+use super::authorization::{
+    Attributes, Authorizer, Role, Rule, describe_rules, everything, go_list, missing_rules,
+};
+use super::resources::path::text;
+use super::{Error, accessor};
+use crate::codec;
+use crate::storage::{GetOptions, Interface, StorageError};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// What may change without anybody being given anything.
+const COLLECTED_MEMBERS: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
+
+/// Checks that nobody gives away more than they have.
+#[derive(Debug)]
+pub struct Escalation {
+    /// Where Roles are.
+    pub roles: Arc<dyn Interface>,
+    /// Where ClusterRoles are.
+    pub cluster_roles: Arc<dyn Interface>,
+}
+
+impl Escalation {
+    /// Checks a role or a binding that is about to be written.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`]; [`Error::NotFound`] when a binding is of no role.
+    pub(super) async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let Some(authorizer) = &request.context.authorizer else {
+            return Ok(());
+        };
+        if changes_nothing_given(request.old, object) {
+            return Ok(());
+        }
+        if request.resource.plural.ends_with("roles") {
+            check_role(authorizer, request, object)
+        } else {
+            self.check_binding(authorizer, request, object).await
+        }
+    }
+
+    async fn check_binding(
+        &self,
+        authorizer: &Authorizer,
+        request: &Request<'_>,
+        binding: &Value,
+    ) -> Result<(), Error> {
+        let name = text(binding, "roleRef.name");
+        let plural = match text(binding, "roleRef.kind") {
+            "Role" => "roles",
+            "ClusterRole" => "clusterroles",
+            // There is no such role, as validation says.
+            _ => return Ok(()),
+        };
+        let bind = Attributes {
+            namespace: request.namespace,
+            name,
+            ..Attributes::of_resource(&request.context.user, "bind", GROUP, plural)
+        };
+        if authorizer.decide(&bind).allowed {
+            return Ok(());
+        }
+        let rules = self
+            .role_rules(authorizer, plural, request.namespace, name)
+            .await?;
+        confirm(authorizer, request, binding, &rules)
+    }
+
+    /// The rules of the role that is bound. The authorizer may not know a role that was created just now.
+    async fn role_rules(
+        &self,
+        authorizer: &Authorizer,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<[Rule]>, Error> {
+        let (storage, namespace, key) = if plural == "roles" {
+            (&self.roles, namespace, format!("/roles/{namespace}/{name}"))
+        } else {
+            (&self.cluster_roles, "", format!("/clusterroles/{name}"))
+        };
+        if let Some(rules) = authorizer.role_rules(namespace, name) {
+            return Ok(rules);
+        }
+        match storage.get(&key, GetOptions::default()).await {
+            Ok(object) => {
+                let role =
+                    codec::tree(&object).map_err(|error| Error::Internal(error.to_string()))?;
+                Ok(Arc::from(read(&role)?.rules()))
+            }
+            Err(StorageError::KeyNotFound { .. }) => Err(Error::NotFound {
+                resource: format!("{plural}.{GROUP}"),
+                name: name.to_owned(),
+            }),
+            Err(error) => Err(Error::Storage(error)),
+        }
+    }
+}
+
+/// Whether only that changes by which a collector of garbage lets an object go.
+fn changes_nothing_given(old: Option<&Value>, object: &Value) -> bool {
+    let Some(old) = old else { return false };
+    let mut object = object.clone();
+    for member in COLLECTED_MEMBERS {
+        accessor::copy(&mut object, old, member);
+    }
+    object == *old
+}
+
+fn check_role(authorizer: &Authorizer, request: &Request<'_>, role: &Value) -> Result<(), Error> {
+    // Somebody who may escalate a role by its name may not therefore create it.
+    let created = request.operation == Operation::Create;
+    let plural = &request.resource.plural;
+    let escalate = Attributes {
+        namespace: request.namespace,
+        name: if created { "" } else { request.name },
+        ..Attributes::of_resource(&request.context.user, "escalate", GROUP, plural)
+    };
+    if authorizer.decide(&escalate).allowed {
+        return Ok(());
+    }
+    let aggregates = |role: &Value| !role["aggregationRule"].is_null();
+    if aggregates(role) || request.old.is_some_and(aggregates) {
+        let held = authorizer.rules(&request.context.user, "").rules;
+        if !missing_rules(&held, &everything()).is_empty() {
+            let message = "must have cluster-admin privileges to use an aggregationRule";
+            return Err(request.forbid(role, message));
+        }
+    }
+    confirm(authorizer, request, role, read(role)?.rules())
+}
+
+/// Checks that the user has all of these rules, which the object gives to somebody.
+fn confirm(
+    authorizer: &Authorizer,
+    request: &Request<'_>,
+    object: &Value,
+    rules: &[Rule],
+) -> Result<(), Error> {
+    let user = &request.context.user;
+    let held = authorizer.rules(user, request.namespace);
+    let missing = missing_rules(&held.rules, rules);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut message = format!(
+        "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        user.name,
+        go_list(&user.groups),
+        describe_rules(missing)
+    );
+    if !held.errors.is_empty() {
+        message += &format!("; resolution errors: [{}]", held.errors.join(", "));
+    }
+    Err(request.forbid(object, message))
+}
+
+fn read(role: &Value) -> Result<Role, Error> {
+    serde_json::from_value(role.clone()).map_err(|error| Error::BadRequest(error.to_string()))
+}
