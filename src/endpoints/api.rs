@@ -345,7 +345,7 @@ async fn special(
         ("eviction", Verb::Create) => handlers::evict(call, body).await,
         ("log", Verb::Get) => handlers::pod_log(call).await,
         ("exec" | "attach" | "portforward", _) => handlers::pod_stream(call).await,
-        ("proxy", _) => handlers::node_proxy(call, body).await,
+        ("proxy", _) => handlers::proxy(call, body).await,
         _ => Err(Failure::method_not_allowed()),
     }
 }

@@ -161,6 +161,8 @@ fn verb_of(info: &RequestInfo) -> Option<Verb> {
         "patch" if named => Some(Verb::Patch),
         "delete" if named => Some(Verb::Delete),
         "deletecollection" if !named => Some(Verb::DeleteCollection),
+        // Other methods have no verb; proxies know some.
+        "" if info.subresource == "proxy" => Some(Verb::Get),
         _ => None,
     }
 }

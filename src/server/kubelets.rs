@@ -19,7 +19,9 @@ use crate::endpoints::{KubeletTls, Kubelets};
 /// # Errors
 /// A file cannot be read or understood.
 pub fn load(flags: &KubeletFlags) -> Result<Kubelets, StartError> {
-    let unverified = Arc::new(client_config(None, flags)?);
+    let unverified = Arc::new(with_identity(client_config(None)?, flags)?);
+    // What is proxied is anybody's; who this server is, is for kubelets alone.
+    let proxied = Arc::new(client_config(None)?.with_no_client_auth());
     let trusted = match &flags.kubelet_certificate_authority {
         None => Arc::clone(&unverified),
         Some(path) => {
@@ -33,13 +35,14 @@ pub fn load(flags: &KubeletFlags) -> Result<Kubelets, StartError> {
                 let added = roots.add(certificate);
                 added.map_err(|error| wrong(error.to_string()))?;
             }
-            Arc::new(client_config(Some(roots), flags)?)
+            Arc::new(with_identity(client_config(Some(roots))?, flags)?)
         }
     };
     Ok(Kubelets {
         tls: KubeletTls {
             trusted,
             unverified,
+            proxied,
         },
         address_types: flags.kubelet_preferred_address_types.clone(),
         connect_timeout: flags.kubelet_timeout,
@@ -48,20 +51,18 @@ pub fn load(flags: &KubeletFlags) -> Result<Kubelets, StartError> {
 
 fn client_config(
     roots: Option<RootCertStore>,
-    flags: &KubeletFlags,
-) -> Result<ClientConfig, StartError> {
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, StartError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let builder: ConfigBuilder<ClientConfig, WantsVerifier> = builder
         .with_safe_default_protocol_versions()
         .map_err(|error| StartError::new("speak TLS with kubelets", error, "report this"))?;
-    let builder = match roots {
+    Ok(match roots {
         Some(roots) => builder.with_root_certificates(roots),
         None => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider))),
-    };
-    with_identity(builder, flags)
+    })
 }
 
 fn with_identity(

@@ -1,4 +1,4 @@
-//! One connection to a kubelet: name resolution, TCP and TLS, all within one limit.
+//! One connection to a kubelet, or to what is proxied: name resolution, TCP and TLS, all within one limit.
 
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -7,16 +7,21 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
-/// A kubelet that says nothing is asked for a sign of life this often; a stream may be silent for
+/// One that says nothing is asked for a sign of life this often; a stream may be silent for
 /// hours. The operating system gives up after some unanswered ones.
 const KEEP_ALIVE_SECONDS: u64 = 30;
 
+/// What bytes go both ways over, encrypted or not.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
 /// What a request is relayed over.
-pub(super) type Stream = TlsStream<TcpStream>;
+pub(super) type Stream = Box<dyn Duplex>;
 
 /// Where a request is relayed to.
 #[derive(Clone, Debug)]
@@ -24,12 +29,13 @@ pub(in super::super) struct Backend {
     /// A name or an address.
     pub(super) host: String,
     pub(in super::super) port: u16,
-    pub(super) tls: Arc<rustls::ClientConfig>,
+    /// How TLS is spoken; `None` for none.
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
     /// Connecting may take this long.
     pub(super) connect_timeout: Duration,
 }
 
-/// Why a kubelet did not answer, in the words of Go's network library where it has some.
+/// Why there was no answer, in the words of Go's network library where it has some.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// The name does not resolve.
@@ -67,6 +73,11 @@ fn connect_words(error: &std::io::Error) -> String {
 }
 
 impl Backend {
+    /// The name or address.
+    pub(in super::super) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// The host and port as URLs and messages have them.
     pub(in super::super) fn authority(&self) -> String {
         match self.host.parse::<IpAddr>() {
@@ -83,8 +94,18 @@ impl Backend {
     }
 
     async fn shake_hands(&self) -> Result<Stream, RelayError> {
+        let tcp = self.connect_tcp().await?;
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(tcp));
+        };
         let name = ServerName::try_from(self.host.clone());
         let name = name.map_err(|_| RelayError::Name(self.host.clone()))?;
+        let connector = TlsConnector::from(Arc::clone(tls));
+        let connected = connector.connect(name, tcp).await;
+        Ok(Box::new(connected.map_err(RelayError::Handshake)?))
+    }
+
+    async fn connect_tcp(&self) -> Result<TcpStream, RelayError> {
         let addresses = lookup_host((self.host.as_str(), self.port)).await;
         let addresses: Vec<_> = addresses
             .map_err(|_| RelayError::Lookup(self.host.clone()))?
@@ -104,10 +125,8 @@ impl Backend {
             .with_interval(keep_alive);
         let set = SockRef::from(&tcp).set_tcp_keepalive(&keep_alive);
         if let Err(error) = set.and_then(|()| tcp.set_nodelay(true)) {
-            tracing::debug!(%error, "cannot set options of a connection to a kubelet");
+            tracing::debug!(%error, "cannot set options of a relayed connection");
         }
-        let connector = TlsConnector::from(Arc::clone(&self.tls));
-        let connected = connector.connect(name, tcp).await;
-        connected.map_err(RelayError::Handshake)
+        Ok(tcp)
     }
 }

@@ -69,7 +69,7 @@ pub(in super::super) async fn exchange(
     }
     let parts = connection.into_parts();
     let tunnel = Tunnel::new(Switched {
-        stream: Box::new(parts.io.into_inner()),
+        stream: parts.io.into_inner(),
         early: parts.read_buf,
     });
     Ok(Relayed::Switched(answer.map(|_| ()), tunnel))

@@ -1,5 +1,6 @@
 //! Where the kubelet of a node listens, as the node object says.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use super::backend::Backend;
 /// What is assumed of a kubelet that does not say its port, as in kube-apiserver.
 const KUBELET_PORT_DEFAULT: u16 = 10250;
 
+/// For how long what is proxied is waited for, as Go's transport does.
+const PROXY_CONNECT_SECONDS_MAX: u64 = 30;
+
 /// How TLS is spoken with kubelets.
 #[derive(Clone, Debug)]
 pub struct KubeletTls {
@@ -18,6 +22,8 @@ pub struct KubeletTls {
     pub trusted: Arc<rustls::ClientConfig>,
     /// The same without looking at the kubelet's certificate, for clients that wish so.
     pub unverified: Arc<rustls::ClientConfig>,
+    /// With what is proxied: neither side proves anything.
+    pub proxied: Arc<rustls::ClientConfig>,
 }
 
 /// How kubelets are reached.
@@ -54,8 +60,30 @@ impl Kubelets {
             port: port
                 .and_then(|port| u16::try_from(port).ok())
                 .unwrap_or(KUBELET_PORT_DEFAULT),
-            tls: Arc::clone(tls),
+            tls: Some(Arc::clone(tls)),
             connect_timeout: self.connect_timeout,
+        })
+    }
+
+    /// What is proxied at an address, by a scheme as it stands in the request.
+    ///
+    /// # Errors
+    /// The address is not one that clients may reach through this server.
+    pub(in super::super) fn proxied(
+        &self,
+        scheme: &str,
+        address: IpAddr,
+        port: u16,
+    ) -> Result<Backend, Failure> {
+        if !is_proxyable(address) {
+            return Err(Failure::bad_request("address not allowed"));
+        }
+        let tls = (scheme == "https").then(|| Arc::clone(&self.tls.proxied));
+        Ok(Backend {
+            host: address.to_string(),
+            port,
+            tls,
+            connect_timeout: Duration::from_secs(PROXY_CONNECT_SECONDS_MAX),
         })
     }
 
@@ -63,6 +91,18 @@ impl Kubelets {
         let of_type = |wanted: &String| addresses(node).find(|(kind, _)| kind == wanted);
         let (_, address) = self.address_types.iter().find_map(of_type)?;
         Some(address)
+    }
+}
+
+/// Whether clients may reach an address through this server: not itself, its neighbours on the link, or many
+/// at once. Whoever writes pods and nodes would else reach what listens for this machine alone.
+pub(in super::super) fn is_proxyable(address: IpAddr) -> bool {
+    let refused = |special: bool, address: IpAddr| {
+        special || address.is_unspecified() || address.is_loopback() || address.is_multicast()
+    };
+    match address.to_canonical() {
+        IpAddr::V4(v4) => !refused(v4.is_link_local() || v4.is_broadcast(), v4.into()),
+        IpAddr::V6(v6) => !refused(v6.is_unicast_link_local(), v6.into()),
     }
 }
 
@@ -86,4 +126,33 @@ fn no_address(node: &Value) -> Failure {
     Failure::untranslated(format!(
         "no preferred addresses found; known addresses: [{known}]"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_single_hosts_are_proxied() {
+        for (address, allowed) in [
+            ("10.0.0.1", true),
+            ("192.0.2.2", true),
+            ("fd00::2", true),
+            ("127.0.0.1", false),
+            ("127.9.9.9", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("::ffff:169.254.169.254", false),
+            ("fe80::1", false),
+            ("0.0.0.0", false),
+            ("::", false),
+            ("224.0.0.1", false),
+            ("ff02::1", false),
+            ("255.255.255.255", false),
+        ] {
+            let parsed = address.parse().expect("an address");
+            assert_eq!(is_proxyable(parsed), allowed, "{address}");
+        }
+    }
 }

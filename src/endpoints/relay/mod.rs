@@ -1,4 +1,4 @@
-//! Requests that the kubelet of a node answers.
+//! Requests that others answer: the kubelet of a node, or what is proxied.
 //!
 //! ```text
 //!   client --request--> handler: which node, which path?
@@ -22,5 +22,6 @@ mod tunnel;
 pub(super) use backend::Backend;
 pub use backend::RelayError;
 pub(super) use exchange::{Relayed, exchange};
+pub(super) use kubelets::is_proxyable;
 pub use kubelets::{KubeletTls, Kubelets};
 pub use tunnel::{Switched, Tunnel};

@@ -1,5 +1,6 @@
 //! Two connections that became one: what the client sends goes to the kubelet and back.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -13,9 +14,8 @@ use super::backend::Stream;
 pub struct Tunnel(Arc<Mutex<Option<Switched>>>);
 
 /// The kubelet's side of a tunnel.
-#[derive(Debug)]
 pub struct Switched {
-    pub(super) stream: Box<Stream>,
+    pub(super) stream: Stream,
     /// What the kubelet has sent behind its head.
     pub(super) early: Bytes,
 }
@@ -30,6 +30,13 @@ impl Tunnel {
     pub fn take(&self) -> Option<Switched> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.take()
+    }
+}
+
+impl fmt::Debug for Switched {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let early = self.early.len();
+        write!(formatter, "Switched({early} bytes read)")
     }
 }
 

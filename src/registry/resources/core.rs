@@ -176,7 +176,7 @@ fn workload() -> Vec<Row> {
                 STREAM,
                 Served::Handler,
             )
-            .subresource("proxy", None, "PodProxyOptions", PROXY, Served::Nowhere)
+            .subresource("proxy", None, "PodProxyOptions", PROXY, Served::Handler)
             .subresource("resize", None, "Pod", READ_WRITE, Served::Store)
             .status()
             .strategy(
@@ -238,7 +238,7 @@ fn network() -> Vec<Row> {
             .category("all")
             .prefix("services/specs")
             .fields([field("spec.clusterIP"), field("spec.type")])
-            .subresource("proxy", None, "ServiceProxyOptions", PROXY, Served::Nowhere)
+            .subresource("proxy", None, "ServiceProxyOptions", PROXY, Served::Handler)
             .status()
             .strategy(
                 Generic::with_status()

@@ -1,19 +1,19 @@
-//! Just enough of a kubelet: TLS, logs that come in pieces, and an upgrade that echoes.
+//! Just enough of a kubelet: TLS, logs that come in pieces, and an upgrade that echoes. Without TLS it
+//! stands in for what runs in a pod.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// A kubelet on loopback, until it is dropped.
+/// A kubelet on loopback, or a pod at another address of this machine, until it is dropped.
 pub(super) struct StandIn {
     /// Where it listens.
     pub(super) address: SocketAddr,
@@ -28,7 +28,12 @@ pub(super) struct StandIn {
 
 impl StandIn {
     pub(super) async fn start() -> Self {
-        let names = vec![Ipv4Addr::LOCALHOST.to_string()];
+        Self::at(Ipv4Addr::LOCALHOST.into(), true).await
+    }
+
+    /// One that speaks TLS or not.
+    pub(super) async fn at(address: IpAddr, encrypted: bool) -> Self {
+        let names = vec![address.to_string()];
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -39,7 +44,7 @@ impl StandIn {
             .with_single_cert(vec![made.cert.der().clone()], key)
             .expect("a key of the certificate");
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = TcpListener::bind((address, 0)).await;
         let listener = listener.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (told, events) = mpsc::unbounded_channel();
@@ -52,10 +57,12 @@ impl StandIn {
                 let (acceptor, told) = (acceptor.clone(), told.clone());
                 let permits = Arc::clone(&permits);
                 connections.spawn(async move {
-                    if let Ok(stream) = acceptor.accept(tcp).await {
+                    if !encrypted {
+                        let _ = serve(tcp, &told, &permits).await;
+                    } else if let Ok(stream) = acceptor.accept(tcp).await {
                         let _ = serve(stream, &told, &permits).await;
-                        let _ = told.send("closed".to_owned());
                     }
+                    let _ = told.send("closed".to_owned());
                 });
             }
         });
@@ -77,7 +84,7 @@ impl StandIn {
 
 /// Answers one request by what its path ends with.
 async fn serve(
-    mut stream: TlsStream<TcpStream>,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     told: &mpsc::UnboundedSender<String>,
     lines: &Semaphore,
 ) -> std::io::Result<()> {
@@ -94,6 +101,24 @@ async fn serve(
     if target.starts_with("/attach/") {
         let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 7\r\n\r\nnot now";
         return stream.write_all(refusal.as_bytes()).await;
+    }
+    if target.starts_with("/away") {
+        let answer = "HTTP/1.1 302 Found\r\nLocation: /there?a=b\r\nX-Mine: kept\r\n\
+            Access-Control-Allow-Origin: *\r\nContent-Length: 0\r\n\r\n";
+        return stream.write_all(answer.as_bytes()).await;
+    }
+    if target.starts_with("/echo") {
+        let length = head.to_lowercase();
+        let length = length.split("content-length: ").nth(1);
+        let length = length.and_then(|it| it.split("\r\n").next()?.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        stream.read_exact(&mut body).await?;
+        let answer = format!(
+            "HTTP/1.1 201 Created\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(answer.as_bytes()).await?;
+        return stream.write_all(&body).await;
     }
     if target.contains("/gone") {
         let refusal = "HTTP/1.1 400 Bad Request\r\nContent-Length: 11\r\n\r\nno such log";
