@@ -10,12 +10,14 @@
 //! 5. [`storage::etcd3`]: Kubernetes' storage semantics over any backend.
 //! 6. [`storage::cacher`]: the watch cache in front of it.
 //! 7. [`registry`]: what may be written: strategies, graceful deletion, dry-run.
-//! 8. [`endpoints`]: the REST layer: routing, parameters, discovery, encodings.
-//! 9. [`server`]: the composition root: flags, TLS, identity, limits, health, shutdown.
+//! 8. [`authentication`]: who asks: certificates and tokens.
+//! 9. [`endpoints`]: the REST layer: routing, parameters, discovery, encodings.
+//! 10. [`server`]: the composition root: flags, TLS, identity, limits, health, shutdown.
 //!
 //! `ARCHITECTURE.md` draws the whole and lists the invariants.
 
 pub mod any_server;
+pub mod authentication;
 pub mod budget;
 pub mod clock;
 pub mod codec;

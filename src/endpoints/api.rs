@@ -28,6 +28,8 @@ use super::response;
 use super::routes::{NoRoute, Route, Routes};
 use super::version::VersionInfo;
 use super::warnings::warning_headers;
+use crate::authentication::Authenticator;
+use crate::authentication::service_accounts::TokenIssuer;
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::authorization::Authorizer;
@@ -68,6 +70,10 @@ pub struct ApiConfig {
     pub unsafe_deletion: bool,
     /// How kubelets are reached.
     pub kubelets: Kubelets,
+    /// Judges the tokens of reviews.
+    pub authenticator: Arc<Authenticator>,
+    /// Makes tokens of service accounts.
+    pub token_issuer: TokenIssuer,
 }
 
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
@@ -240,6 +246,7 @@ impl Api {
             headers,
             context: &context,
             authorizer: &self.config.authorizer,
+            authenticator: &self.config.authenticator,
             namespace: &info.namespace,
             pretty,
         };
@@ -272,6 +279,7 @@ impl Api {
             store,
             encodings: &self.config.encodings,
             kubelets: &self.config.kubelets,
+            token_issuer: &self.config.token_issuer,
             method,
             info,
             query,
@@ -341,6 +349,7 @@ async fn special(
         ("scale", Verb::Get) => handlers::get_scale(call).await,
         ("scale", Verb::Update) => handlers::update_scale(call, body).await,
         ("scale", Verb::Patch) => handlers::patch_scale(call, body).await,
+        ("token", Verb::Create) => handlers::request_token(call, body).await,
         ("binding", Verb::Create) => handlers::bind(call, body).await,
         ("eviction", Verb::Create) => handlers::evict(call, body).await,
         ("log", Verb::Get) => handlers::pod_log(call).await,

@@ -15,6 +15,7 @@ use super::patches::Patch;
 use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
+use crate::authentication::service_accounts::TokenIssuer;
 use crate::budget::Share;
 use crate::codec;
 use crate::registry::{Error, GroupVersion, RequestContext, Store, User};
@@ -30,6 +31,8 @@ pub(super) struct Call<'a> {
     pub(super) encodings: &'a EncodingCache,
     /// How kubelets are reached.
     pub(super) kubelets: &'a Kubelets,
+    /// Makes tokens of service accounts.
+    pub(super) token_issuer: &'a TokenIssuer,
     /// The request's method.
     pub(super) method: &'a Method,
     /// What the request is about.

@@ -14,6 +14,7 @@ use super::custom_resources::CustomResources;
 use super::filters::{Filters, InFlight};
 use super::flags::{ServeFlags, StorageBackend};
 use super::health::{Check, Done, Health, Scope, check};
+use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
 use super::object_counts::ObjectCounts;
 use super::own_paths::{HealthAndMetrics, StoreSize};
@@ -22,6 +23,7 @@ use super::roles::{RoleStores, Roles};
 use super::security::Security;
 use super::shutdown::Steps;
 use super::storage_factory::{StorageFactory, Storages};
+use crate::authentication::service_accounts::{KeyDiscovery, TokenIssuer};
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::endpoints::{
@@ -133,10 +135,7 @@ impl Assembly<'_> {
     ) -> Assembled {
         let limits = &self.flags.limits;
         let ledger = Ledger::new(self.flags.memory_budget());
-        let metrics = Metrics::new();
-        metrics.register(&mut registry);
-        let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger);
-        encodings.register(&mut registry);
+        let (metrics, encodings) = answers(&mut registry, &ledger);
         let in_flight = self.in_flight(&mut registry);
         let handshake_errors = connection::handshake_errors(&mut registry);
         let (factory, storages) = self.storages(
@@ -149,11 +148,13 @@ impl Assembly<'_> {
         self.run(relief, background);
         let begun = Begun::default();
         let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
-        let first = FirstStores::of(&storages);
         let version = VersionInfo::kubernetes_1_36();
+        let accounts = &security.service_accounts;
+        let keys = key_discovery(accounts, &self.flags.serving, address);
+        let authenticator = Arc::new(authenticator(security.tokens, accounts, &storages));
         let (authorizer, roles) = self.authorizer(&storages, background);
         let health = self.health(&storages.cachers, &begun, roles.is_some());
-        let own = self.own_paths(health, registry, &ledger, &version);
+        let own = self.own_paths(health, registry, &ledger, &version, keys);
         let api = Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
             stores: storages.stores.clone(),
@@ -161,19 +162,21 @@ impl Assembly<'_> {
             clock: self.clock.clone(),
             version,
             server_address: address.to_string(),
-            extra_root_paths: [own.health.paths(), vec!["/metrics".to_owned()]].concat(),
+            extra_root_paths: own.paths(),
             metrics,
             ledger: ledger.clone(),
             encodings,
             min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
             unsafe_deletion: self.flags.unsafe_deletion(),
             kubelets: security.kubelets,
+            authenticator: Arc::clone(&authenticator),
+            token_issuer: TokenIssuer::new(accounts),
         });
         let api = Arc::new(api);
         let synced = begun.definitions_synced.clone();
         self.serve_custom(factory, &storages, &api, synced, background);
         let filters = Filters {
-            authenticator: security.authenticator,
+            authenticator,
             authorizer,
             in_flight,
             request_timeout: limits.request_timeout,
@@ -193,7 +196,7 @@ impl Assembly<'_> {
         };
         Assembled {
             connections,
-            first,
+            first: FirstStores::of(&storages),
             api_endpoints,
             roles,
             begun,
@@ -243,9 +246,11 @@ impl Assembly<'_> {
         mut registry: Registry,
         ledger: &Ledger,
         version: &VersionInfo,
+        keys: Option<KeyDiscovery>,
     ) -> HealthAndMetrics {
         HealthAndMetrics {
             health,
+            keys,
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, version, self.clock.wall()),
             size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
@@ -384,4 +389,13 @@ impl Assembly<'_> {
             })
         })
     }
+}
+
+/// What is counted and what is kept of answers.
+fn answers(registry: &mut Registry, ledger: &Ledger) -> (Metrics, EncodingCache) {
+    let metrics = Metrics::new();
+    metrics.register(registry);
+    let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, ledger);
+    encodings.register(registry);
+    (metrics, encodings)
 }

@@ -27,7 +27,6 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::authentication::{CertifiedUser, ClientCertificates};
 use super::ending::Ending;
 use super::event_stream::{self, Ended, Watchful};
 use super::filters::Filters;
@@ -35,6 +34,7 @@ use super::joined_io;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::Prefaced;
 use super::unread_body;
+use crate::authentication::{CertifiedUser, ClientCertificates};
 use crate::budget::Ledger;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 

@@ -3,6 +3,8 @@
 //! A flag that parses is a value that makes sense by itself; what depends on several flags is
 //! checked by [`ServeFlags::check`]. Nothing here touches files or the network.
 
+mod service_accounts;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +18,8 @@ use crate::duration;
 use crate::registry::admission::{PluginSet, parse_plugin};
 use crate::registry::authorization::AuthorizationMode;
 use crate::storage::StorageMediaType;
+
+pub use service_accounts::ServiceAccountFlags;
 
 /// The least memory with which anything can be served.
 const MEMORY_BUDGET_MIB_MIN: u64 = 16;
@@ -88,6 +92,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub admission: AdmissionFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub service_accounts: ServiceAccountFlags,
 
     #[command(flatten)]
     #[allow(

@@ -1,11 +1,12 @@
-//! The paths that the server answers itself: health and metrics.
+//! The paths that the server answers itself: health, metrics and the keys of service accounts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::Response;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -16,17 +17,20 @@ use super::health::Health;
 use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
-use crate::endpoints::ResponseBody;
+use crate::authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
+use crate::endpoints::{ResponseBody, full};
 use crate::storage::backend::Backend;
 
 /// A scrape waits this long for the store to tell its size.
 const SIZE_SECONDS_MAX: u64 = 2;
 
-/// Health and metrics.
+/// Health, metrics and keys.
 #[derive(Debug)]
 pub struct HealthAndMetrics {
     /// The checks.
     pub health: Health,
+    /// What others need to judge tokens of service accounts.
+    pub keys: Option<KeyDiscovery>,
     /// The families.
     pub registry: Registry,
     /// What memory is spent on.
@@ -78,6 +82,29 @@ impl StoreSize {
     }
 }
 
+impl HealthAndMetrics {
+    /// All paths, for the list at `/`.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = self.health.paths();
+        paths.push("/metrics".to_owned());
+        if self.keys.is_some() {
+            paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
+        }
+        paths
+    }
+}
+
+/// A document that others may keep for an hour, as in kube-apiserver.
+fn document(media_type: &'static str, content: &str) -> Response<ResponseBody> {
+    let mut response = Response::new(full(content.to_owned()));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    let an_hour = HeaderValue::from_static("public, max-age=3600");
+    headers.insert(CACHE_CONTROL, an_hour);
+    response
+}
+
 #[async_trait]
 impl OwnPaths for HealthAndMetrics {
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
@@ -86,6 +113,15 @@ impl OwnPaths for HealthAndMetrics {
             self.memory.refresh();
             self.size.refresh().await;
             return Some(metrics::answer(&self.registry));
+        }
+        if let Some(keys) = &self.keys {
+            match path {
+                CONFIGURATION_PATH => {
+                    return Some(document("application/json", &keys.configuration));
+                }
+                KEYS_PATH => return Some(document("application/jwk-set+json", &keys.keys)),
+                _ => {}
+            }
         }
         self.health.answer(path, query).await
     }

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::authentication::{Authenticator, ClientCertificates, TokenFile};
 use super::certificates::{Certificates, Identity, subjects};
 use super::error::StartError;
 use super::flags::ServeFlags;
-use super::{kubelets, tls};
+use super::{kubelets, service_account_keys, tls};
+use crate::authentication::service_accounts::ServiceAccountConfig;
+use crate::authentication::{ClientCertificates, TokenFile};
 use crate::clock::Clock;
 use crate::endpoints::Kubelets;
 use crate::storage::encryption::EncryptionConfig;
@@ -19,8 +20,10 @@ pub struct Security {
     pub tls: Arc<rustls::ServerConfig>,
     /// Judges client certificates.
     pub clients: ClientCertificates,
-    /// Tells who asks.
-    pub authenticator: Authenticator,
+    /// Who has which bearer token.
+    pub tokens: TokenFile,
+    /// How tokens of service accounts are made and judged.
+    pub service_accounts: ServiceAccountConfig,
     /// What clients check the server against, in PEM.
     pub authority: String,
     /// The admin's identity.
@@ -70,7 +73,8 @@ impl Security {
                 &clients,
             )?),
             clients,
-            authenticator: Authenticator::new(tokens(flags)?),
+            tokens: tokens(flags)?,
+            service_accounts: service_account_keys::load(flags)?,
             authority,
             admin: own.admin,
             encryption: encryption(flags)?,

@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use http::Response;
 use prometheus_client::metrics::counter::Counter;
 
-use super::authentication::{Authenticator, ClientCertificates, TokenFile};
 use super::certificates::Certificates;
 use super::connection::Connections;
 use super::ending::Ending;
 use super::filters::{Filters, Handler, InFlight, OwnPaths};
 use super::tls;
+use crate::authentication::{Authenticator, ClientCertificates, TokenFile};
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::endpoints::ResponseBody;
@@ -47,7 +47,7 @@ pub(super) fn connections(
     let request_timeout = Duration::from_secs(60);
     let filters = Filters {
         authorizer: crate::registry::authorization::Authorizer::always_allow(),
-        authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")),
+        authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
         in_flight: InFlight::new(0, 0, request_timeout),
         request_timeout,
         end_of_watches: Ending::default(),

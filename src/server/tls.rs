@@ -12,9 +12,9 @@ use rustls::{
     DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
 };
 
-use super::authentication::ClientCertificates;
 use super::certificates::Identity;
 use super::error::StartError;
+use crate::authentication::ClientCertificates;
 
 /// The protocols that are offered, the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];

@@ -87,7 +87,7 @@ impl Fixture {
 }
 
 /// The answer, or the message of a refusal.
-async fn ask(
+pub(crate) async fn ask(
     client: &kube::Client,
     method: Method,
     path: &str,

@@ -19,6 +19,8 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
+use ringwatch::authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
+use ringwatch::authentication::{Authenticator, SigningKey};
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::codec;
@@ -93,6 +95,7 @@ impl Fixture {
         metrics.register(&mut registry);
         let encodings = EncodingCache::new(encodings_bytes_max, &Ledger::unlimited());
         encodings.register(&mut registry);
+        let key = rcgen::KeyPair::generate().expect("a key");
         let api = Api::new(ApiConfig {
             stores: storages.stores,
             storeless: storages.storeless,
@@ -105,6 +108,13 @@ impl Fixture {
             metrics,
             encodings: encodings.clone(),
             min_request_timeout: Duration::from_secs(1800),
+            authenticator: Arc::new(Authenticator::default()),
+            token_issuer: TokenIssuer::new(&ServiceAccountConfig {
+                issuers: vec!["https://issuer.example".to_owned()],
+                audiences: vec!["https://issuer.example".to_owned()],
+                signing: SigningKey::from_pem(&key.serialize_pem()).expect("a key"),
+                others: Vec::new(),
+            }),
             unsafe_deletion: false,
             kubelets: kubelets::load(&KubeletFlags {
                 kubelet_certificate_authority: None,
@@ -575,7 +585,7 @@ async fn users_learn_who_they_are_and_what_they_may_do() {
     assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["*"]));
     assert_eq!(fixture.post(rules, json!({})).await.failure().0, 400);
     assert_eq!(fixture.get(who).await.failure().0, 405);
-    let unserved = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let unserved = "/api/v1/namespaces/default/bindings";
     let refused = fixture.post(unserved, json!({})).await.failure();
     assert_eq!(refused.0, 405);
 }

@@ -26,6 +26,7 @@ mod load;
 mod memory;
 mod serve_errors;
 mod served_whole;
+mod service_accounts;
 mod store;
 mod stored_forms;
 mod support;

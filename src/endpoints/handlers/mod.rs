@@ -17,6 +17,7 @@ mod proxy;
 mod relaying;
 mod reviews;
 mod scale;
+mod token_request;
 mod update;
 mod watch;
 
@@ -34,5 +35,6 @@ pub(super) use pod_stream::pod_stream;
 pub(super) use proxy::proxy;
 pub(super) use reviews::{Review, review};
 pub(super) use scale::{get_scale, patch_scale, update_scale};
+pub(super) use token_request::request_token;
 pub(super) use update::update;
 pub(super) use watch::watch;

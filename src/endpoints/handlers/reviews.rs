@@ -1,6 +1,7 @@
 //! Reviews: who somebody is and what they may do. Nothing is stored.
 
 mod access;
+mod token;
 
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use super::super::negotiation::{OBJECT_MEDIA_TYPES, negotiate};
 use super::super::params::{Query, WriteKind, WriteParams};
 use super::super::response;
 use super::super::routes::Routes;
+use crate::authentication::Authenticator;
 use crate::codec;
 use crate::registry::authorization::Authorizer;
 use crate::registry::field_manager::{self, Manager};
@@ -32,6 +34,8 @@ pub(in super::super) struct Review<'a> {
     pub(in super::super) context: &'a RequestContext,
     /// What users may do.
     pub(in super::super) authorizer: &'a Authorizer,
+    /// Judges tokens.
+    pub(in super::super) authenticator: &'a Authenticator,
     /// The namespace of the request; empty for none.
     pub(in super::super) namespace: &'a str,
     /// Whether people will read the answer.
@@ -76,11 +80,12 @@ pub(in super::super) async fn review(
         name: "",
         verb: "create",
     };
-    let answer = answer(&review, &version, asked).map_err(|error| Failure::of(&error, about))?;
+    let answer = answer(&review, &version, asked).await;
+    let answer = answer.map_err(|error| Failure::of(&error, about))?;
     response::serialized(StatusCode::CREATED, output.format, &answer)
 }
 
-fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<Value, Error> {
+async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<Value, Error> {
     let context = review.context;
     let status = match review.resource.kind.as_str() {
         "SelfSubjectReview" => {
@@ -111,6 +116,7 @@ fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<Value,
             }
             access::rules(&review.authorizer.rules(&context.user, namespace))
         }
+        "TokenReview" => token::status(review.authenticator, context, &asked).await?,
         other => return Err(Error::Internal(format!("no answer to a {other}"))),
     };
     note_manager(context, version, &mut asked);

@@ -10,6 +10,6 @@ pub(super) fn rows() -> Vec<Row> {
         V1.cluster("selfsubjectreviews", "SelfSubjectReview")
             .review(Served::Handler),
         V1.cluster("tokenreviews", "TokenReview")
-            .review(Served::Nowhere),
+            .review(Served::Handler),
     ]
 }

@@ -70,7 +70,7 @@ fn configuration() -> Vec<Row> {
                 Some(Group::new("authentication.k8s.io", "v1")),
                 "TokenRequest",
                 &[Verb::Create],
-                Served::Nowhere,
+                Served::Handler,
             )
             .strategy(
                 Generic::new()

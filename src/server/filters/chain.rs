@@ -11,12 +11,12 @@ use http::header::{CACHE_CONTROL, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
 use super::{HeldBody, InFlight, answer, deadline};
+use crate::authentication::{Authenticator, CertifiedUser};
 use crate::clock::Clock;
 use crate::endpoints::{self, Api, NotImpersonated, RequestBody, RequestInfo, ResponseBody};
 use crate::meta::Status;
 use crate::registry::User;
 use crate::registry::authorization::Authorizer;
-use crate::server::authentication::{Authenticator, CertifiedUser};
 use crate::server::ending::Ending;
 
 /// The header that names a request in logs.
@@ -48,7 +48,7 @@ pub trait OwnPaths: Send + Sync + 'static {
 /// The filters and what lies behind them.
 pub struct Filters {
     /// Tells who asks.
-    pub authenticator: Authenticator,
+    pub authenticator: Arc<Authenticator>,
     /// Tells what they may do.
     pub authorizer: Arc<Authorizer>,
     /// Counts what is in progress.
@@ -111,7 +111,8 @@ impl Filters {
         let now = self.clock.wall();
         let user = self
             .authenticator
-            .authenticate(certified, request.headers(), now);
+            .authenticate(certified, request.headers(), now)
+            .await;
         let Some(user) = user else {
             let refusal = Status::failure(401, "Unauthorized", "Unauthorized");
             return answer::status(&refusal).map(HeldBody::from);
@@ -221,8 +222,8 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
+    use crate::authentication::TokenFile;
     use crate::endpoints::full;
-    use crate::server::authentication::TokenFile;
 
     struct Stub {
         entered: Arc<Notify>,
@@ -259,7 +260,7 @@ mod tests {
         let tokens = "admin,admin,1,system:masters\nview,viewer,2,viewers";
         let entered = Arc::new(Notify::new());
         let filters = Filters {
-            authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")),
+            authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
             authorizer: Authorizer::always_allow(),
             in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
             request_timeout: Duration::from_secs(60),

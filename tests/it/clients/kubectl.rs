@@ -7,6 +7,7 @@ mod nodes;
 mod rollouts;
 mod steps;
 mod tables;
+mod tokens;
 mod verbs;
 
 use std::fs;

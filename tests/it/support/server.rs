@@ -52,6 +52,12 @@ impl Server {
         self.child = spawn(&self.folder, self.port, &self.under, &self.arguments);
     }
 
+    /// The same with other flags from now on.
+    pub(crate) fn start_again_with(&mut self, arguments: &[String]) {
+        self.arguments = arguments.to_vec();
+        self.start_again();
+    }
+
     /// From the next start on the server runs by itself.
     pub(crate) fn no_longer_under(&mut self) {
         self.under.clear();

@@ -6,8 +6,15 @@
 
 mod authenticator;
 mod client_certificate;
+mod error;
+mod jwt;
+mod keys;
+pub mod service_accounts;
 mod token_file;
 
-pub use authenticator::Authenticator;
+use authenticator::target_audiences;
+pub use authenticator::{Authenticator, Identified};
 pub use client_certificate::{CertifiedUser, ClientCertificates};
+pub use error::TokenError;
+pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use token_file::TokenFile;

@@ -1,0 +1,217 @@
+//! All kinds of credentials, in order.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use jiff::Timestamp;
+
+use super::service_accounts::ServiceAccountTokens;
+use super::{CertifiedUser, TokenError, TokenFile};
+use crate::registry::User;
+
+/// The group of everybody who has been identified.
+const AUTHENTICATED: &str = "system:authenticated";
+
+/// A user whom a token names, and for whom that token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identified {
+    /// Who it is.
+    pub user: User,
+    /// Those of the wanted audiences that the token is for.
+    pub audiences: Vec<String>,
+}
+
+/// Tells who asks.
+#[derive(Debug, Default)]
+pub struct Authenticator {
+    tokens: TokenFile,
+    /// For whom tokens are that this server takes.
+    audiences: Vec<String>,
+    service_accounts: Option<ServiceAccountTokens>,
+}
+
+impl Authenticator {
+    /// An authenticator that knows these tokens.
+    #[must_use]
+    pub fn new(tokens: TokenFile) -> Self {
+        Self {
+            tokens,
+            ..Self::default()
+        }
+    }
+
+    /// The same for a server that takes tokens for these audiences.
+    #[must_use]
+    pub fn with_audiences(self, audiences: Vec<String>) -> Self {
+        Self { audiences, ..self }
+    }
+
+    /// The same, which knows service accounts too.
+    #[must_use]
+    pub fn with_service_accounts(self, tokens: ServiceAccountTokens) -> Self {
+        Self {
+            service_accounts: Some(tokens),
+            ..self
+        }
+    }
+
+    /// The user behind a request; `None` if it has no good credentials.
+    pub async fn authenticate(
+        &self,
+        certified: Option<&CertifiedUser>,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Option<User> {
+        if let Some(certified) = certified.filter(|certified| certified.is_valid_at(now)) {
+            return Some(authenticated(certified.user.clone()));
+        }
+        match self.identify(bearer_token(headers)?, &[], now).await {
+            Ok(identified) => Some(identified.user),
+            Err(error) => {
+                tracing::debug!(%error, "a token is not good");
+                None
+            }
+        }
+    }
+
+    /// Who has a token that is for one of these audiences; for this server if there are none.
+    ///
+    /// # Errors
+    /// [`TokenError`] for a token that is nobody's or not good.
+    pub async fn identify(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Timestamp,
+    ) -> Result<Identified, TokenError> {
+        let wanted = if audiences.is_empty() {
+            &self.audiences
+        } else {
+            audiences
+        };
+        let mut identified = self.find(token, wanted, now).await?;
+        identified.user = authenticated(identified.user);
+        Ok(identified)
+    }
+
+    async fn find(
+        &self,
+        token: &str,
+        wanted: &[String],
+        now: Timestamp,
+    ) -> Result<Identified, TokenError> {
+        // A token in the file does not say for whom it is: it is for this server.
+        if let Some(user) = self.tokens.user(token)
+            && let Ok(audiences) = target_audiences(&[], &self.audiences, wanted)
+        {
+            let user = user.clone();
+            return Ok(Identified { user, audiences });
+        }
+        if let Some(service_accounts) = &self.service_accounts
+            && let Some(identified) = service_accounts.identify(token, wanted, now).await?
+        {
+            return Ok(identified);
+        }
+        Err(TokenError::Unknown)
+    }
+}
+
+/// The wanted audiences that a token is for. One that says nothing is for this server.
+pub(super) fn target_audiences(
+    token: &[String],
+    own: &[String],
+    wanted: &[String],
+) -> Result<Vec<String>, TokenError> {
+    let token = if token.is_empty() { own } else { token };
+    let common = token.iter().filter(|it| wanted.contains(it));
+    let common: Vec<String> = common.cloned().collect();
+    if common.is_empty() && !own.is_empty() {
+        return Err(TokenError::WrongAudience {
+            token: token.to_vec(),
+            wanted: wanted.to_vec(),
+        });
+    }
+    Ok(common)
+}
+
+fn authenticated(mut user: User) -> User {
+    if !user.groups.iter().any(|group| group == AUTHENTICATED) {
+        user.groups.push(AUTHENTICATED.to_owned());
+    }
+    user
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers
+        .get(AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .trim()
+        .split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn authenticate(
+        authorization: Option<&str>,
+        certified: Option<CertifiedUser>,
+    ) -> Option<User> {
+        let tokens = TokenFile::parse("secret,ann,1,\"a,b\"").expect("tokens");
+        let mut headers = HeaderMap::new();
+        if let Some(value) = authorization {
+            headers.insert(AUTHORIZATION, value.parse().expect("a header"));
+        }
+        let now = Timestamp::from_second(100).expect("a time");
+        Authenticator::new(tokens)
+            .authenticate(certified.as_ref(), &headers, now)
+            .await
+    }
+
+    fn certified(until_seconds: i64) -> CertifiedUser {
+        CertifiedUser {
+            user: User {
+                name: "bob".to_owned(),
+                ..User::default()
+            },
+            valid_until_seconds: until_seconds,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_identifies_its_user() {
+        let user = authenticate(Some("bearer secret"), None)
+            .await
+            .expect("a user");
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "1"));
+        assert_eq!(user.groups, ["a", "b", AUTHENTICATED]);
+    }
+
+    #[tokio::test]
+    async fn no_or_bad_credentials_identify_nobody() {
+        for value in [
+            None,
+            Some("Bearer other"),
+            Some("Basic secret"),
+            Some("secret"),
+            Some("Bearer "),
+        ] {
+            assert_eq!(authenticate(value, None).await, None, "{value:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_certificate_counts_first_and_only_while_valid() {
+        let user = authenticate(Some("Bearer secret"), Some(certified(101)))
+            .await
+            .expect("a user");
+        assert_eq!(user.name, "bob");
+        let user = authenticate(Some("Bearer secret"), Some(certified(99)))
+            .await
+            .expect("a user");
+        assert_eq!(user.name, "ann");
+        assert_eq!(authenticate(None, Some(certified(99))).await, None);
+    }
+}

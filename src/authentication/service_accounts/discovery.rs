@@ -1,0 +1,56 @@
+//! What others need to judge tokens of this server's service accounts: who issues them, and the public keys. The
+//! documents are those of OpenID Connect.
+
+use http::Uri;
+use jsonwebtoken::jwk::JwkSet;
+use serde_json::json;
+
+use super::ServiceAccountConfig;
+
+/// Where the issuer describes itself.
+pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
+/// Where its keys are.
+pub const KEYS_PATH: &str = "/openid/v1/jwks";
+
+/// The documents.
+#[derive(Clone, Debug)]
+pub struct KeyDiscovery {
+    /// About the issuer, as JSON.
+    pub configuration: String,
+    /// The keys, as JSON.
+    pub keys: String,
+}
+
+impl KeyDiscovery {
+    /// The documents of a server that is reached at an address, `host:port`; `None` if its issuer is nothing that
+    /// OpenID Connect could find.
+    #[must_use]
+    pub fn new(config: &ServiceAccountConfig, address: &str) -> Option<Self> {
+        let issuer = config.issuers.first()?;
+        let uri: Uri = issuer.parse().ok()?;
+        if uri.scheme_str() != Some("https") || uri.query().is_some() || issuer.contains('#') {
+            return None;
+        }
+        let keys = config.keys();
+        let mut algorithms: Vec<String> = keys
+            .iter()
+            .map(|key| format!("{:?}", key.algorithm))
+            .collect();
+        algorithms.sort_unstable();
+        algorithms.dedup();
+        let configuration = json!({
+            "issuer": issuer,
+            "jwks_uri": format!("https://{address}{KEYS_PATH}"),
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": algorithms,
+        });
+        let keys = JwkSet {
+            keys: keys.into_iter().map(|key| key.jwk).collect(),
+        };
+        Some(Self {
+            configuration: configuration.to_string(),
+            keys: serde_json::to_string(&keys).ok()?,
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! Who tells who asks: the credentials that the flags name, and what of them is looked up in the store.
+
+use std::net::SocketAddr;
+
+use super::api_endpoints::advertised_address;
+use super::flags::ServingFlags;
+use super::storage_factory::Storages;
+use crate::authentication::service_accounts::{
+    AccountStores, KeyDiscovery, ServiceAccountConfig, ServiceAccountTokens,
+};
+use crate::authentication::{Authenticator, TokenFile};
+
+/// What judges credentials. Service accounts count where there are stores of what their tokens are bound to.
+#[must_use]
+pub fn authenticator(
+    tokens: TokenFile,
+    config: &ServiceAccountConfig,
+    storages: &Storages,
+) -> Authenticator {
+    let authenticator = Authenticator::new(tokens).with_audiences(config.audiences.clone());
+    let store = |plural| storages.of(("", plural)).cloned();
+    let stores = || {
+        Some(AccountStores {
+            accounts: store("serviceaccounts")?,
+            pods: store("pods")?,
+            secrets: store("secrets")?,
+            nodes: store("nodes")?,
+        })
+    };
+    match stores() {
+        Some(stores) => {
+            authenticator.with_service_accounts(ServiceAccountTokens::new(config, stores))
+        }
+        None => authenticator,
+    }
+}
+
+/// What others are told about the keys of service accounts by a server that listens on an address.
+#[must_use]
+pub fn key_discovery(
+    config: &ServiceAccountConfig,
+    flags: &ServingFlags,
+    address: SocketAddr,
+) -> Option<KeyDiscovery> {
+    let advertised = advertised_address(flags).unwrap_or_else(|| address.ip());
+    let address = SocketAddr::new(advertised, address.port());
+    let keys = KeyDiscovery::new(config, &address.to_string());
+    if keys.is_none() {
+        tracing::warn!("the issuer of service accounts is no https URL: its keys are not told");
+    }
+    keys
+}
