@@ -15,8 +15,8 @@ use crate::meta::{FieldSchema, Object, ResourceVersion};
 use crate::storage::backend::embedded::Embedded;
 use crate::storage::etcd3::{Config, Store as Store3};
 use crate::storage::{
-    self, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError, TryUpdate,
-    Versioner, WatchStream,
+    self, DeletionCheck, GetOptions, Interface, List, ListOptions, Rejection, Stats, StorageError,
+    TryUpdate, Updated, Versioner, WatchStream,
 };
 
 /// The wall time of the tests.
@@ -39,6 +39,8 @@ struct Notes {
     ttls: Vec<Option<u64>>,
     /// Whether new objects with managedFields are refused as too large.
     refuses_managed_fields: bool,
+    /// Whether somebody adds a finalizer to the next object that is deleted, just before it goes.
+    finalizes_before_deletion: bool,
 }
 
 impl MemoryStorage {
@@ -74,6 +76,11 @@ impl MemoryStorage {
 
     pub(super) fn take_ttls(&self) -> Vec<Option<u64>> {
         std::mem::take(&mut self.notes().ttls)
+    }
+
+    /// Has somebody add a finalizer just before the next object goes.
+    pub(super) fn finalize_before_deletion(&self) {
+        self.notes().finalizes_before_deletion = true;
     }
 
     pub(super) fn refuse_managed_fields(&self) {
@@ -112,6 +119,13 @@ impl Interface for MemoryStorage {
         options: storage::DeleteOptions,
         check: &mut dyn DeletionCheck,
     ) -> Result<Arc<Object>, StorageError> {
+        let overtaken = std::mem::take(&mut self.notes().finalizes_before_deletion);
+        if overtaken {
+            let options = storage::UpdateOptions::default();
+            self.store
+                .guaranteed_update(key, options, &mut Finalize)
+                .await?;
+        }
         self.store.delete(key, options, check).await
     }
 
@@ -159,6 +173,19 @@ impl Interface for MemoryStorage {
 
     fn compact_revision(&self) -> u64 {
         self.store.compact_revision()
+    }
+}
+
+/// Adds a finalizer.
+struct Finalize;
+
+#[async_trait]
+impl TryUpdate for Finalize {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        let existing = existing.ok_or("an update of nothing")?;
+        let mut object = codec::tree(existing)?;
+        object["metadata"]["finalizers"] = json!(["late/finalizer"]);
+        Ok(Updated { object, ttl: None })
     }
 }
 

@@ -57,11 +57,27 @@ impl JsonPatch {
                     return Err(Error::Unprocessable);
                 }
             }
+            if tests_for_absence(operation, &object) {
+                continue;
+            }
             patch_unsafe(&mut object, std::slice::from_ref(operation))
                 .map_err(|_| Error::Unprocessable)?;
         }
         Ok(object)
     }
+}
+
+/// Whether an operation tests that a member is null, and there is none. To kube-apiserver that is the same, and
+/// operators rely on it where they add the first finalizer.
+fn tests_for_absence(operation: &PatchOperation, object: &Value) -> bool {
+    let PatchOperation::Test(test) = operation else {
+        return false;
+    };
+    let Some((parent, member)) = test.path.split_back().filter(|_| test.value.is_null()) else {
+        return false;
+    };
+    let members = object.pointer(parent.as_str()).and_then(Value::as_object);
+    members.is_some_and(|members| !members.contains_key(member.decoded().as_ref()))
 }
 
 #[cfg(test)]
@@ -86,6 +102,24 @@ mod tests {
             apply(&patch, &json!({})),
             Err(Error::Unprocessable)
         ));
+    }
+
+    #[test]
+    fn what_is_not_there_passes_for_null() {
+        let tested = |path: &str, value: Value| {
+            let patch = json!([{"op": "test", "path": path, "value": value}]);
+            apply(&patch, &json!({"metadata": {"name": "a"}, "list": [1]})).is_ok()
+        };
+        for (path, value, passes) in [
+            ("/metadata/finalizers", Value::Null, true),
+            ("/metadata/a~1b", Value::Null, true),
+            ("/metadata/finalizers", json!([]), false),
+            ("/metadata/name", Value::Null, false),
+            ("/status/phase", Value::Null, false),
+            ("/list/7", Value::Null, false),
+        ] {
+            assert_eq!(tested(path, value.clone()), passes, "{path} {value}");
+        }
     }
 
     #[test]

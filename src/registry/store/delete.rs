@@ -18,6 +18,33 @@ use crate::storage::{
     self, DeletionCheck, GetOptions, Preconditions, Rejection, StorageError, TryUpdate, Updated,
 };
 
+/// How often a deletion begins anew because the object got a finalizer just before it went.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// Why an object that was to go does not.
+#[derive(Debug, thiserror::Error)]
+#[error("it has got a finalizer")]
+struct HasFinalizer;
+
+/// Lets go what no finalizer holds. One may have come since the deletion was decided.
+struct Unfinalized<'a> {
+    options: DeleteOptions,
+    admission: AdmittedDeletion<'a>,
+}
+
+#[async_trait]
+impl DeletionCheck for Unfinalized<'_> {
+    async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
+        let object = value_of(existing)?;
+        let default = self.admission.store.strategy().default_garbage_collection();
+        let left = deletion_finalizers(&object, &self.options, default);
+        if !left.map_or_else(|| finalizers(&object).is_empty(), |left| left.is_empty()) {
+            return Err(Box::new(HasFinalizer));
+        }
+        self.admission.check(existing).await
+    }
+}
+
 impl Store {
     /// Deletes an object, or begins to.
     ///
@@ -42,7 +69,7 @@ impl Store {
         context: &RequestContext,
         (namespace, name): (&str, &str),
         asked: &str,
-        mut options: DeleteOptions,
+        options: DeleteOptions,
     ) -> Result<Deleted, Error> {
         let wrong = options.validate();
         if !wrong.is_empty() {
@@ -56,7 +83,29 @@ impl Store {
         if options.ignore_store_read_error {
             return self.delete_unreadable(&key, name).await;
         }
-        let existing = self.storage.get(&key, GetOptions::default()).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let attempt = self.try_delete(context, &key, (namespace, name), asked, options.clone());
+            if let Some(deleted) = attempt.await? {
+                return Ok(deleted);
+            }
+        }
+        Err(Error::Conflict {
+            resource: self.resource.qualified_name(),
+            name: name.to_owned(),
+            message: "its finalizers change all the time".to_owned(),
+        })
+    }
+
+    /// Deletes an object as it is now; `None` if it got a finalizer meanwhile.
+    async fn try_delete(
+        &self,
+        context: &RequestContext,
+        key: &str,
+        (namespace, name): (&str, &str),
+        asked: &str,
+        mut options: DeleteOptions,
+    ) -> Result<Option<Deleted>, Error> {
+        let existing = self.storage.get(key, GetOptions::default()).await;
         let existing = existing.map_err(|error| self.undeletable(error, name))?;
         let mut object = value_of(&existing)?;
         let mut admission = AdmittedDeletion {
@@ -69,14 +118,13 @@ impl Store {
             name: asked,
         };
         if self.strategy().holds_deletion(&object) {
-            return self
-                .delete_held(&key, existing, &options, &mut admission)
-                .await;
+            let held = self.delete_held(key, existing, &options, &mut admission);
+            return held.await.map(Some);
         }
         let mut preconditions = preconditions(&options);
         let grace = self.before_delete(context, &mut object, &mut options)?;
         if grace == Grace::Pending {
-            return Ok(self.waiting(existing));
+            return Ok(Some(self.waiting(existing)));
         }
         let default = self.strategy().default_garbage_collection();
         let mut last = None;
@@ -85,57 +133,59 @@ impl Store {
             || deletion_finalizers(&object, &options, default).is_some()
         {
             let begun = self
-                .begin_deletion(&key, name, &mut options, &preconditions, &mut admission)
+                .begin_deletion(key, name, &mut options, &preconditions, &mut admission)
                 .await?;
             match begun {
                 Begun::Waiting(object) => {
-                    return Ok(Deleted {
+                    return Ok(Some(Deleted {
                         object,
                         finished: false,
                         returns_object: true,
-                    });
+                    }));
                 }
-                Begun::AlreadyWaiting => return Ok(self.waiting(existing)),
+                Begun::AlreadyWaiting => return Ok(Some(self.waiting(existing))),
                 Begun::Expired(object) => last = Some(object),
                 Begun::Now => {}
             }
             if options.dry_run {
-                return Ok(Deleted {
+                return Ok(Some(Deleted {
                     object: last.unwrap_or(existing),
                     finished: true,
                     returns_object: true,
-                });
+                }));
             }
         }
         if let (Some(last), Some(version)) = (&last, &mut preconditions.resource_version) {
             *version = last.revision().to_string();
         }
-        self.finish(&key, name, preconditions, last, &mut admission)
-            .await
+        let check = Unfinalized { options, admission };
+        self.finish(key, name, preconditions, last, check).await
     }
 
     /// Takes the object out of the storage. `last` is its content if its grace period had been
-    /// noted: then somebody else may take it out first.
+    /// noted: then somebody else may take it out first. `None` if it has a finalizer by now, which
+    /// kube-apiserver may overlook.
     async fn finish(
         &self,
         key: &str,
         name: &str,
         preconditions: Preconditions,
         last: Option<Arc<Object>>,
-        admission: &mut AdmittedDeletion<'_>,
-    ) -> Result<Deleted, Error> {
-        let dry_run = admission.write.dry_run;
-        let removed = self.remove(key, preconditions, admission, dry_run).await;
+        mut check: Unfinalized<'_>,
+    ) -> Result<Option<Deleted>, Error> {
+        let dry_run = check.options.dry_run;
+        let removed = self.remove(key, preconditions, &mut check, dry_run).await;
         let object = match (removed, last) {
+            (Err(StorageError::Rejected(why)), _) if why.is::<HasFinalizer>() => return Ok(None),
             (Ok(object), _) | (Err(StorageError::KeyNotFound { .. }), Some(object)) => object,
             (Err(error), _) => return Err(self.undeletable(error, name)),
         };
         self.after_delete(&object, dry_run)?;
-        Ok(Deleted {
+        Ok(Some(Deleted {
             object,
             finished: true,
             returns_object: self.strategy().returns_deleted_object(),
-        })
+        }))
     }
 
     /// Takes an object out of the storage, or pretends to.

@@ -111,6 +111,18 @@ async fn contradicting_options_are_refused() {
 }
 
 #[tokio::test]
+async fn a_finalizer_that_comes_at_the_last_moment_is_waited_for() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    fixture.storage.finalize_before_deletion();
+    let deleted = fixture.delete("a", DeleteOptions::default()).await;
+    let deleted = deleted.expect("begun");
+    assert!(!deleted.finished);
+    assert_eq!(metadata(&deleted)["finalizers"], json!(["late/finalizer"]));
+    assert!(metadata(&deleted)["deletionTimestamp"].is_string());
+}
+
+#[tokio::test]
 async fn finalizers_are_waited_for() {
     let fixture = Fixture::new(TestStrategy::default());
     fixture
