@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::registry::admission::{Chain, NamespaceLifecycle, Plugin, PluginSet, Priority};
+use crate::registry::admission::{
+    Chain, NamespaceLifecycle, Plugin, PluginSet, Priority, ServiceAccount,
+};
 use crate::storage::Interface;
 
 /// The plugins of the set, over the storages of what they look up, by the prefix of their keys.
@@ -20,6 +22,9 @@ pub(super) fn chain(
     }
     if let Some(classes) = by_prefix.get("priorityclasses") {
         plugins.push(Arc::new(Priority::new(Arc::clone(classes))));
+    }
+    if let Some(accounts) = by_prefix.get("serviceaccounts") {
+        plugins.push(Arc::new(ServiceAccount::new(Arc::clone(accounts))));
     }
     plugins.retain(|plugin| set.has(plugin.name()));
     Chain::new(plugins)

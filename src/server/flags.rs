@@ -227,7 +227,7 @@ pub struct IdentityFlags {
 #[derive(Args, Clone, Debug)]
 pub struct AdmissionFlags {
     /// Admission plugins that must be asked about writes, comma-separated. Those that are here are
-    /// asked anyway; one that is not here is refused. Their order does not matter.
+    /// asked anyway, but for ServiceAccount; one that is not here is refused. Their order does not matter.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub enable_admission_plugins: Vec<&'static str>,
 
@@ -247,7 +247,10 @@ impl AdmissionFlags {
     /// Which plugins are asked.
     #[must_use]
     pub fn plugins(&self) -> PluginSet {
-        PluginSet::without(&self.disable_admission_plugins)
+        PluginSet::new(
+            &self.enable_admission_plugins,
+            &self.disable_admission_plugins,
+        )
     }
 }
 

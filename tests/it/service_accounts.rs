@@ -2,6 +2,7 @@
 
 mod hostile;
 mod keys;
+mod mounts;
 mod reviews;
 
 use std::time::Duration;

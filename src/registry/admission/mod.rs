@@ -16,9 +16,11 @@ mod namespace_lifecycle;
 mod plugin_set;
 mod priority;
 mod request;
+mod service_account;
 
 pub use chain::{Chain, Plugin};
 pub use namespace_lifecycle::NamespaceLifecycle;
 pub use plugin_set::{PluginSet, parse_plugin};
 pub use priority::Priority;
 pub use request::{Operation, Request};
+pub use service_account::ServiceAccount;

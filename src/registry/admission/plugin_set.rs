@@ -1,7 +1,8 @@
 //! Which plugins there are, in kube-apiserver's order, and which of them are asked.
 
 /// The names of kube-apiserver's plugins in the order in which they are asked, and whether this server has them.
-/// Those that it has are asked unless they are switched off.
+/// Those that it has are asked unless they are switched off; but ServiceAccount only if it is switched on, since
+/// without a controller that makes accounts nobody could create a pod.
 const PLUGINS: [(&str, Here); 37] = [
     ("AlwaysAdmit", Here::No),
     ("NamespaceAutoProvision", Here::No),
@@ -9,7 +10,7 @@ const PLUGINS: [(&str, Here); 37] = [
     ("NamespaceExists", Here::No),
     ("LimitPodHardAntiAffinityTopology", Here::No),
     ("LimitRanger", Here::No),
-    ("ServiceAccount", Here::No),
+    ("ServiceAccount", Here::IfEnabled),
     ("NodeRestriction", Here::No),
     ("TaintNodesByCondition", Here::No),
     ("AlwaysPullImages", Here::No),
@@ -46,6 +47,8 @@ const PLUGINS: [(&str, Here); 37] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
     Yes,
+    /// It has, and asks if it is told to.
+    IfEnabled,
     No,
 }
 
@@ -67,7 +70,7 @@ pub fn parse_plugin(text: &str) -> Result<&'static str, String> {
 }
 
 fn all_here() -> String {
-    let here = PLUGINS.iter().filter(|(_, here)| *here == Here::Yes);
+    let here = PLUGINS.iter().filter(|(_, here)| *here != Here::No);
     let names: Vec<_> = here.map(|(name, _)| *name).collect();
     names.join(", ")
 }
@@ -75,12 +78,13 @@ fn all_here() -> String {
 /// Which plugins are asked.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSet {
+    enabled: Vec<&'static str>,
     disabled: Vec<&'static str>,
 }
 
 impl PluginSet {
-    /// Whether plugins may be enabled and disabled together. Naming one as enabled changes nothing, since all that
-    /// are here are asked by default; but whoever does relies on it.
+    /// Whether plugins may be enabled and disabled together. Naming one as enabled changes nothing if it is asked by
+    /// default; but whoever does relies on it.
     ///
     /// # Errors
     /// A line for the user, when a plugin is both enabled and disabled, or enabled and not here.
@@ -100,10 +104,11 @@ impl PluginSet {
         }
     }
 
-    /// All that this server has but these.
+    /// Those of the default and the enabled ones, but not those that are disabled.
     #[must_use]
-    pub fn without(disabled: &[&'static str]) -> Self {
+    pub fn new(enabled: &[&'static str], disabled: &[&'static str]) -> Self {
         Self {
+            enabled: enabled.to_vec(),
             disabled: disabled.to_vec(),
         }
     }
@@ -111,7 +116,8 @@ impl PluginSet {
     /// Whether a plugin is asked.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        PLUGINS.contains(&(name, Here::Yes)) && !self.disabled.contains(&name)
+        let asked = PLUGINS.contains(&(name, Here::Yes)) || self.enabled.contains(&name);
+        asked && !self.disabled.contains(&name)
     }
 }
 
@@ -121,10 +127,12 @@ mod tests {
 
     #[test]
     fn plugins_are_switched_by_name() {
-        let all = PluginSet::without(&[]);
+        let all = PluginSet::new(&[], &[]);
         assert!(all.has("Priority") && all.has("NamespaceLifecycle"));
         assert!(!all.has("AlwaysDeny") && !all.has("Nope"));
-        let fewer = PluginSet::without(&["Priority", "PodSecurity"]);
+        assert!(!all.has("ServiceAccount"));
+        assert!(PluginSet::new(&["ServiceAccount"], &[]).has("ServiceAccount"));
+        let fewer = PluginSet::new(&[], &["Priority", "PodSecurity"]);
         assert!(!fewer.has("Priority") && fewer.has("NamespaceLifecycle"));
     }
 
