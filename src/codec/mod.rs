@@ -51,5 +51,6 @@ pub use error::DecodeError;
 pub use frame::event_frame;
 pub use list::{LIST_END, ListItemHead, list_head, list_item, list_item_head};
 pub use object::{ObjectError, item_at, json, object, tree};
+pub use quantity::{QuantityFamily, quantity_text};
 pub use tables::{Kind, kind};
 pub use typed::{TypeError, check_types};

@@ -32,12 +32,34 @@ const BINARY_DIGITS_SURE: usize = 14;
 /// The smallest power of ten that is kept; what is below is rounded up.
 const POWER_MIN: i32 = -9;
 
-/// Which powers the suffix is of.
+/// Which powers a quantity's suffix is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+pub enum QuantityFamily {
+    /// Of ten, as a letter.
     Decimal,
+    /// Of 1024.
     Binary,
+    /// Of ten, as a number.
     Exponent,
+}
+
+impl QuantityFamily {
+    /// How a quantity is written; `None` if it is none.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        Parts::read(text).map(|parts| parts.family)
+    }
+}
+
+/// So many billionths in the form in which Go writes them.
+#[must_use]
+pub fn quantity_text(billionths: i128, family: QuantityFamily) -> String {
+    let sign = if billionths < 0 { "-" } else { "" };
+    let written = match billionths.checked_abs() {
+        Some(0) => None,
+        amount => amount.and_then(|amount| write(amount, POWER_MIN, family)),
+    };
+    written.map_or_else(|| "0".to_owned(), |written| format!("{sign}{written}"))
 }
 
 /// A quantity's text, taken apart.
@@ -47,7 +69,7 @@ struct Parts<'a> {
     whole: &'a str,
     /// The digits behind the point.
     fraction: &'a str,
-    family: Family,
+    family: QuantityFamily,
     /// The power of ten or two.
     power: i32,
 }
@@ -76,12 +98,17 @@ fn canonical(text: &str) -> Option<String> {
         return Some("0".to_owned());
     }
     let sign = if parts.negative { "-" } else { "" };
-    let whole = whole(amount, power).filter(|_| parts.family == Family::Binary);
-    let written = match whole.filter(|whole| *whole >= 1024) {
-        Some(whole) => binary(whole.min(i64::MAX.into())),
-        None => decimal(amount, power, parts.family)?,
-    };
+    let written = write(amount, power, parts.family)?;
     Some(format!("{sign}{written}"))
+}
+
+/// A positive amount, multiplied by a power of ten.
+fn write(amount: i128, power: i32, family: QuantityFamily) -> Option<String> {
+    let whole = whole(amount, power).filter(|_| family == QuantityFamily::Binary);
+    match whole.filter(|whole| *whole >= 1024) {
+        Some(whole) => Some(binary(whole.min(i64::MAX.into()))),
+        None => decimal(amount, power, family),
+    }
 }
 
 impl<'a> Parts<'a> {
@@ -113,7 +140,7 @@ impl<'a> Parts<'a> {
     /// Whether Go keeps the text as it is.
     fn is_kept(&self) -> bool {
         let digits = self.whole.len() + self.fraction.len();
-        if self.family == Family::Binary {
+        if self.family == QuantityFamily::Binary {
             let taken = usize::try_from(self.power * 3 / 10).unwrap_or(usize::MAX);
             let value = self.whole.parse::<u64>();
             return self.fraction.is_empty()
@@ -137,7 +164,7 @@ impl<'a> Parts<'a> {
     fn amount(&self) -> Option<(i128, i32)> {
         let mut amount: i128 = format!("{}{}", self.whole, self.fraction).parse().ok()?;
         let mut power = -i32::try_from(self.fraction.len()).ok()?;
-        if self.family == Family::Binary {
+        if self.family == QuantityFamily::Binary {
             amount = amount.checked_mul(1_i128 << self.power)?;
         } else {
             power += self.power;
@@ -151,17 +178,17 @@ impl<'a> Parts<'a> {
 }
 
 /// What a suffix says.
-fn family(suffix: &str) -> Option<(Family, i32)> {
+fn family(suffix: &str) -> Option<(QuantityFamily, i32)> {
     if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
-        return Some((Family::Decimal, *power));
+        return Some((QuantityFamily::Decimal, *power));
     }
     if let Some(at) = BINARY.iter().position(|known| *known == suffix) {
-        return Some((Family::Binary, 10 * (at as i32 + 1)));
+        return Some((QuantityFamily::Binary, 10 * (at as i32 + 1)));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?;
     // One beyond that is no number that anybody means.
     let exponent = exponent.parse().ok().filter(|it| (-99..=99).contains(it))?;
-    Some((Family::Exponent, exponent))
+    Some((QuantityFamily::Exponent, exponent))
 }
 
 /// The number if it is a whole one.
@@ -186,7 +213,7 @@ fn binary(mut whole: i128) -> String {
     format!("{whole}{suffix}")
 }
 
-fn decimal(mut amount: i128, mut power: i32, family: Family) -> Option<String> {
+fn decimal(mut amount: i128, mut power: i32, family: QuantityFamily) -> Option<String> {
     while amount % 10 == 0 {
         amount /= 10;
         power += 1;
@@ -195,11 +222,13 @@ fn decimal(mut amount: i128, mut power: i32, family: Family) -> Option<String> {
     amount = amount.checked_mul(10_i128.pow(spare.unsigned_abs()))?;
     power -= spare;
     let suffix = DECIMAL.iter().find(|(_, known)| *known == power);
-    Some(match suffix.filter(|_| family != Family::Exponent) {
-        Some((suffix, _)) => format!("{amount}{suffix}"),
-        None if power == 0 => amount.to_string(),
-        None => format!("{amount}e{power}"),
-    })
+    Some(
+        match suffix.filter(|_| family != QuantityFamily::Exponent) {
+            Some((suffix, _)) => format!("{amount}{suffix}"),
+            None if power == 0 => amount.to_string(),
+            None => format!("{amount}e{power}"),
+        },
+    )
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod escalation;
 pub mod field_manager;
 mod names;
 mod options;
+mod quota;
 mod resource;
 pub mod resources;
 pub mod selector_text;

@@ -23,6 +23,9 @@ use crate::storage::cacher::{
 use crate::storage::encryption::{EncryptionConfig, Transformer};
 use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
 
+/// Where the keys of quotas lie.
+const QUOTAS: &str = "resourcequotas";
+
 /// The group of roles and bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -134,7 +137,10 @@ impl StorageFactory {
                 storages.storeless.push(resource);
             }
         }
-        let admission = admission::chain(&self.plugins, &by_prefix, &self.clock);
+        let quotas = served.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
+        let quotas =
+            quotas.map(|(resource, storage)| Store::new(Arc::clone(resource), Arc::clone(storage)));
+        let admission = admission::chain(&self.plugins, &by_prefix, quotas, &self.clock);
         storages.admission = Arc::new(admission);
         let roles = by_prefix.get("roles").zip(by_prefix.get("clusterroles"));
         let escalation = roles.map(|(roles, cluster_roles)| {

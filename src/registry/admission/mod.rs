@@ -12,15 +12,23 @@
 //! changed meanwhile. What a plugin needs of the network or of other objects it is given when it is made.
 
 mod chain;
+mod default_class;
+mod limit_ranger;
 mod namespace_lifecycle;
 mod plugin_set;
 mod priority;
 mod request;
+mod resource_quota;
 mod service_account;
+mod storage_protection;
 
 pub use chain::{Chain, Plugin};
+pub use default_class::DefaultClass;
+pub use limit_ranger::LimitRanger;
 pub use namespace_lifecycle::NamespaceLifecycle;
 pub use plugin_set::{PluginSet, parse_plugin};
 pub use priority::Priority;
 pub use request::{Operation, Request};
+pub use resource_quota::ResourceQuota;
 pub use service_account::ServiceAccount;
+pub use storage_protection::StorageProtection;

@@ -37,7 +37,7 @@ pub(super) mod path;
 mod peculiar;
 mod pods;
 mod policy;
-mod quantity;
+pub(super) mod quantity;
 mod rbac;
 mod resource;
 mod row;
@@ -48,6 +48,7 @@ mod storage;
 use std::sync::Arc;
 
 pub(super) use self::checks::cluster::SYSTEM_PRIORITIES;
+pub(super) use self::pods::quality_class;
 pub use self::pods::{bind as bind_pod, mark_evicted};
 use super::Resource;
 

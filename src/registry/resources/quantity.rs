@@ -1,10 +1,13 @@
 //! Quantities such as `100m`, `1Gi` and `12e6`.
 
+use std::fmt;
 use std::str::FromStr;
 
+use crate::codec::{QuantityFamily, quantity_text};
+
 /// A quantity, exact down to the billionth as Kubernetes keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Quantity {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::registry) struct Quantity {
     billionths: i128,
 }
 
@@ -13,7 +16,7 @@ pub(super) struct Quantity {
 #[error(
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )]
-pub(super) struct InvalidQuantity;
+pub(in crate::registry) struct InvalidQuantity;
 
 /// How many billionths a unit has.
 const BILLION: i128 = 1_000_000_000;
@@ -40,17 +43,92 @@ const SUFFIXES: [(&str, u32, u32); 16] = [
 const EXPONENT_MAX: i32 = 18;
 
 impl Quantity {
-    pub(super) fn is_positive(self) -> bool {
+    pub(in crate::registry) fn is_positive(self) -> bool {
         self.billionths > 0
     }
 
-    pub(super) fn is_negative(self) -> bool {
+    pub(in crate::registry) fn is_negative(self) -> bool {
         self.billionths < 0
     }
 
     /// Whether nothing is left over a whole number.
-    pub(super) fn is_whole(self) -> bool {
+    pub(in crate::registry) fn is_whole(self) -> bool {
         self.billionths % BILLION == 0
+    }
+
+    /// How many times another this is. For people and for ratios that they give, which are not exact.
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "a ratio is shown with six digits"
+    )]
+    pub(in crate::registry) fn ratio(self, other: Self) -> f64 {
+        self.billionths as f64 / other.billionths as f64
+    }
+}
+
+/// A quantity that remembers how it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::registry) struct Amount {
+    pub(in crate::registry) quantity: Quantity,
+    family: QuantityFamily,
+}
+
+impl Amount {
+    /// So many of something.
+    pub(in crate::registry) fn whole(number: usize) -> Self {
+        let number = i128::try_from(number).unwrap_or(i128::MAX);
+        Self {
+            quantity: Quantity {
+                billionths: number.saturating_mul(BILLION),
+            },
+            family: QuantityFamily::Decimal,
+        }
+    }
+
+    pub(in crate::registry) fn is_zero(self) -> bool {
+        self.quantity == Quantity::default()
+    }
+
+    /// The sum, written as this is; nothing has no form of its own.
+    pub(in crate::registry) fn plus(self, other: Self) -> Self {
+        let billionths = self
+            .quantity
+            .billionths
+            .saturating_add(other.quantity.billionths);
+        Self {
+            quantity: Quantity { billionths },
+            family: if self.is_zero() {
+                other.family
+            } else {
+                self.family
+            },
+        }
+    }
+
+    /// The difference, written as this is; nothing has no form of its own.
+    pub(in crate::registry) fn minus(self, other: Self) -> Self {
+        let billionths = other.quantity.billionths.saturating_neg();
+        self.plus(Self {
+            quantity: Quantity { billionths },
+            ..other
+        })
+    }
+}
+
+impl FromStr for Amount {
+    type Err = InvalidQuantity;
+
+    fn from_str(text: &str) -> Result<Self, InvalidQuantity> {
+        Ok(Self {
+            quantity: text.parse()?,
+            family: QuantityFamily::of(text).ok_or(InvalidQuantity)?,
+        })
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&quantity_text(self.quantity.billionths, self.family))
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub(super) use self::binding::Bound;
 pub use self::binding::bind;
 pub use self::eviction::mark_evicted;
+pub(in crate::registry) use self::quality::class as quality_class;
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, list, set, text};
 use super::peculiar::Peculiar;
@@ -30,7 +31,7 @@ pub(super) struct Pods;
 
 impl Peculiar for Pods {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
-        let class = quality::class(object);
+        let class = quality_class(object);
         set(
             object,
             "status",

@@ -10,7 +10,7 @@ const COUNTED: [&str; 2] = ["cpu", "memory"];
 
 /// `Guaranteed` if every container may use exactly what it requests of everything that counts,
 /// `BestEffort` if none requests anything, else `Burstable`.
-pub(super) fn class(pod: &Value) -> &'static str {
+pub(in crate::registry) fn class(pod: &Value) -> &'static str {
     let containers = list(pod, "spec.containers")
         .iter()
         .chain(list(pod, "spec.initContainers"));

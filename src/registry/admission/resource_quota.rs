@@ -1,0 +1,212 @@
+//! No more is created in a namespace than its quotas allow. Kubernetes' ResourceQuota plugin.
+//!
+//! What is used stands in the quotas' status. A write that adds to it is charged there, in the update that looks
+//! whether there is room, so that no number of writes at once overdraws a quota. What is used is counted anew by
+//! the controller of quotas, which also learns of what was charged and then not written.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Operation, Plugin, Request};
+use crate::codec;
+use crate::meta::{Object, ResourceVersion};
+use crate::registry::quota::{Amounts, Counted, Scope};
+use crate::registry::{Error, RequestContext, Store, UpdateOptions, UpdatedObject, User, accessor};
+use crate::storage::ListOptions;
+
+/// The quotas, as they are stored.
+#[derive(Debug)]
+pub struct ResourceQuota {
+    quotas: Store,
+}
+
+impl ResourceQuota {
+    /// The quotas in this store, which asks no admission itself.
+    #[must_use]
+    pub fn new(quotas: Store) -> Self {
+        Self { quotas }
+    }
+
+    /// The quotas of a namespace. Only where there are any are they read as they are now.
+    async fn of_namespace(&self, namespace: &str) -> Result<Vec<Value>, Error> {
+        let cached = ListOptions {
+            resource_version: Some(ResourceVersion(0)),
+            ..ListOptions::default()
+        };
+        if self.quotas.list(namespace, cached).await?.items.is_empty() {
+            return Ok(Vec::new());
+        }
+        let list = self.quotas.list(namespace, ListOptions::default()).await?;
+        let tree = |object: &std::sync::Arc<Object>| {
+            codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
+        };
+        list.items.iter().map(tree).collect()
+    }
+
+    /// Charges a quota with what a write adds.
+    async fn charge(
+        &self,
+        request: &Request<'_>,
+        object: &Value,
+        quota: &Value,
+        added: &Amounts,
+    ) -> Result<(), Error> {
+        let clock = request.context.clock.clone();
+        let mut context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock);
+        "status".clone_into(&mut context.subresource);
+        let mut charge = Charge {
+            request,
+            object,
+            added,
+        };
+        let name = accessor::text(quota, "name");
+        let options = UpdateOptions::default();
+        let namespace = request.namespace;
+        let charged = self
+            .quotas
+            .update(&context, namespace, name, &mut charge, &options)
+            .await;
+        match charged {
+            // It limits nothing any more.
+            Err(Error::NotFound { .. }) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+#[async_trait]
+impl Plugin for ResourceQuota {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let counted = Counted::of(request.resource);
+        let changes = counted.changes_by(request.operation, request.subresource());
+        if request.namespace.is_empty() || !request.resource.namespaced || !changes {
+            return Ok(());
+        }
+        let quotas = self.of_namespace(request.namespace).await?;
+        let mut concerned = Vec::new();
+        for quota in &quotas {
+            if concerns(&counted, request, object, quota)? {
+                concerned.push(quota);
+            }
+        }
+        let added = added(&counted, request, object)?;
+        for quota in &concerned {
+            refuse_exceeding(request, object, quota, &added)?;
+        }
+        if request.dry_run || added.is_empty() {
+            return Ok(());
+        }
+        for quota in concerned {
+            self.charge(request, object, quota, &added).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a quota counts this object, which must say what the quota counts.
+fn concerns(
+    counted: &Counted,
+    request: &Request<'_>,
+    object: &Value,
+    quota: &Value,
+) -> Result<bool, Error> {
+    let limited = Amounts::read(&quota["status"]["hard"]);
+    let names: Vec<&str> = limited
+        .names()
+        .filter(|name| counted.counts(name))
+        .collect();
+    if names.is_empty() || !counted.is_in_scope(&Scope::all_of(quota), object) {
+        return Ok(false);
+    }
+    let quota_name = accessor::text(quota, "name");
+    if let Some(unsaid) = counted.unsaid(&names, object) {
+        return Err(request.forbid(object, format!("failed quota: {quota_name}: {unsaid}")));
+    }
+    let used = Amounts::read(&quota["status"]["used"]);
+    let unknown: Vec<&str> = names
+        .into_iter()
+        .filter(|name| used.get(name).is_none())
+        .collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(",");
+        let message = format!("status unknown for quota: {quota_name}, resources: {unknown}");
+        return Err(request.forbid(object, message));
+    }
+    Ok(true)
+}
+
+/// How much more is used after the write than before it.
+fn added(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Amounts, Error> {
+    let mut usage = counted.usage(object);
+    let negative = usage.negative();
+    if !negative.is_empty() {
+        let message = format!(
+            "quota usage is negative for resource(s): {}",
+            negative.join(",")
+        );
+        return Err(request.forbid(object, message));
+    }
+    if let (Operation::Update, Some(old)) = (request.operation, request.old) {
+        usage.subtract(&counted.usage(old));
+    }
+    Ok(usage.without_zeros())
+}
+
+/// What is used of a quota after a write, in all that the quota limits.
+///
+/// # Errors
+/// That it would be more than it limits.
+fn refuse_exceeding(
+    request: &Request<'_>,
+    object: &Value,
+    quota: &Value,
+    added: &Amounts,
+) -> Result<Amounts, Error> {
+    let limited = Amounts::read(&quota["status"]["hard"]);
+    let used = Amounts::read(&quota["status"]["used"]);
+    let requested = added.only(|name, _| limited.get(name).is_some());
+    let mut after = used.clone();
+    after.add(&requested);
+    let exceeds = |name: &str| {
+        let (after, most) = (after.get(name), limited.get(name));
+        let both = after.zip(most);
+        both.is_some_and(|(after, most)| after.quantity > most.quantity)
+    };
+    let exceeding = requested.only(|name, _| exceeds(name));
+    if exceeding.is_empty() {
+        return Ok(after);
+    }
+    let of = |amounts: &Amounts| amounts.only(|name, _| exceeding.get(name).is_some());
+    let message = format!(
+        "exceeded quota: {}, requested: {exceeding}, used: {}, limited: {}",
+        accessor::text(quota, "name"),
+        of(&used),
+        of(&limited)
+    );
+    Err(request.forbid(object, message))
+}
+
+/// Adds to what is used of a quota, if there is room when it is written.
+struct Charge<'a> {
+    request: &'a Request<'a>,
+    object: &'a Value,
+    added: &'a Amounts,
+}
+
+#[async_trait]
+impl UpdatedObject for Charge<'_> {
+    async fn updated(
+        &mut self,
+        _: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let mut quota = existing.cloned().unwrap_or_default();
+        let after = refuse_exceeding(self.request, self.object, &quota, self.added)?;
+        quota["status"]["used"] = after.to_value();
+        Ok(quota)
+    }
+}
