@@ -109,16 +109,24 @@ impl Serving {
         futures::future::join_all(writes).await;
     }
 
-    /// Answers a request as a connection would have it answered.
+    /// Answers a read.
     pub async fn get(&self, uri: &str, accept: &str) -> http::Response<HeldBody> {
-        let request = http::Request::get(uri)
-            .header(http::header::AUTHORIZATION, format!("Bearer {TOKEN}"))
-            .header(http::header::ACCEPT, accept)
-            .body(full(""));
-        let response = self.connections.filters.answer(request.unwrap(), None);
-        let response = response.await;
+        let request = http::Request::get(uri).header(http::header::ACCEPT, accept);
+        let response = self.answer(request, Bytes::new()).await;
         assert_eq!(response.status(), 200, "{uri}");
         response
+    }
+
+    /// Answers a request as a connection would have it answered.
+    pub async fn answer(
+        &self,
+        request: http::request::Builder,
+        body: Bytes,
+    ) -> http::Response<HeldBody> {
+        let token = format!("Bearer {TOKEN}");
+        let request = request.header(http::header::AUTHORIZATION, token);
+        let request = request.body(full(body)).unwrap();
+        self.connections.filters.answer(request, None).await
     }
 }
 

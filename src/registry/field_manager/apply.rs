@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Manager;
 use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
 use super::merge::{merge, remove};
 use super::path::show;
@@ -15,6 +14,7 @@ use super::schema::Schema;
 use super::set::FieldSet;
 use super::update::{comparable, note, remove_entries};
 use super::walk::{Comparison, duplicate, field_set};
+use super::{Manager, UNTRACKED_FIELDS};
 use crate::registry::Error;
 
 /// The name under which fields are managed that were there before anybody's were tracked.
@@ -48,16 +48,15 @@ pub fn apply(
     }
 
     let reset = manager.reset_fields(schema);
-    let wanted = field_set(schema, config).recursive_difference(&reset);
+    let mut wanted = field_set(schema, config);
+    wanted.subtract_recursively(&reset);
     let identity = Identity::new(manager.name, Operation::Apply, "", manager.subresource);
     let last = managed.entries.remove(&identity);
     let merged = merge(schema, &mut Vec::new(), &bare, config);
-    let claimed = managed
-        .entries
-        .values()
-        .fold(wanted.clone(), |claimed, entry| {
-            claimed.union(&entry.fields)
-        });
+    let mut claimed = wanted.clone();
+    for entry in managed.entries.values() {
+        claimed.unite(entry.fields.clone());
+    }
     let mut next = match &last {
         Some(last) => prune(schema, merged, &last.fields, &claimed),
         None => merged,
@@ -65,22 +64,22 @@ pub fn apply(
 
     let (old, new) = (comparable(schema, &bare), comparable(schema, &next));
     let comparison = Comparison::of(schema, &old, &new).excluding(&reset);
-    let changed = comparison.changed();
-    if !force {
-        refuse_conflicts(&managed, &changed)?;
-    }
-    managed.take(&changed.union(&comparison.removed));
-    let before = last.and_then(|last| last.time);
-    let time = match before {
+    let time = match last.and_then(|last| last.time) {
         Some(before) if comparison.is_same() => Some(before),
         _ => manager.time_text(),
     };
-    let fields = wanted.difference(&Manager::untracked_fields());
-    if !fields.is_empty() {
+    managed.take(&comparison.removed);
+    let changed = comparison.into_changed();
+    if !force {
+        refuse_conflicts(&managed, &changed)?;
+    }
+    managed.take(&changed);
+    wanted.subtract(&UNTRACKED_FIELDS);
+    if !wanted.is_empty() {
         let entry = Entry {
             api_version: manager.api_version.to_owned(),
             time,
-            fields,
+            fields: wanted,
         };
         managed.entries.insert(identity, entry);
     }
@@ -143,7 +142,8 @@ fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
 fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
     let is_struct = |path: &[_]| schema.is_struct(path);
     let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &is_struct);
-    let unclaimed = named(last).difference(&named(claimed));
+    let mut unclaimed = named(last);
+    unclaimed.subtract(&named(claimed));
     if unclaimed.is_empty() {
         return merged;
     }

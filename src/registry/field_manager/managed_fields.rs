@@ -124,7 +124,7 @@ impl ManagedFields {
     /// Takes fields from all managers; who has none left is gone.
     pub(super) fn take(&mut self, fields: &FieldSet) {
         self.entries.retain(|_, entry| {
-            entry.fields = entry.fields.difference(fields);
+            entry.fields.subtract(fields);
             !entry.fields.is_empty()
         });
     }
@@ -157,7 +157,7 @@ impl ManagedFields {
                 None => self.entries.remove(&first),
             };
             if let Some(older) = older {
-                joined.fields = joined.fields.union(&older.fields);
+                joined.fields.unite(older.fields);
             }
             self.entries.insert(bucket, joined);
             count -= 1;

@@ -17,6 +17,8 @@ mod tables;
 mod update;
 mod walk;
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -62,11 +64,6 @@ impl Manager<'_> {
         }
     }
 
-    /// The fields that nobody manages, because the server sets them or they name the object.
-    fn untracked_fields() -> FieldSet {
-        UNTRACKED_FIELDS.iter().copied().collect()
-    }
-
     /// The time as entries have it.
     fn time_text(&self) -> Option<String> {
         let time = self.time?;
@@ -74,20 +71,25 @@ impl Manager<'_> {
     }
 }
 
-const UNTRACKED_FIELDS: &[&str] = &[
-    "apiVersion",
-    "kind",
-    "metadata",
-    "metadata.clusterName",
-    "metadata.creationTimestamp",
-    "metadata.generation",
-    "metadata.managedFields",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.resourceVersion",
-    "metadata.selfLink",
-    "metadata.uid",
-];
+/// The fields that nobody manages, because the server sets them or they name the object.
+static UNTRACKED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
+    [
+        "apiVersion",
+        "kind",
+        "metadata",
+        "metadata.clusterName",
+        "metadata.creationTimestamp",
+        "metadata.generation",
+        "metadata.managedFields",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.resourceVersion",
+        "metadata.selfLink",
+        "metadata.uid",
+    ]
+    .into_iter()
+    .collect()
+});
 
 #[cfg(test)]
 impl<'a> Manager<'a> {

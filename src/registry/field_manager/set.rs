@@ -5,6 +5,7 @@
 //! an empty node if there is nothing below it, and a `.` if there is.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde_json::{Map, Value};
 
@@ -54,7 +55,14 @@ impl FieldSet {
     pub(super) fn insert(&mut self, path: &[PathElement]) {
         let mut node = self;
         for element in path {
-            node = node.children.entry(element.clone()).or_default();
+            // Most steps are there already, and only a new one needs a copy.
+            if !node.children.contains_key(element) {
+                node.children.insert(element.clone(), Self::default());
+            }
+            let Some(child) = node.children.get_mut(element) else {
+                return;
+            };
+            node = child;
         }
         node.member = !path.is_empty();
     }
@@ -76,16 +84,17 @@ impl FieldSet {
             .filter(|child| !child.children.is_empty())
     }
 
-    /// What is in one or the other.
-    #[must_use]
-    pub(super) fn union(&self, other: &Self) -> Self {
-        let mut union = self.clone();
-        union.member |= other.member;
-        for (element, child) in &other.children {
-            let mine = union.children.entry(element.clone()).or_default();
-            *mine = mine.union(child);
+    /// Adds what is in the other.
+    pub(super) fn unite(&mut self, other: Self) {
+        self.member |= other.member;
+        for (element, child) in other.children {
+            match self.children.entry(element) {
+                Entry::Vacant(place) => {
+                    place.insert(child);
+                }
+                Entry::Occupied(mut mine) => mine.get_mut().unite(child),
+            }
         }
-        union
     }
 
     /// What is in both.
@@ -101,32 +110,30 @@ impl FieldSet {
         }
     }
 
-    /// What is in this and not in the other; what lies below paths of the other stays.
-    #[must_use]
-    pub(super) fn difference(&self, other: &Self) -> Self {
-        self.without(other, false)
+    /// Takes away what is in the other; what lies below paths of the other stays.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        self.take_away(other, false);
     }
 
-    /// What is in this, neither in the other nor below a path of it.
-    #[must_use]
-    pub(super) fn recursive_difference(&self, other: &Self) -> Self {
-        self.without(other, true)
+    /// Takes away what is in the other and what lies below a path of it.
+    pub(super) fn subtract_recursively(&mut self, other: &Self) {
+        self.take_away(other, true);
     }
 
-    fn without(&self, other: &Self, recursive: bool) -> Self {
+    fn take_away(&mut self, other: &Self, recursive: bool) {
         if recursive && other.member {
-            return Self::default();
+            *self = Self::default();
+            return;
         }
-        let rest = |(element, child): (&PathElement, &Self)| {
-            let rest = match other.children.get(element) {
-                Some(other) => child.without(other, recursive),
-                None => child.clone(),
+        self.member &= !other.member;
+        for (element, theirs) in &other.children {
+            let Some(mine) = self.children.get_mut(element) else {
+                continue;
             };
-            (!rest.is_empty()).then(|| (element.clone(), rest))
-        };
-        Self {
-            member: self.member && !other.member,
-            children: self.children.iter().filter_map(rest).collect(),
+            mine.take_away(theirs, recursive);
+            if mine.is_empty() {
+                self.children.remove(element);
+            }
         }
     }
 
@@ -243,12 +250,18 @@ mod tests {
         fn the_algebra_is_that_of_sets(one in paths(), other in paths()) {
             let (a, b) = (set(&one), set(&other));
             prop_assert_eq!(model(&a), one.clone());
-            prop_assert_eq!(a.union(&b), set(&(&one | &other)));
             prop_assert_eq!(a.intersection(&b), set(&(&one & &other)));
-            prop_assert_eq!(a.difference(&b), set(&(&one - &other)));
+            let mut united = a.clone();
+            united.unite(b.clone());
+            prop_assert_eq!(united, set(&(&one | &other)));
+            let mut left = a.clone();
+            left.subtract(&b);
+            prop_assert_eq!(left, set(&(&one - &other)));
             let outside = |path: &&Vec<PathElement>| !other.iter().any(|it| path.starts_with(it));
             let rest: Model = one.iter().filter(outside).cloned().collect();
-            prop_assert_eq!(a.recursive_difference(&b), set(&rest));
+            let mut left = a;
+            left.subtract_recursively(&b);
+            prop_assert_eq!(left, set(&rest));
         }
 
         #[test]

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Manager;
 use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
 use super::schema::Schema;
+use super::set::FieldSet;
 use super::walk::Comparison;
+use super::{Manager, UNTRACKED_FIELDS};
 
 /// Notes in `new` who manages its fields, after a write that is not an apply.
 ///
@@ -68,9 +69,10 @@ pub(super) fn note(
     let schema = manager.schema(new);
     let (old, new) = (comparable(schema, old), comparable(schema, new));
     let comparison = Comparison::of(schema, &old, &new).excluding(&manager.reset_fields(schema));
-    let changed = comparison.changed();
-    managed.take(&changed.union(&comparison.removed));
-    let changed = changed.difference(&Manager::untracked_fields());
+    managed.take(&comparison.removed);
+    let mut changed = comparison.into_changed();
+    managed.take(&changed);
+    changed.subtract(&UNTRACKED_FIELDS);
     if !changed.is_empty() {
         let name = if name.is_empty() { "unknown" } else { name };
         let version = manager.api_version;
@@ -78,9 +80,9 @@ pub(super) fn note(
         let entry = managed.entries.entry(identity).or_insert_with(|| Entry {
             api_version: version.to_owned(),
             time: None,
-            fields: changed.clone(),
+            fields: FieldSet::default(),
         });
-        entry.fields = entry.fields.union(&changed);
+        entry.fields.unite(changed);
         entry.time = manager.time_text();
     }
     managed.cap();
@@ -88,10 +90,25 @@ pub(super) fn note(
 
 /// The object as it is compared: without entries, and with what its type always has.
 pub(super) fn comparable(schema: Schema<'_>, object: &Value) -> Value {
-    let mut object = object.clone();
-    remove_entries(&mut object);
-    schema.complete(&mut object);
-    object
+    let mut copied = match object.as_object() {
+        Some(members) => members.iter().map(without_entries).collect(),
+        None => object.clone(),
+    };
+    schema.complete(&mut copied);
+    copied
+}
+
+/// A copy of a member of an object. Entries may be half of an object, so they are not copied first.
+fn without_entries((name, member): (&String, &Value)) -> (String, Value) {
+    let copied = match member.as_object().filter(|_| name == "metadata") {
+        Some(metadata) => metadata
+            .iter()
+            .filter(|(name, _)| *name != "managedFields")
+            .map(|(name, member)| (name.clone(), member.clone()))
+            .collect(),
+        None => member.clone(),
+    };
+    (name.clone(), copied)
 }
 
 /// Takes the entries away.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use smallvec::{SmallVec, smallvec};
 
 use super::path::PathElement;
 use super::schema::{Schema, Shape, item_key};
@@ -32,8 +33,10 @@ impl Comparison {
     }
 
     /// What the second object has that the first has not, or has otherwise.
-    pub(super) fn changed(&self) -> FieldSet {
-        self.modified.union(&self.added)
+    pub(super) fn into_changed(self) -> FieldSet {
+        let mut changed = self.modified;
+        changed.unite(self.added);
+        changed
     }
 
     /// Whether nothing is different.
@@ -42,12 +45,11 @@ impl Comparison {
     }
 
     /// The differences that are neither at nor below these paths.
-    pub(super) fn excluding(&self, paths: &FieldSet) -> Self {
-        Self {
-            modified: self.modified.recursive_difference(paths),
-            added: self.added.recursive_difference(paths),
-            removed: self.removed.recursive_difference(paths),
+    pub(super) fn excluding(mut self, paths: &FieldSet) -> Self {
+        for set in [&mut self.modified, &mut self.added, &mut self.removed] {
+            set.subtract_recursively(paths);
         }
+        self
     }
 
     fn walk(
@@ -68,12 +70,15 @@ impl Comparison {
             return;
         }
         let (olds, mut news) = (children(shape, old), children(shape, new));
-        for (element, old) in &olds {
-            let new = news.remove(element).unwrap_or_default();
-            self.descend(schema, path, element, old, &new);
+        for (element, old) in olds {
+            let new = news.remove(&element).unwrap_or_default();
+            // Most of an object is as it was.
+            if old != new {
+                self.descend(schema, path, element, &old, &new);
+            }
         }
-        for (element, new) in &news {
-            self.descend(schema, path, element, &[], new);
+        for (element, new) in news {
+            self.descend(schema, path, element, &[], &new);
         }
         match (old, new) {
             (None, _) => self.added.insert(path),
@@ -82,24 +87,23 @@ impl Comparison {
         }
     }
 
-    /// Compares what is behind one step. Items that share a key are compared as one whole.
+    /// Notes what is different behind one step. Items that share a key are one whole.
     fn descend(
         &mut self,
         schema: Schema<'_>,
         path: &mut Vec<PathElement>,
-        element: &PathElement,
+        element: PathElement,
         old: &[&Value],
         new: &[&Value],
     ) {
-        path.push(element.clone());
+        path.push(element);
         match (old, new) {
             ([], [] | [_]) | ([_], [] | [_]) => {
                 self.walk(schema, path, old.first().copied(), new.first().copied());
             }
             ([], _) => self.added.insert(path),
             (_, []) => self.removed.insert(path),
-            _ if old != new => self.modified.insert(path),
-            _ => {}
+            _ => self.modified.insert(path),
         }
         path.pop();
     }
@@ -193,17 +197,16 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The steps from a value, each with what is behind it: more than one value only where items are
-/// not told apart.
-fn children<'v>(
-    shape: Shape<'_>,
-    value: Option<&'v Value>,
-) -> BTreeMap<PathElement, Vec<&'v Value>> {
-    let mut children: BTreeMap<_, Vec<_>> = BTreeMap::new();
+/// What is behind a step: more than one value only where items are not told apart.
+type Behind<'v> = SmallVec<[&'v Value; 1]>;
+
+/// The steps from a value, each with what is behind it.
+fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElement, Behind<'v>> {
+    let mut children: BTreeMap<_, Behind<'v>> = BTreeMap::new();
     match value {
         Some(Value::Object(members)) => {
             for (name, member) in members {
-                children.insert(PathElement::field(name), vec![member]);
+                children.insert(PathElement::field(name), smallvec![member]);
             }
         }
         Some(Value::Array(items)) => {

@@ -3,6 +3,7 @@
 //! The storage calls [`Attempt`] with the current content, perhaps several times; only what the
 //! last attempt did counts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -233,7 +234,11 @@ impl<'a> Attempt<'a> {
         let mut old = value_of(existing)?;
         // It may have been stored before there was a default. What that adds is nobody's change.
         store.strategy().default(&mut old);
-        let served = store.strategy().to_served(old.clone());
+        let served = if store.strategy().converts() {
+            Cow::Owned(store.strategy().to_served(old.clone()))
+        } else {
+            Cow::Borrowed(&old)
+        };
         let object = self.updated.updated(self.context, Some(&served)).await?;
         let mut object = store.incoming(self.context, object)?;
         if !self.updated.tracks_fields() {
