@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::api_endpoints::{ApiEndpoints, advertised_address};
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
+use super::custom_resources::known::{KnownTypes, join_known};
 use super::filters::{Filters, InFlight};
 use super::flags::{ServeFlags, StorageBackend};
 use super::health::{Check, Done, Health, Scope, check};
@@ -138,7 +140,7 @@ impl Assembly<'_> {
         let (metrics, encodings) = answers(&mut registry, &ledger);
         let in_flight = self.in_flight(&mut registry);
         let handshake_errors = connection::handshake_errors(&mut registry);
-        let (factory, storages) = self.storages(
+        let (factory, storages, known) = self.storages(
             &mut registry,
             ledger.clone(),
             security.encryption,
@@ -174,7 +176,7 @@ impl Assembly<'_> {
         });
         let api = Arc::new(api);
         let synced = begun.definitions_synced.clone();
-        self.serve_custom(factory, &storages, &api, synced, background);
+        self.serve_custom((factory, known), &storages, &api, synced, background);
         let filters = Filters {
             authenticator,
             authorizer,
@@ -281,7 +283,7 @@ impl Assembly<'_> {
     /// Serves what clients define, from the background.
     fn serve_custom(
         &self,
-        factory: StorageFactory,
+        (factory, known): (Arc<StorageFactory>, oneshot::Receiver<KnownTypes>),
         storages: &Storages,
         api: &Arc<Api>,
         synced: Done,
@@ -293,6 +295,7 @@ impl Assembly<'_> {
         let custom = CustomResources {
             definitions: Arc::clone(definitions),
             factory,
+            known,
             feed: storages.feed.clone(),
             admission: Arc::clone(&storages.admission),
             api: Arc::clone(api),
@@ -316,14 +319,14 @@ impl Assembly<'_> {
         ledger: Ledger,
         encryption: EncryptionConfig,
         background: &mut JoinSet<()>,
-    ) -> (StorageFactory, Storages) {
+    ) -> (Arc<StorageFactory>, Storages, oneshot::Receiver<KnownTypes>) {
         let interval = self.flags.etcd.etcd_compaction_interval;
         let compactor = etcd3::Compactor::new(
             Arc::clone(&self.backend),
             (!interval.is_zero()).then_some(interval),
             self.clock.clone(),
         );
-        let factory = StorageFactory {
+        let factory = Arc::new(StorageFactory {
             backend: Arc::clone(&self.backend),
             prefix: self.flags.etcd.etcd_prefix.clone(),
             media_type: self.flags.storage_media_type,
@@ -336,14 +339,26 @@ impl Assembly<'_> {
             compact_revision: compactor.compact_revision(),
             ledger,
             clock: self.clock.clone(),
-        };
+        });
         let (storages, reflector) = factory.build();
         background.spawn(compactor.run(self.end.clone().cancelled_owned()));
-        background.spawn(reflector.run(self.end.clone().cancelled_owned()));
+        let (tell, known) = oneshot::channel();
+        let (feed, definitions) = (storages.feed.clone(), storages.of(DEFINITIONS).cloned());
+        let (types, end) = (Arc::clone(&factory), self.end.clone());
+        background.spawn(async move {
+            if let Some(definitions) = definitions {
+                let known = join_known(&types, &feed, &definitions);
+                if let Some(known) = end.run_until_cancelled(known).await {
+                    // Whoever waits for them may have ended.
+                    let _ = tell.send(known);
+                }
+            }
+            reflector.run(end.cancelled_owned()).await;
+        });
         let counts = ObjectCounts::register(registry);
         let counts = counts.run(storages.by_resource.clone(), self.clock.clone());
         self.run(counts, background);
-        (factory, storages)
+        (factory, storages, known)
     }
 
     fn health(&self, cachers: &[Arc<Cacher>], begun: &Begun, has_roles: bool) -> Health {

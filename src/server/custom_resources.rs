@@ -12,6 +12,7 @@
 //! are seen as one. What cannot be read, written or cleaned up fails by itself: the others are served,
 //! and it is tried again, later after every failure.
 
+pub(super) mod known;
 mod retries;
 mod writes;
 
@@ -20,7 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use tokio::sync::oneshot;
 
+use self::known::KnownTypes;
 use self::retries::Retries;
 use super::following::pause_after;
 use super::health::Done;
@@ -31,8 +34,8 @@ use crate::meta::{Object, ResourceVersion, WatchEvent};
 use crate::registry::admission::Chain;
 use crate::registry::custom_resources::Definition;
 use crate::registry::{Error, Store};
+use crate::storage::ListOptions;
 use crate::storage::cacher::Feed;
-use crate::storage::{ListOptions, StorageMediaType, Versioner};
 
 /// How often it is looked whether the objects of a definition that is being deleted are gone.
 const CLEAN_UP_PERIOD: Duration = Duration::from_secs(1);
@@ -49,13 +52,15 @@ pub struct CustomResources {
     /// Where definitions are.
     pub definitions: Arc<Store>,
     /// Makes storages.
-    pub factory: StorageFactory,
+    pub factory: Arc<StorageFactory>,
     /// What caches are fed by.
     pub feed: Feed,
     /// What is asked about writes.
     pub admission: Arc<Chain>,
     /// What serves them.
     pub api: Arc<Api>,
+    /// The types that have joined already.
+    pub(super) known: oneshot::Receiver<KnownTypes>,
     /// Told when all definitions of the start are served that can be.
     pub synced: Done,
     /// The time.
@@ -69,6 +74,8 @@ struct State {
     definitions: BTreeMap<String, Definition>,
     /// What is served, by the name of its definition.
     served: BTreeMap<String, Serving>,
+    /// What has joined before anything was served from it.
+    known: KnownTypes,
     /// What failed.
     retries: Retries,
 }
@@ -85,8 +92,12 @@ struct Serving {
 
 impl CustomResources {
     /// Serves custom resources until it is dropped.
-    pub async fn run(self) {
-        let mut state = State::default();
+    pub async fn run(mut self) {
+        let mut state = State {
+            // Nobody tells them when the server ends before they are known.
+            known: (&mut self.known).await.unwrap_or_default(),
+            ..State::default()
+        };
         loop {
             let followed = self.follow(&mut state).await;
             let pause = pause_after("custom resource definitions", followed);
@@ -110,6 +121,7 @@ impl CustomResources {
             self.define(state, object);
         }
         self.reconcile(state).await;
+        known::leave(&mut state.known, &self.factory, &self.feed);
         self.synced.set();
         let options = ListOptions {
             resource_version: Some(ResourceVersion(list.revision)),
@@ -201,10 +213,9 @@ impl CustomResources {
         let before = state.served.len();
         let definitions = &state.definitions;
         state.served.retain(|name, serving| {
-            let stays = definitions.get(name).is_some_and(|now| {
-                now.uid() == serving.definition.uid()
-                    && now.selectable_names() == serving.definition.selectable_names()
-            });
+            let stays = definitions
+                .get(name)
+                .is_some_and(|now| now.is_stored_as(&serving.definition));
             if !stays {
                 self.factory.leave(&self.feed, &serving.joined);
             }
@@ -230,15 +241,10 @@ impl CustomResources {
                     continue;
                 }
             };
-            let joined = match state.served.remove(name) {
-                Some(serving) => serving.joined,
-                None => self.factory.join(
-                    &self.feed,
-                    &definition.storage_prefix(),
-                    (definition.group(), definition.plural()),
-                    Versioner::new(definition.selectable_fields()).writing(StorageMediaType::Json),
-                ),
-            };
+            let served = state.served.remove(name).map(|serving| serving.joined);
+            let joined = served
+                .or_else(|| known::take(&mut state.known, definition))
+                .unwrap_or_else(|| known::join(&self.factory, &self.feed, definition));
             let stores = resources.into_iter().map(|resource| {
                 let store = Store::new(Arc::new(resource), Arc::clone(&joined.storage));
                 Arc::new(store.with_admission(Arc::clone(&self.admission)))

@@ -203,6 +203,32 @@ impl StorageFactory {
         Versioner::new(resource.schema.clone()).writing(media_type)
     }
 
+    /// The storage of a built-in resource, without a cache before it.
+    #[must_use]
+    pub fn uncached_of(&self, resource: &Resource) -> Arc<dyn Interface> {
+        let name = (
+            resource.group_version.group.as_str(),
+            resource.plural.as_str(),
+        );
+        self.uncached(&resource.storage_prefix, name, self.versioner(resource))
+    }
+
+    fn uncached(
+        &self,
+        prefix: &str,
+        (group, plural): (&str, &str),
+        versioner: Versioner,
+    ) -> Arc<dyn Interface> {
+        let store = self.store(prefix, versioner);
+        let lists = self.list_metrics.of_type(group, plural);
+        let requests = self.request_metrics.of_type(group, plural);
+        Arc::new(
+            store
+                .counted(lists, requests)
+                .encrypted(self.encryption.transformer(plural, group)),
+        )
+    }
+
     /// The storage of a type under a prefix, named by group and plural. Its cache is fed from now on.
     #[must_use]
     pub fn join(
@@ -212,14 +238,7 @@ impl StorageFactory {
         (group, plural): (&str, &str),
         versioner: Versioner,
     ) -> Joined {
-        let store = self.store(prefix, versioner.clone());
-        let lists = self.list_metrics.of_type(group, plural);
-        let requests = self.request_metrics.of_type(group, plural);
-        let store: Arc<dyn Interface> = Arc::new(
-            store
-                .counted(lists, requests)
-                .encrypted(self.encryption.transformer(plural, group)),
-        );
+        let store = self.uncached(prefix, (group, plural), versioner.clone());
         if !self.caches.cached(group, plural) {
             return Joined {
                 storage: store,

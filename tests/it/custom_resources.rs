@@ -326,6 +326,31 @@ async fn described(client: &Client) -> Option<Described> {
 }
 
 #[tokio::test]
+async fn watches_go_on_where_they_were_before_a_restart() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    define(&client).await;
+    let first = create(&gears(&client), gear("first", json!({}))).await;
+    let version = first.expect("a gear").metadata.resource_version;
+    let second = create(&gears(&client), gear("second", json!({}))).await;
+    second.expect("a gear");
+
+    server.kill();
+    server.start_again();
+    let client = server.client().await;
+    let gears_of = gears(&client);
+    let version = version.expect("a version");
+    let watch = gears_of.watch(&WatchParams::default(), &version).await;
+    let mut watch = watch.expect("a watch").boxed();
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let next = tokio::time::timeout(at_most, watch.next()).await;
+    let Ok(Some(Ok(WatchEvent::Added(seen)))) = next else {
+        panic!("the watch goes on: {next:?}");
+    };
+    assert_eq!(seen.metadata.name.as_deref(), Some("second"));
+}
+
+#[tokio::test]
 async fn openapi_and_discovery_follow_a_definition() {
     let mut server = Server::start(&[]);
     let client = server.client().await;

@@ -13,10 +13,11 @@ const FILE_CODE_LINES_MAX: usize = 400;
 const LONGER_FILES: &[(&str, usize, &str)] = &[];
 
 /// Where our code is.
-const CODE_FOLDERS: [&str; 8] = [
+const CODE_FOLDERS: [&str; 9] = [
     "src",
     "tests",
     "benches",
+    "examples",
     "loom-tests/src",
     "shuttle-tests/src",
     "shuttle-tests/tests",

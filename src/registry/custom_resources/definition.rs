@@ -89,6 +89,12 @@ impl Definition {
             && self.is_terminating() == other.is_terminating()
     }
 
+    /// Whether the objects of the other one are those of this one, and read in the same way.
+    #[must_use]
+    pub fn is_stored_as(&self, other: &Self) -> bool {
+        self.uid() == other.uid() && self.selectable_names() == other.selectable_names()
+    }
+
     /// The group of its resources.
     #[must_use]
     pub fn group(&self) -> &str {

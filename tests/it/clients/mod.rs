@@ -2,5 +2,6 @@
 
 mod kube_rs;
 mod kubectl;
+mod operator;
 mod python;
 mod writer;
