@@ -1,9 +1,12 @@
 //! All kinds of credentials, in order.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use jiff::Timestamp;
 
+use super::oidc::OidcTokens;
 use super::service_accounts::ServiceAccountTokens;
 use super::{CertifiedUser, TokenError, TokenFile};
 use crate::registry::User;
@@ -27,6 +30,7 @@ pub struct Authenticator {
     /// For whom tokens are that this server takes.
     audiences: Vec<String>,
     service_accounts: Option<ServiceAccountTokens>,
+    oidc: Option<Arc<OidcTokens>>,
 }
 
 impl Authenticator {
@@ -50,6 +54,15 @@ impl Authenticator {
     pub fn with_service_accounts(self, tokens: ServiceAccountTokens) -> Self {
         Self {
             service_accounts: Some(tokens),
+            ..self
+        }
+    }
+
+    /// The same, which knows the users of an OpenID provider too.
+    #[must_use]
+    pub fn with_oidc(self, tokens: Arc<OidcTokens>) -> Self {
+        Self {
+            oidc: Some(tokens),
             ..self
         }
     }
@@ -99,17 +112,23 @@ impl Authenticator {
         wanted: &[String],
         now: Timestamp,
     ) -> Result<Identified, TokenError> {
-        // A token in the file does not say for whom it is: it is for this server.
-        if let Some(user) = self.tokens.user(token)
-            && let Ok(audiences) = target_audiences(&[], &self.audiences, wanted)
-        {
-            let user = user.clone();
-            return Ok(Identified { user, audiences });
+        // What does not say for which servers it is, is for this one.
+        let own = target_audiences(&[], &self.audiences, wanted);
+        if let (Some(user), Ok(audiences)) = (self.tokens.user(token), &own) {
+            return Ok(Identified {
+                user: user.clone(),
+                audiences: audiences.clone(),
+            });
         }
         if let Some(service_accounts) = &self.service_accounts
             && let Some(identified) = service_accounts.identify(token, wanted, now).await?
         {
             return Ok(identified);
+        }
+        if let (Some(oidc), Ok(audiences)) = (&self.oidc, own)
+            && let Some(user) = oidc.identify(token, now).await?
+        {
+            return Ok(Identified { user, audiences });
         }
         Err(TokenError::Unknown)
     }

@@ -1,5 +1,6 @@
 //! Why a token is not good. The words are kube-apiserver's: token reviews show them.
 
+use super::oidc::OidcError;
 use crate::registry::Error;
 
 /// Why a token is not good.
@@ -56,6 +57,9 @@ pub enum TokenError {
         /// That in the token.
         claimed: String,
     },
+    /// It is the OpenID provider's.
+    #[error("oidc: {0}")]
+    Oidc(#[from] OidcError),
     /// It cannot be told.
     #[error("{0}")]
     Lookup(Error),

@@ -9,6 +9,7 @@ mod client_certificate;
 mod error;
 mod jwt;
 mod keys;
+pub mod oidc;
 pub mod service_accounts;
 mod token_file;
 

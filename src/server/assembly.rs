@@ -19,13 +19,15 @@ use super::health::{Check, Done, Health, Scope, check};
 use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
 use super::object_counts::ObjectCounts;
+use super::oidc::Provider;
 use super::own_paths::{HealthAndMetrics, StoreSize};
 use super::process::Process;
 use super::roles::{RoleStores, Roles};
 use super::security::Security;
 use super::shutdown::Steps;
 use super::storage_factory::{StorageFactory, Storages};
-use crate::authentication::service_accounts::{KeyDiscovery, TokenIssuer};
+use crate::authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
+use crate::authentication::{Authenticator, TokenFile};
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::endpoints::{
@@ -152,11 +154,11 @@ impl Assembly<'_> {
         let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
         let version = VersionInfo::kubernetes_1_36();
         let accounts = &security.service_accounts;
-        let keys = key_discovery(accounts, &self.flags.serving, address);
-        let authenticator = Arc::new(authenticator(security.tokens, accounts, &storages));
+        let (tokens, oidc) = (security.tokens, security.oidc);
+        let authenticator = self.authenticator(tokens, oidc, accounts, &storages, background);
         let (authorizer, roles) = self.authorizer(&storages, background);
         let health = self.health(&storages.cachers, &begun, roles.is_some());
-        let own = self.own_paths(health, registry, &ledger, &version, keys);
+        let own = self.own_paths(health, registry, &ledger, &version, accounts, address);
         let api = Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
             stores: storages.stores.clone(),
@@ -241,6 +243,23 @@ impl Assembly<'_> {
         })
     }
 
+    /// What tells who asks. The keys of a provider are followed in the background.
+    fn authenticator(
+        &self,
+        tokens: TokenFile,
+        provider: Option<Provider>,
+        accounts: &ServiceAccountConfig,
+        storages: &Storages,
+        background: &mut JoinSet<()>,
+    ) -> Arc<Authenticator> {
+        let mut authenticator = authenticator(tokens, accounts, storages);
+        if let Some(provider) = provider {
+            authenticator = authenticator.with_oidc(Arc::clone(&provider.tokens));
+            self.run(provider.follow(self.clock.clone()), background);
+        }
+        Arc::new(authenticator)
+    }
+
     /// What the server answers itself.
     fn own_paths(
         &self,
@@ -248,11 +267,12 @@ impl Assembly<'_> {
         mut registry: Registry,
         ledger: &Ledger,
         version: &VersionInfo,
-        keys: Option<KeyDiscovery>,
+        accounts: &ServiceAccountConfig,
+        address: SocketAddr,
     ) -> HealthAndMetrics {
         HealthAndMetrics {
             health,
-            keys,
+            keys: key_discovery(accounts, &self.flags.serving, address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, version, self.clock.wall()),
             size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),

@@ -3,6 +3,7 @@
 //! A flag that parses is a value that makes sense by itself; what depends on several flags is
 //! checked by [`ServeFlags::check`]. Nothing here touches files or the network.
 
+mod oidc;
 mod service_accounts;
 
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use crate::registry::admission::{PluginSet, parse_plugin};
 use crate::registry::authorization::AuthorizationMode;
 use crate::storage::StorageMediaType;
 
+pub use oidc::OidcFlags;
 pub use service_accounts::ServiceAccountFlags;
 
 /// The least memory with which anything can be served.
@@ -99,6 +101,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub service_accounts: ServiceAccountFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub oidc: OidcFlags,
 
     #[command(flatten)]
     #[allow(
@@ -335,6 +344,10 @@ impl ServeFlags {
     /// A line for the user.
     pub fn check(&self) -> Result<(), String> {
         self.admission.check()?;
+        let oidc = self.oidc.oidc_issuer_url.as_ref();
+        if oidc.is_some_and(|it| self.service_accounts.service_account_issuer.contains(it)) {
+            return Err("--oidc-issuer-url must not be a --service-account-issuer".to_owned());
+        }
         match (self.backend(), self.etcd.etcd_servers.is_empty()) {
             (StorageBackend::Etcd3, true) => Err(
                 "--storage-backend=etcd3 needs --etcd-servers=http://HOST:PORT[,...]".to_owned(),
@@ -524,6 +537,8 @@ mod tests {
             ("--tls-cert-file=x", "--tls-private-key-file"),
             ("--kubelet-client-key=x", "--kubelet-client-certificate"),
             ("--secure-port=70000", "70000"),
+            ("--oidc-issuer-url=https://a", "--oidc-client-id"),
+            ("--oidc-signing-algs=HS256", "use RS256"),
             ("--watch-cache-sizes=pods", "resource[.group]#size"),
             (
                 "--enable-admission-plugins=Nope",

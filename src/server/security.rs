@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::certificates::{Certificates, Identity, subjects};
 use super::error::StartError;
 use super::flags::ServeFlags;
+use super::oidc::Provider;
 use super::{kubelets, service_account_keys, tls};
 use crate::authentication::service_accounts::ServiceAccountConfig;
 use crate::authentication::{ClientCertificates, TokenFile};
@@ -24,6 +25,8 @@ pub struct Security {
     pub tokens: TokenFile,
     /// How tokens of service accounts are made and judged.
     pub service_accounts: ServiceAccountConfig,
+    /// Whose tokens name users besides.
+    pub oidc: Option<Provider>,
     /// What clients check the server against, in PEM.
     pub authority: String,
     /// The admin's identity.
@@ -75,6 +78,7 @@ impl Security {
             clients,
             tokens: tokens(flags)?,
             service_accounts: service_account_keys::load(flags)?,
+            oidc: Provider::load(&flags.oidc)?,
             authority,
             admin: own.admin,
             encryption: encryption(flags)?,

@@ -24,6 +24,7 @@ mod full_disk;
 mod kubelet;
 mod load;
 mod memory;
+mod oidc;
 mod quotas;
 mod serve_errors;
 mod served_whole;

@@ -1,0 +1,105 @@
+//! What a provider tells of itself: where its keys are, and the keys.
+
+use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How many keys of a provider are looked at.
+const KEYS_MAX: usize = 100;
+
+/// Why a token of the provider is not good, or the provider itself.
+#[derive(Debug, thiserror::Error)]
+pub enum OidcError {
+    /// The keys of the provider are not known yet.
+    #[error("authenticator not initialized")]
+    NoKeys,
+    /// What it says of itself makes no sense.
+    #[error("{0}")]
+    Provider(String),
+    /// None of its keys has signed the token.
+    #[error("verify token: failed to verify signature")]
+    Signature,
+    /// The token is for others.
+    #[error("verify token: oidc: expected audience {wanted:?} got {token:?}")]
+    Audience {
+        /// For whom it should be.
+        wanted: String,
+        /// For whom it is.
+        token: Vec<String>,
+    },
+    /// The token does not count now.
+    #[error("verify token: oidc: {0}")]
+    Untimely(&'static str),
+    /// A claim is missing, or is not what it should be.
+    #[error("parse {what} claim {name:?}: {why}")]
+    Claim {
+        /// What it is for.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+/// The keys of a provider.
+#[derive(Clone, Debug, Default)]
+pub struct ProviderKeys(Vec<Jwk>);
+
+impl ProviderKeys {
+    /// Where the keys of an issuer are, by what it says of itself.
+    ///
+    /// # Errors
+    /// [`OidcError::Provider`] if it says that it is another.
+    pub fn place(configuration: &[u8], issuer: &str) -> Result<String, OidcError> {
+        #[derive(Deserialize)]
+        struct Configuration {
+            issuer: String,
+            jwks_uri: String,
+        }
+        let read: Configuration = serde_json::from_slice(configuration).map_err(|error| {
+            OidcError::Provider(format!(
+                "failed to decode provider discovery object: {error}"
+            ))
+        })?;
+        if read.issuer == issuer {
+            return Ok(read.jwks_uri);
+        }
+        Err(OidcError::Provider(format!(
+            "issuer did not match the issuer returned by provider, expected {issuer:?} got {:?}",
+            read.issuer
+        )))
+    }
+
+    /// The keys of a set. Those of kinds that are not known here are left out.
+    ///
+    /// # Errors
+    /// [`OidcError::Provider`] if it is none.
+    pub fn read(set: &[u8]) -> Result<Self, OidcError> {
+        #[derive(Deserialize)]
+        struct Set {
+            keys: Vec<Value>,
+        }
+        let set: Set = serde_json::from_slice(set)
+            .map_err(|error| OidcError::Provider(format!("failed to decode keys: {error}")))?;
+        let keys = set.keys.into_iter().take(KEYS_MAX);
+        let known = keys.filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
+        let signing = known.filter(|key| {
+            let purpose = key.common.public_key_use.as_ref();
+            purpose.is_none_or(|purpose| *purpose == PublicKeyUse::Signature)
+        });
+        Ok(Self(signing.collect()))
+    }
+
+    /// The keys that may have signed a token: the one that it names, or all if it names none. A shared secret is no key.
+    pub(super) fn named(&self, id: &str, algorithm: Algorithm) -> Vec<DecodingKey> {
+        let named = self
+            .0
+            .iter()
+            .filter(|key| id.is_empty() || key.common.key_id.as_deref() == Some(id));
+        let keys = named.filter_map(|key| DecodingKey::from_jwk(key).ok());
+        keys.filter(|key| key.family() == algorithm.family())
+            .collect()
+    }
+}

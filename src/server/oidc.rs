@@ -1,0 +1,120 @@
+//! Follows the keys of an OpenID Connect provider.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{ClientConfig, RootCertStore};
+
+use super::error::StartError;
+use super::flags::OidcFlags;
+use super::https_get::{self, GetError};
+use super::tls;
+use crate::authentication::oidc::{ClaimMapping, OidcError, OidcTokens, ProviderKeys};
+use crate::clock::Clock;
+
+/// How often keys are fetched though nobody asks for newer ones: those that were withdrawn must not count for long.
+const REFRESH_PERIOD: Duration = Duration::from_secs(600);
+/// How often keys are fetched at most, whoever asks, and how soon after a failure.
+const FETCH_PERIOD_MIN: Duration = Duration::from_secs(2);
+
+/// A provider and how it is reached.
+#[derive(Debug)]
+pub struct Provider {
+    /// Judges its tokens.
+    pub tokens: Arc<OidcTokens>,
+    tls: Arc<ClientConfig>,
+}
+
+/// Why keys could not be fetched.
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error("{0}")]
+    Get(#[from] GetError),
+    #[error("{0}")]
+    Provider(#[from] OidcError),
+}
+
+impl Provider {
+    /// The provider that the flags name, if they do.
+    ///
+    /// # Errors
+    /// A file cannot be read or understood.
+    pub fn load(flags: &OidcFlags) -> Result<Option<Self>, StartError> {
+        let named = flags
+            .oidc_issuer_url
+            .clone()
+            .zip(flags.oidc_client_id.clone());
+        let Some((issuer, client_id)) = named else {
+            return Ok(None);
+        };
+        let mapping = ClaimMapping {
+            username: flags.oidc_username_claim.clone(),
+            username_prefix: flags.username_prefix(&issuer),
+            groups: flags.oidc_groups_claim.clone(),
+            groups_prefix: flags.oidc_groups_prefix.clone(),
+            required: flags.oidc_required_claim.clone(),
+        };
+        let algorithms = flags.oidc_signing_algs.clone();
+        Ok(Some(Self {
+            tokens: Arc::new(OidcTokens::new(issuer, client_id, algorithms, mapping)),
+            tls: Arc::new(client_config(flags)?),
+        }))
+    }
+
+    /// Fetches the keys now, when a token needs newer ones, and from time to time.
+    pub async fn follow(self, clock: Clock) {
+        loop {
+            let fetched = self.fetch().await;
+            if let Err(error) = &fetched {
+                let issuer = self.tokens.issuer();
+                tracing::warn!(%error, issuer, "cannot fetch the keys of the OpenID provider");
+            }
+            let failed = fetched.is_err();
+            self.tokens.take_keys(fetched.ok());
+            clock.sleep(FETCH_PERIOD_MIN).await;
+            if !failed {
+                tokio::select! {
+                    () = self.tokens.keys_wanted() => {}
+                    () = clock.sleep(REFRESH_PERIOD) => {}
+                }
+            }
+        }
+    }
+
+    async fn fetch(&self) -> Result<ProviderKeys, FetchError> {
+        let issuer = self.tokens.issuer();
+        let base = issuer.trim_end_matches('/');
+        let place = format!("{base}/.well-known/openid-configuration");
+        let configuration = https_get::get(&place, &self.tls).await?;
+        let place = ProviderKeys::place(&configuration, issuer)?;
+        let keys = https_get::get(&place, &self.tls).await?;
+        Ok(ProviderKeys::read(&keys)?)
+    }
+}
+
+/// Trusts the authorities in the named file, or else the machine's.
+fn client_config(flags: &OidcFlags) -> Result<ClientConfig, StartError> {
+    let mut roots = RootCertStore::empty();
+    match &flags.oidc_ca_file {
+        Some(path) => {
+            let flag = "--oidc-ca-file";
+            let wrong = |why: String| {
+                let advice = format!("give {flag} a file of certificates in PEM");
+                StartError::new(format!("use {}", path.display()), why, advice)
+            };
+            for certificate in tls::certificates(&tls::read(path, flag)?).map_err(wrong)? {
+                let added = roots.add(certificate);
+                added.map_err(|error| wrong(error.to_string()))?;
+            }
+        }
+        None => {
+            let found = rustls_native_certs::load_native_certs();
+            let _ = roots.add_parsable_certificates(found.certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| StartError::new("speak TLS with the provider", error, "report this"))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

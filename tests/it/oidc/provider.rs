@@ -1,0 +1,162 @@
+//! Just enough of an OpenID Connect provider, on loopback: what it says of itself, and its keys.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use jsonwebtoken::jwk::{Jwk, JwkSet};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+/// How long a request's head may be.
+const HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// A provider, until it is dropped.
+pub(super) struct Provider {
+    pub(super) address: SocketAddr,
+    /// Its certificate, in PEM.
+    pub(super) certificate: String,
+    pub(super) shared: Arc<Shared>,
+    _tasks: JoinSet<()>,
+}
+
+/// What it says.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// What it answers at each path.
+    pub(super) documents: Mutex<Vec<(String, String)>>,
+    /// How often its keys were fetched.
+    pub(super) fetched: AtomicUsize,
+}
+
+/// A key of the provider.
+pub(super) struct Key {
+    id: String,
+    key: EncodingKey,
+}
+
+impl Provider {
+    pub(super) async fn start() -> Self {
+        let names = vec![Ipv4Addr::LOCALHOST.to_string()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .expect("a key of the certificate");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let shared = Arc::new(Shared::default());
+        let mut tasks = JoinSet::new();
+        let answers = Arc::clone(&shared);
+        tasks.spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                if let Ok(stream) = acceptor.accept(tcp).await {
+                    let _ = answers.answer(stream).await;
+                }
+            }
+        });
+        let provider = Self {
+            address,
+            certificate: made.cert.pem(),
+            shared,
+            _tasks: tasks,
+        };
+        let issuer = provider.issuer();
+        provider.says(
+            "/.well-known/openid-configuration",
+            &json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")}).to_string(),
+        );
+        provider
+    }
+
+    pub(super) fn issuer(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    pub(super) fn says(&self, path: &str, document: &str) {
+        let mut documents = self.shared.documents.lock().expect("documents");
+        documents.retain(|(known, _)| known != path);
+        documents.push((path.to_owned(), document.to_owned()));
+    }
+
+    /// Shows these keys from now on, and what else there is in such sets.
+    pub(super) fn shows(&self, keys: &[&Key]) {
+        let keys = keys.iter().map(|key| {
+            let mut jwk = Jwk::from_encoding_key(&key.key, Algorithm::ES256).expect("a key");
+            jwk.common.key_id = Some(key.id.clone());
+            jwk
+        });
+        let set = JwkSet {
+            keys: keys.collect(),
+        };
+        let mut set = serde_json::to_value(set).expect("JSON");
+        let odd = json!({"kty": "odd", "kid": "odd", "x": 1});
+        let secret = json!({"kty": "oct", "kid": "secret", "k": "c2VjcmV0"});
+        let keys = set["keys"].as_array_mut().expect("keys");
+        keys.extend([odd, secret]);
+        self.says("/keys", &set.to_string());
+    }
+
+    pub(super) fn fetched(&self) -> usize {
+        self.shared.fetched.load(Ordering::SeqCst)
+    }
+}
+
+impl Shared {
+    async fn answer(
+        &self,
+        mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    ) -> std::io::Result<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        if path == "/keys" {
+            self.fetched.fetch_add(1, Ordering::SeqCst);
+        }
+        let found = {
+            let documents = self.documents.lock().expect("documents");
+            documents.iter().find(|(known, _)| known == path).cloned()
+        };
+        let answer = match found {
+            Some((_, document)) => format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{document}",
+                document.len()
+            ),
+            None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        };
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await
+    }
+}
+
+impl Key {
+    pub(super) fn new(id: &str) -> Self {
+        let pair = rcgen::KeyPair::generate().expect("a key");
+        Self {
+            id: id.to_owned(),
+            key: EncodingKey::from_ec_der(&pair.serialize_der()),
+        }
+    }
+
+    pub(super) fn sign(&self, claims: &Value) -> String {
+        let header = Header {
+            kid: Some(self.id.clone()),
+            ..Header::new(Algorithm::ES256)
+        };
+        jsonwebtoken::encode(&header, claims, &self.key).expect("a token")
+    }
+}
