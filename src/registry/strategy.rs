@@ -123,6 +123,22 @@ pub trait Strategy: Send + Sync + Debug {
         let _ = object;
     }
 
+    /// Whether changes of an object hand something out, so that the beginning and the end of each are told.
+    fn hands_out(&self) -> bool {
+        false
+    }
+
+    /// A change of an object begins.
+    fn begin_change(&self, object: &Value) {
+        let _ = object;
+    }
+
+    /// A change of an object is over. What is stored now is given, with its revision; none if nobody knows
+    /// whether the change was written.
+    fn end_change(&self, object: &Value, revision: Option<u64>) {
+        let _ = (object, revision);
+    }
+
     /// For how many seconds an object is kept; `None` for ever.
     fn ttl_seconds(&self, object: &Value) -> Option<u64> {
         let _ = object;

@@ -286,6 +286,18 @@ impl Strategy for Generic {
         self.peculiar.release(object);
     }
 
+    fn hands_out(&self) -> bool {
+        self.peculiar.hands_out()
+    }
+
+    fn begin_change(&self, object: &Value) {
+        self.peculiar.begin_change(object);
+    }
+
+    fn end_change(&self, object: &Value, revision: Option<u64>) {
+        self.peculiar.end_change(object, revision);
+    }
+
     fn ttl_seconds(&self, object: &Value) -> Option<u64> {
         self.peculiar.ttl_seconds(object)
     }

@@ -69,6 +69,21 @@ pub(super) trait Peculiar: Debug + Send + Sync {
         let _ = object;
     }
 
+    /// Whether changes of an object hand something out.
+    fn hands_out(&self) -> bool {
+        false
+    }
+
+    /// A change of an object begins.
+    fn begin_change(&self, object: &Value) {
+        let _ = object;
+    }
+
+    /// A change of an object is over; this is stored now, if the revision is known.
+    fn end_change(&self, object: &Value, revision: Option<u64>) {
+        let _ = (object, revision);
+    }
+
     /// For how many seconds an object is kept.
     fn ttl_seconds(&self, object: &Value) -> Option<u64> {
         let _ = object;

@@ -29,6 +29,8 @@ struct Attempt<'a> {
     dry_run: bool,
     updated: &'a mut dyn UpdatedObject,
     outcome: Outcome,
+    /// A change that may have handed something out, with what was stored before it.
+    begun: Option<(Value, u64)>,
 }
 
 /// What the last attempt came to.
@@ -81,10 +83,14 @@ impl Store {
             dry_run: options.dry_run,
             updated,
             outcome: Outcome::Undecided,
+            begun: None,
         };
         let result = self
             .guaranteed_update(&key, storage_options, &mut attempt, options.dry_run)
             .await;
+        if let Some(before) = attempt.begun.take() {
+            self.end_change(before, &result, options.dry_run);
+        }
         let outcome = attempt.outcome;
         if let Outcome::Create(object) = outcome {
             return self.created(&key, &object, result, options.dry_run).await;
@@ -126,6 +132,28 @@ impl Store {
             dry_run::guaranteed_update(storage, key, ignore_not_found, &preconditions, update).await
         } else {
             self.storage.guaranteed_update(key, options, update).await
+        }
+    }
+
+    /// Tells the strategy what is stored after a change.
+    fn end_change(
+        &self,
+        (before, revision): (Value, u64),
+        result: &Result<Arc<Object>, StorageError>,
+        dry_run: bool,
+    ) {
+        let strategy = self.strategy();
+        let unknown = matches!(
+            result,
+            Err(StorageError::Timeout { .. }
+                | StorageError::Unreachable { .. }
+                | StorageError::Internal { .. })
+        );
+        let written = result.as_ref().ok().filter(|_| !dry_run);
+        match written.map(|object| (value_of(object), object.revision())) {
+            Some((Ok(object), revision)) => strategy.end_change(&object, Some(revision)),
+            Some((Err(_), _)) => strategy.end_change(&before, None),
+            None => strategy.end_change(&before, (!unknown).then_some(revision)),
         }
     }
 
@@ -180,6 +208,10 @@ impl TryUpdate for Attempt<'_> {
         // An attempt may be repeated: what the one before handed out is taken back.
         if let Outcome::Create(object) = std::mem::replace(&mut self.outcome, Outcome::Undecided) {
             self.store.strategy().release(&object);
+        }
+        if let Some((before, revision)) = self.begun.take() {
+            let strategy = self.store.strategy();
+            strategy.end_change(&before, Some(revision));
         }
         let object = match existing {
             None => self.create().await?,
@@ -250,6 +282,11 @@ impl<'a> Attempt<'a> {
             .admit_change(write, self.name, &mut object, &old)
             .await?;
         store.check_version(&mut object, &old, self.name)?;
+        let strategy = store.strategy_of(self.context);
+        if strategy.hands_out() {
+            strategy.begin_change(&old);
+            self.begun = Some((old.clone(), existing.revision()));
+        }
         store.before_update(self.context, self.namespace, &mut object, &old)?;
         store
             .validate_change(write, self.name, &object, &old)

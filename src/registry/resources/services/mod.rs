@@ -141,15 +141,31 @@ impl Peculiar for Services {
 
     fn hold(&self, object: &Value) {
         let owner = owner(object);
-        if let Some(number) = number_of(text(object, "spec.clusterIP")) {
+        for number in address_of(object) {
             self.addresses.claim(number, &owner);
         }
-        for port in list(object, "spec.ports") {
-            let number = get(port, "nodePort").and_then(Value::as_u64);
-            if let Some(number) = number.and_then(|number| u32::try_from(number).ok()) {
-                self.node_ports.claim(number, &owner);
-            }
+        for number in node_ports_of(object) {
+            self.node_ports.claim(number, &owner);
         }
+    }
+
+    fn hands_out(&self) -> bool {
+        true
+    }
+
+    fn begin_change(&self, object: &Value) {
+        let owner = owner(object);
+        self.addresses.begin_change(&owner);
+        self.node_ports.begin_change(&owner);
+    }
+
+    fn end_change(&self, object: &Value, revision: Option<u64>) {
+        let owner = owner(object);
+        let stored = |numbers: Vec<u32>| revision.map(|revision| (revision, numbers));
+        self.addresses
+            .end_change(&owner, stored(address_of(object)));
+        self.node_ports
+            .end_change(&owner, stored(node_ports_of(object)));
     }
 
     fn release(&self, object: &Value) {
@@ -229,6 +245,21 @@ impl Services {
 /// Who has what: the object's uid.
 fn owner(service: &Value) -> String {
     text(service, "metadata.uid").to_owned()
+}
+
+/// What a service has of the range of addresses.
+fn address_of(service: &Value) -> Vec<u32> {
+    let address = number_of(text(service, "spec.clusterIP"));
+    address.into_iter().collect()
+}
+
+/// The ports that a service has on the nodes.
+fn node_ports_of(service: &Value) -> Vec<u32> {
+    let ports = list(service, "spec.ports").iter();
+    let ports = ports.filter_map(|port| get(port, "nodePort"));
+    let all = ports.chain(get(service, "spec.healthCheckNodePort"));
+    all.filter_map(|port| u32::try_from(port.as_u64()?).ok())
+        .collect()
 }
 
 /// The number of an address in the range.
@@ -356,6 +387,54 @@ mod tests {
         set(&mut new, "spec.clusterIPs", json!(["10.0.0.9"]));
         let errors = found_in_change(checks::service_update, &new, &old);
         assert_eq!(errors[0].field, "spec.clusterIPs[0]");
+    }
+
+    #[test]
+    fn what_a_change_did_not_keep_is_given_back() {
+        let services = Services::new();
+        let outside = |ports: Value| json!({"type": "NodePort", "ports": ports});
+        let wanted = json!([{"port": 80, "protocol": "TCP", "nodePort": 31_000}]);
+        let (old, _) = create(&services, "1", json!({}));
+        let is_free = || {
+            let (other, errors) = create(&services, "2", outside(wanted.clone()));
+            services.release(&other);
+            errors.is_empty()
+        };
+        let change = || {
+            let mut new = service("1", outside(wanted.clone()));
+            services.begin_change(&old);
+            services.prepare_for_update(&context(), &mut new, &old);
+            new
+        };
+        change();
+        assert!(!is_free(), "as long as the change is under way");
+        services.end_change(&old, Some(5));
+        assert!(is_free(), "it was refused");
+        change();
+        services.end_change(&old, None);
+        assert!(!is_free(), "nobody knows what became of it");
+        // Of two changes at a time the later counts, in whichever order they end.
+        let with = change();
+        change();
+        services.end_change(&with, Some(7));
+        services.end_change(&old, Some(6));
+        assert!(!is_free(), "it is stored");
+        let address = old["spec"]["clusterIP"].clone();
+        assert_eq!(with["spec"]["clusterIP"], address);
+        services.begin_change(&with);
+        services.end_change(&old, Some(8));
+        assert!(is_free(), "another change took the port away");
+        let (_, errors) = create(&services, "2", json!({"clusterIP": address}));
+        assert_eq!(errors.len(), 1, "the address stays");
+    }
+
+    #[test]
+    fn the_port_of_the_health_check_is_held() {
+        let services = Services::new();
+        services.hold(&service("1", json!({"healthCheckNodePort": 31_001})));
+        let ports = json!([{"port": 80, "protocol": "TCP", "nodePort": 31_001}]);
+        let (_, errors) = create(&services, "2", json!({"type": "NodePort", "ports": ports}));
+        assert_eq!(errors.len(), 1);
     }
 
     #[test]

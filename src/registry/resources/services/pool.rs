@@ -12,7 +12,26 @@ pub(super) struct Pool {
     count: u32,
     /// How many of the first are given away last.
     asked_for: u32,
-    owners: Mutex<HashMap<u32, String>>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    owners: HashMap<u32, String>,
+    /// What goes on with owners that change.
+    changes: HashMap<String, Changes>,
+}
+
+/// The changes of one owner that are under way. What they leave over is given back when the last of them is
+/// over: until then another may count on it.
+#[derive(Debug, Default)]
+struct Changes {
+    under_way: u32,
+    /// The last revision that is known, and what the owner has in it.
+    revision: u64,
+    numbers: Vec<u32>,
+    /// Whether it is unknown what became of one of them.
+    lost: bool,
 }
 
 impl Pool {
@@ -21,7 +40,7 @@ impl Pool {
             first,
             count,
             asked_for,
-            owners: Mutex::new(HashMap::new()),
+            taken: Mutex::default(),
         }
     }
 
@@ -33,14 +52,14 @@ impl Pool {
     /// Takes a certain number, unless somebody has it.
     pub(super) fn claim(&self, number: u32, owner: &str) {
         if self.contains(number) {
-            let mut owners = self.owners();
+            let owners = &mut self.taken().owners;
             owners.entry(number).or_insert_with(|| owner.to_owned());
         }
     }
 
     /// Takes any free number; `None` if there is none.
     pub(super) fn allocate(&self, owner: &str) -> Option<u32> {
-        let mut owners = self.owners();
+        let owners = &mut self.taken().owners;
         let upper = self.count - self.asked_for;
         let start = rand::rng().random_range(0..upper.max(1));
         let shuffled = (0..upper).map(|step| self.asked_for + (start + step) % upper);
@@ -54,16 +73,52 @@ impl Pool {
 
     /// Whether the number is this owner's.
     pub(super) fn belongs_to(&self, number: u32, owner: &str) -> bool {
-        self.owners().get(&number).is_some_and(|it| it == owner)
+        let taken = self.taken();
+        taken.owners.get(&number).is_some_and(|it| it == owner)
     }
 
     /// Takes back all that an owner has.
     pub(super) fn release(&self, owner: &str) {
-        self.owners().retain(|_, it| it != owner);
+        self.taken().owners.retain(|_, it| it != owner);
     }
 
-    fn owners(&self) -> MutexGuard<'_, HashMap<u32, String>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A change of an owner begins.
+    pub(super) fn begin_change(&self, owner: &str) {
+        let changes = &mut self.taken().changes;
+        changes.entry(owner.to_owned()).or_default().under_way += 1;
+    }
+
+    /// A change of an owner is over. `stored` is what the owner has in a revision; `None` if
+    /// nobody knows: then nothing is given back until the next start.
+    pub(super) fn end_change(&self, owner: &str, stored: Option<(u64, Vec<u32>)>) {
+        let mut taken = self.taken();
+        let Some(changes) = taken.changes.get_mut(owner) else {
+            return;
+        };
+        match stored {
+            None => changes.lost = true,
+            Some((revision, numbers)) if revision >= changes.revision => {
+                changes.revision = revision;
+                changes.numbers = numbers;
+            }
+            Some(_) => {}
+        }
+        changes.under_way -= 1;
+        if changes.under_way > 0 {
+            return;
+        }
+        if let Some(last) = taken.changes.remove(owner)
+            && !last.lost
+        {
+            let kept = |number: &u32| last.numbers.contains(number);
+            taken
+                .owners
+                .retain(|number, it| it != owner || kept(number));
+        }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
