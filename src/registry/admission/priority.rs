@@ -26,6 +26,15 @@ pub struct Priority {
     default: Mutex<(Vec<u64>, Option<Class>)>,
 }
 
+/// How new what is read must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    /// As new as the cache is.
+    Cached,
+    /// Of now.
+    Newest,
+}
+
 /// What a class gives to its pods.
 #[derive(Clone, Debug)]
 struct Class {
@@ -61,9 +70,9 @@ impl Priority {
     }
 
     /// The class for pods without one: of several, that of the least value.
-    async fn default(&self) -> Result<Option<Class>, Error> {
+    async fn default(&self, read: Read) -> Result<Option<Class>, Error> {
         let options = ListOptions {
-            resource_version: Some(ResourceVersion(0)),
+            resource_version: (read == Read::Cached).then_some(ResourceVersion(0)),
             recursive: true,
             ..ListOptions::default()
         };
@@ -89,7 +98,7 @@ impl Priority {
     async fn admit_pod(&self, request: &Request<'_>, pod: &mut Value) -> Result<(), Error> {
         let name = text(pod, "spec.priorityClassName").to_owned();
         let class = if name.is_empty() {
-            self.default().await?
+            self.default(Read::Cached).await?
         } else {
             let class = self.named(&name).await?;
             if class.is_none() {
@@ -159,6 +168,28 @@ impl Plugin for Priority {
             return self.admit_pod(request, object).await;
         }
         Ok(())
+    }
+
+    /// There is one class for pods without one.
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let writes = matches!(request.operation, Operation::Create | Operation::Update);
+        let is_default = get(object, "globalDefault") == Some(&Value::Bool(true));
+        if !writes || !is_default || !request.is_of("scheduling.k8s.io", "priorityclasses") {
+            return Ok(());
+        }
+        match self.default(Read::Newest).await? {
+            Some(other)
+                if request.operation == Operation::Create
+                    || other.name != text(object, "metadata.name") =>
+            {
+                let other = other.name;
+                let message = format!(
+                    "PriorityClass {other} is already marked as default. Only one default can exist"
+                );
+                Err(request.forbid(object, message))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

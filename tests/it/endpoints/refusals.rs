@@ -265,3 +265,27 @@ async fn a_service_that_changes_its_type_gives_up_what_it_no_longer_has() {
     assert!(spec.get("externalTrafficPolicy").is_none(), "{spec}");
     assert_eq!(spec["clusterIP"], created["spec"]["clusterIP"]);
 }
+
+#[tokio::test]
+async fn there_is_one_class_for_pods_without_one() {
+    const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let fixture = Fixture::start(true).await;
+    let class = |name: &str, usual: bool| json!({"metadata": {"name": name}, "value": 7, "globalDefault": usual});
+    for (name, usual) in [("first", true), ("plain", false)] {
+        let created = fixture.post(CLASSES, class(name, usual)).await;
+        assert_eq!(created.head.status, StatusCode::CREATED, "{name}");
+    }
+    let words = "is forbidden: PriorityClass first is already marked as default. Only one default can exist";
+    let second = fixture.post(CLASSES, class("second", true)).await;
+    let message = format!("priorityclasses.scheduling.k8s.io \"second\" {words}");
+    assert_eq!(second.failure(), (403, message));
+    let usual = json!({"globalDefault": true});
+    let plain = format!("{CLASSES}/plain");
+    let marked = fixture.patch(&plain, "merge-patch+json", usual).await;
+    let message = format!("priorityclasses.scheduling.k8s.io \"plain\" {words}");
+    assert_eq!(marked.failure(), (403, message));
+    let described = json!({"description": "still the default"});
+    let first = format!("{CLASSES}/first");
+    let changed = fixture.patch(&first, "merge-patch+json", described).await;
+    assert_eq!(changed.head.status, StatusCode::OK, "{}", changed.text());
+}
