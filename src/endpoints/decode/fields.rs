@@ -30,8 +30,8 @@ pub(super) fn check(
     Ok(told.map(|path| format!("unknown field {path:?}")).collect())
 }
 
-/// Checks what a patch has made of an existing object, as [`check`] does, and tells of unknown fields
-/// as the client wishes.
+/// Checks what a patch has made of an existing object, as [`check`] does, and tells of unknown fields and
+/// of those that the patch has twice, as the client wishes.
 ///
 /// # Errors
 /// [`Error::Invalid`], since it is the patch that is wrong.
@@ -55,13 +55,14 @@ pub(in super::super) fn check_patched(
         return Err(Error::Unprocessable);
     };
     let unknown = check(members, expected).map_err(|error| invalid(&error))?;
+    let complaints = [patch.complaints.as_slice(), &unknown].concat();
     match validation {
-        FieldValidation::Strict if !unknown.is_empty() => Err(invalid(&format!(
+        FieldValidation::Strict if !complaints.is_empty() => Err(invalid(&format!(
             "strict decoding error: {}",
-            unknown.join(", ")
+            complaints.join(", ")
         ))),
         FieldValidation::Warn => {
-            unknown.into_iter().for_each(|text| context.warn(text));
+            complaints.into_iter().for_each(|text| context.warn(text));
             Ok(())
         }
         FieldValidation::Strict | FieldValidation::Ignore => Ok(()),

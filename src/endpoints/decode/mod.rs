@@ -187,6 +187,15 @@ pub(super) fn checked(
     }
 }
 
+/// Reads the JSON of a patch.
+///
+/// # Errors
+/// 400 when it is none.
+pub(super) fn patch(content: &[u8]) -> Result<Decoded, Failure> {
+    strict::json(content)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+}
+
 /// Sets kind and version of a patched object if the patch took them away. It cannot change them.
 ///
 /// # Errors

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::super::body::{RequestBody, ResponseBody};
 use super::super::call::Call;
-use super::super::decode::{self, read_body};
+use super::super::decode::{self, Decoded, read_body};
 use super::super::errors::Failure;
 use super::super::params::{FieldValidation, WriteKind, WriteParams};
-use super::super::patches::Patch;
+use super::super::patches::{Patch, Syntax};
 use super::super::response;
 use super::update::update_options;
 use crate::registry::{Error, RequestContext, UpdatedObject};
@@ -75,7 +75,9 @@ pub(super) async fn read_patch(
     }
     let content = read_body(call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
-    Ok((Patch::read(media_type, &content)?, params))
+    let syntax = Syntax::of(media_type)?;
+    let Decoded { value, complaints } = decode::patch(&content)?;
+    Ok((Patch::read(syntax, value, complaints)?, params))
 }
 
 /// The object after a patch.

@@ -314,6 +314,7 @@ fn set(object: &mut Value, path: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoints::patches::Syntax;
 
     fn paths() -> ScalePaths {
         ScalePaths {
@@ -341,11 +342,10 @@ mod tests {
     fn a_patched_scale_sets_the_number_alone() {
         let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
             "spec": {"replicas": 2, "x": 1}});
-        let patch = br#"{"spec":{"replicas":3}}"#;
+        let patch = json!({"spec": {"replicas": 3}});
+        let patch = Patch::read(Syntax::Merge, patch, Vec::new());
         let mut scaled = Scaled {
-            change: Change::Patch(
-                Patch::read("application/merge-patch+json", patch).expect("a patch"),
-            ),
+            change: Change::Patch(patch.expect("a patch")),
             paths: paths(),
             resource: "deployments.apps".to_owned(),
             name: "d".to_owned(),

@@ -21,9 +21,7 @@ impl JsonPatch {
     ///
     /// # Errors
     /// 400 when it is none, 413 when it has too many operations.
-    pub(super) fn read(content: &[u8]) -> Result<Self, Failure> {
-        let value: Value = serde_json::from_slice(content)
-            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    pub(super) fn read(value: Value) -> Result<Self, Failure> {
         let Value::Array(operations) = value else {
             return Err(Failure::bad_request(
                 "error decoding patch: json: cannot unmarshal object into Go value of type \
@@ -87,7 +85,7 @@ mod tests {
     use super::*;
 
     fn apply(patch: &Value, object: &Value) -> Result<Value, Error> {
-        let patch = JsonPatch::read(patch.to_string().as_bytes()).expect("a patch");
+        let patch = JsonPatch::read(patch.clone()).expect("a patch");
         patch.apply(object)
     }
 
@@ -134,8 +132,8 @@ mod tests {
     #[test]
     fn operations_are_counted() {
         let operation = json!({"op": "remove", "path": "/a"});
-        let patch = Value::Array(vec![operation; OPERATIONS_MAX + 1]).to_string();
-        let failure = JsonPatch::read(patch.as_bytes()).expect_err("too many");
+        let patch = Value::Array(vec![operation; OPERATIONS_MAX + 1]);
+        let failure = JsonPatch::read(patch).expect_err("too many");
         assert_eq!(failure.code(), 413);
     }
 }

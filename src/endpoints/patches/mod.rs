@@ -12,7 +12,22 @@ use crate::registry::Error;
 
 /// A patch, ready to be applied again and again.
 #[derive(Clone, Debug)]
-pub(super) enum Patch {
+pub(super) struct Patch {
+    form: Form,
+    /// What is wrong with it that does not keep it from being read: fields that it has twice.
+    pub(super) complaints: Vec<String>,
+}
+
+/// How a patch is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Syntax {
+    Json,
+    Merge,
+    Strategic,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
     /// RFC 6902.
     Json(JsonPatch),
     /// RFC 7386.
@@ -21,19 +36,42 @@ pub(super) enum Patch {
     Strategic(Value),
 }
 
-impl Patch {
-    /// Reads a patch of a media type.
+impl Syntax {
+    /// That of a media type.
     ///
     /// # Errors
-    /// 415 for a media type that is no patch, 400 for one that cannot be read, 413 for one with too
-    /// many operations.
-    pub(super) fn read(media_type: &str, content: &[u8]) -> Result<Self, Failure> {
+    /// 415 for a media type that is no patch.
+    pub(super) fn of(media_type: &str) -> Result<Self, Failure> {
         match media_type {
-            "application/json-patch+json" => JsonPatch::read(content).map(Self::Json),
-            "application/merge-patch+json" => object(content).map(Self::Merge),
-            "application/strategic-merge-patch+json" => object(content).map(Self::Strategic),
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" => Ok(Self::Strategic),
             _ => Err(Failure::unsupported_media_type()),
         }
+    }
+}
+
+impl Patch {
+    /// Reads a patch, of which the JSON has been read with these complaints.
+    ///
+    /// # Errors
+    /// 400 for one that cannot be read, 413 for one with too many operations.
+    pub(super) fn read(
+        syntax: Syntax,
+        value: Value,
+        mut complaints: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let form = match syntax {
+            Syntax::Json => Form::Json(JsonPatch::read(value)?),
+            Syntax::Merge => Form::Merge(object(value)?),
+            Syntax::Strategic => Form::Strategic(object(value)?),
+        };
+        if matches!(form, Form::Json(_)) {
+            for complaint in &mut complaints {
+                complaint.insert_str(0, "json patch ");
+            }
+        }
+        Ok(Self { form, complaints })
     }
 
     /// The object after the patch.
@@ -41,14 +79,14 @@ impl Patch {
     /// # Errors
     /// What is wrong with the patch, given the object.
     pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
-        let patched = match self {
-            Self::Json(patch) => patch.apply(object)?,
-            Self::Merge(patch) => {
+        let patched = match &self.form {
+            Form::Json(patch) => patch.apply(object)?,
+            Form::Merge(patch) => {
                 let mut object = object.clone();
                 json_patch::merge(&mut object, patch);
                 object
             }
-            Self::Strategic(patch) => strategic::merge(object, patch)?,
+            Form::Strategic(patch) => strategic::merge(object, patch)?,
         };
         if patched.is_object() {
             Ok(patched)
@@ -60,12 +98,12 @@ impl Patch {
     /// What errors about the patched object show, as kube-apiserver does: a strategic merge patch
     /// itself, else the object.
     pub(super) fn shown(&self, object: &Value) -> String {
-        match self {
-            Self::Json(_) | Self::Merge(_) => self
+        match &self.form {
+            Form::Json(_) | Form::Merge(_) => self
                 .apply(object)
                 .map(|patched| patched.to_string())
                 .unwrap_or_default(),
-            Self::Strategic(patch) => go_words(patch),
+            Form::Strategic(patch) => go_words(patch),
         }
     }
 }
@@ -89,9 +127,7 @@ fn go_words(value: &Value) -> String {
 }
 
 /// The body of a patch that is itself an object.
-fn object(content: &[u8]) -> Result<Value, Failure> {
-    let value: Value = serde_json::from_slice(content)
-        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+fn object(value: Value) -> Result<Value, Failure> {
     if value.is_object() {
         Ok(value)
     } else {
@@ -107,7 +143,8 @@ mod tests {
 
     #[test]
     fn merge_patches_delete_with_null() {
-        let patch = Patch::read("application/merge-patch+json", br#"{"a":null,"b":{"c":1}}"#);
+        let patch = json!({"a": null, "b": {"c": 1}});
+        let patch = Patch::read(Syntax::Merge, patch, Vec::new());
         let patched = patch
             .expect("a patch")
             .apply(&json!({"a": 1, "b": {"d": 2}}));
@@ -116,10 +153,13 @@ mod tests {
 
     #[test]
     fn what_is_no_patch_is_refused() {
-        let code = |media, content: &[u8]| Patch::read(media, content).expect_err("bad").code();
-        assert_eq!(code("application/json", b"{}"), 415);
-        assert_eq!(code("application/merge-patch+json", b"{"), 400);
-        assert_eq!(code("application/merge-patch+json", b"[]"), 400);
-        assert_eq!(code("application/json-patch+json", b"{\"a\":1}"), 400);
+        let unknown = Syntax::of("application/json").expect_err("no patch");
+        assert_eq!(unknown.code(), 415);
+        let code = |syntax, value| {
+            let read = Patch::read(syntax, value, Vec::new());
+            read.expect_err("bad").code()
+        };
+        assert_eq!(code(Syntax::Merge, json!([])), 400);
+        assert_eq!(code(Syntax::Json, json!({"a": 1})), 400);
     }
 }

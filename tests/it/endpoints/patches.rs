@@ -137,3 +137,57 @@ async fn what_is_applied_again_later_is_not_written() {
     }
     assert_eq!(apply().await.json(), first);
 }
+
+/// Go's decoder finds fields that a patch has twice; the last counts.
+#[tokio::test]
+async fn fields_that_a_patch_has_twice_are_told() {
+    let fixture = Fixture::start(true).await;
+    fixture.config_map("m", json!({"k": "v"})).await;
+    let path = format!("{CONFIG_MAPS}/m");
+    let send = async |kind: &str, body: &str, validation: &str| {
+        let path = format!("{path}?fieldValidation={validation}");
+        let mut request = request("PATCH", &path, body.to_owned().into());
+        let media_type = format!("application/{kind}").parse().expect("a header");
+        request.headers_mut().insert(CONTENT_TYPE, media_type);
+        fixture.ask(request).await
+    };
+    let merge = r#"{"data":{"k":"a","k":"b"},"x":1}"#;
+    let json = r#"[{"op":"replace","op":"replace","path":"/data/k","value":"b"}]"#;
+    for (kind, body, told) in [
+        (
+            "merge-patch+json",
+            merge,
+            &["duplicate field \"data.k\"", "unknown field \"x\""][..],
+        ),
+        (
+            "strategic-merge-patch+json",
+            merge,
+            &["duplicate field \"data.k\"", "unknown field \"x\""],
+        ),
+        (
+            "json-patch+json",
+            json,
+            &["json patch duplicate field \"[0].op\""],
+        ),
+    ] {
+        let refused = send(kind, body, "Strict").await;
+        let (code, message) = refused.failure();
+        let all = format!("strict decoding error: {}", told.join(", "));
+        assert!(code == 422 && message.ends_with(&all), "{kind}: {message}");
+        let kept = fixture.get(&path).await.json();
+        assert_eq!(kept["data"]["k"], "v", "{kind}");
+        let warned = send(kind, body, "Warn").await;
+        assert_eq!(warned.json()["data"]["k"], "b", "{kind}");
+        let warnings = warned.head.headers.get_all("warning").into_iter();
+        let warnings: Vec<_> = warnings
+            .map(|it| it.to_str().expect("text").replace('\\', ""))
+            .collect();
+        assert_eq!(warnings.len(), told.len(), "{warnings:?}");
+        for (warning, told) in warnings.iter().zip(told) {
+            assert!(warning.contains(told), "{warning}");
+        }
+        let ignored = send(kind, &body.replace("\"b\"", "\"v\""), "Ignore").await;
+        assert_eq!(ignored.json()["data"]["k"], "v", "{kind}");
+        assert_eq!(ignored.head.headers.get("warning"), None);
+    }
+}
