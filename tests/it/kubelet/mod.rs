@@ -1,8 +1,11 @@
 //! Requests that kubelets and pods answer, against a stand-in: logs, upgrades, proxies, and what goes wrong
 //! on the way.
 
+mod container;
 mod proxies;
+mod spdy;
 mod stand_in;
+mod streams;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -50,7 +53,10 @@ struct Cluster {
 
 impl Cluster {
     async fn start(flags: &[&str]) -> Self {
-        let kubelet = StandIn::start().await;
+        Self::with(StandIn::start().await, flags).await
+    }
+
+    async fn with(kubelet: StandIn, flags: &[&str]) -> Self {
         let tokens = tempfile::NamedTempFile::new().expect("a file");
         fs::write(tokens.path(), "secret,admin,1").expect("written");
         let tokens = tokens.path().display().to_string();
@@ -362,4 +368,38 @@ async fn kubelets_prove_themselves_if_an_authority_is_given() {
     assert!(code == 500 && message.contains("tls: "), "{message}");
     let unverified = format!("{PODS}/strange/log?insecureSkipTLSVerifyBackend=true");
     cluster.get(&unverified).await.expect("a log");
+}
+
+#[tokio::test]
+async fn kubelets_know_the_server_by_its_certificate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let made = rcgen::generate_simple_self_signed(vec!["apiserver".to_owned()]);
+    let made = made.expect("a certificate");
+    fs::write(path("crt"), made.cert.pem()).expect("written");
+    fs::write(path("key"), made.signing_key.serialize_pem()).expect("written");
+    let kubelet = StandIn::that_knows(made.cert.der()).await;
+    let flags = [
+        "--kubelet-client-certificate",
+        &path("crt"),
+        "--kubelet-client-key",
+        &path("key"),
+    ];
+    let mut cluster = Cluster::with(kubelet, &flags).await;
+    cluster.pod("p", "worker").await;
+    let log = format!("{PODS}/p/log");
+    assert_eq!(cluster.get(&log).await, Ok("one\n\ntwo\n".to_owned()));
+    assert!(
+        cluster
+            .kubelet
+            .next()
+            .await
+            .starts_with("GET /containerLogs")
+    );
+    let nameless = Cluster::start(&[]).await;
+    let port = cluster.kubelet.address.port();
+    nameless.node("strict", port).await;
+    nameless.pod("p", "strict").await;
+    let (code, message) = nameless.get(&log).await.expect_err("nobody it knows");
+    assert_eq!(code, 500, "{message}");
 }

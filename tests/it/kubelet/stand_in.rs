@@ -4,14 +4,29 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::container;
+
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// What it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A kubelet whose streams say what they hear.
+    Echoing,
+    /// The same without TLS.
+    Plain,
+    /// A kubelet in whose containers something runs.
+    Running { web_sockets: bool },
+}
 
 /// A kubelet on loopback, or a pod at another address of this machine, until it is dropped.
 pub(super) struct StandIn {
@@ -28,19 +43,48 @@ pub(super) struct StandIn {
 
 impl StandIn {
     pub(super) async fn start() -> Self {
-        Self::at(Ipv4Addr::LOCALHOST.into(), true).await
+        Self::made(Ipv4Addr::LOCALHOST.into(), Kind::Echoing, None).await
     }
 
     /// One that speaks TLS or not.
     pub(super) async fn at(address: IpAddr, encrypted: bool) -> Self {
+        let kind = if encrypted {
+            Kind::Echoing
+        } else {
+            Kind::Plain
+        };
+        Self::made(address, kind, None).await
+    }
+
+    /// One in whose containers something runs, which is reached over WebSockets or else over SPDY alone.
+    pub(super) async fn that_runs(web_sockets: bool) -> Self {
+        let kind = Kind::Running { web_sockets };
+        Self::made(Ipv4Addr::LOCALHOST.into(), kind, None).await
+    }
+
+    /// One that answers those alone who have this certificate.
+    pub(super) async fn that_knows(client: &CertificateDer<'_>) -> Self {
+        let mut known = RootCertStore::empty();
+        known
+            .add(client.clone().into_owned())
+            .expect("a certificate");
+        Self::made(Ipv4Addr::LOCALHOST.into(), Kind::Echoing, Some(known)).await
+    }
+
+    async fn made(address: IpAddr, kind: Kind, known: Option<RootCertStore>) -> Self {
         let names = vec![address.to_string()];
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let clients = known.map(|known| {
+            WebPkiClientVerifier::builder_with_provider(Arc::new(known), Arc::clone(&provider))
+                .build()
+                .expect("clients")
+        });
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
             .with_single_cert(vec![made.cert.der().clone()], key)
             .expect("a key of the certificate");
         let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -57,10 +101,10 @@ impl StandIn {
                 let (acceptor, told) = (acceptor.clone(), told.clone());
                 let permits = Arc::clone(&permits);
                 connections.spawn(async move {
-                    if !encrypted {
-                        let _ = serve(tcp, &told, &permits).await;
+                    if kind == Kind::Plain {
+                        let _ = serve(tcp, kind, &told, &permits).await;
                     } else if let Ok(stream) = acceptor.accept(tcp).await {
-                        let _ = serve(stream, &told, &permits).await;
+                        let _ = serve(stream, kind, &told, &permits).await;
                     }
                     let _ = told.send("closed".to_owned());
                 });
@@ -82,15 +126,39 @@ impl StandIn {
     }
 }
 
+/// Lets the client speak with what runs in a container, if it speaks what this kubelet does.
+async fn run(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    head: &str,
+    target: &str,
+    web_sockets: bool,
+) -> std::io::Result<()> {
+    match (container::wants_web_socket(head), web_sockets) {
+        (true, true) => container::over_web_socket(stream, head, target).await,
+        (true, false) => {
+            let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 8\r\n\r\nnot that";
+            stream.write_all(refusal.as_bytes()).await
+        }
+        (false, _) if target.starts_with("/portForward/") => container::over_ports(stream).await,
+        (false, _) => container::over_spdy(stream, target).await,
+    }
+}
+
 /// Answers one request by what its path ends with.
 async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    kind: Kind,
     told: &mpsc::UnboundedSender<String>,
     lines: &Semaphore,
 ) -> std::io::Result<()> {
     let head = super::head(&mut stream).await?;
     let _ = told.send(head.clone());
     let target = head.split(' ').nth(1).unwrap_or_default();
+    if let Kind::Running { web_sockets } = kind
+        && !target.starts_with("/containerLogs/")
+    {
+        return run(stream, &head, target, web_sockets).await;
+    }
     if target.starts_with("/exec/") || target.starts_with("/portForward/") {
         let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nearly";
         stream.write_all(answer.as_bytes()).await?;
