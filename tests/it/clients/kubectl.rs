@@ -55,6 +55,31 @@ async fn kubectl_works_on_etcd_and_etcdctl_sees_the_same() {
     }
 }
 
+/// Walks through something with every kubectl, over each kind of store, both at a time.
+async fn over_each_store(case: &str, flags: &[&str], walk: impl Fn(&Kubectl) + Sync) {
+    let etcd = Etcd::start(&format!("{case} over etcd"));
+    let mut servers = vec![Server::start(flags)];
+    if let Some(etcd) = &etcd {
+        let endpoint = etcd.endpoint();
+        servers.push(Server::start(
+            &[&["--etcd-servers", &endpoint], flags].concat(),
+        ));
+    }
+    for server in &mut servers {
+        server.client().await;
+    }
+    std::thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(|| {
+                for kubectl in kubectls(case, server) {
+                    fs::create_dir_all(&kubectl.folder).expect("a folder");
+                    walk(&kubectl);
+                }
+            });
+        }
+    });
+}
+
 fn kubectls(case: &str, server: &Server) -> Vec<Kubectl> {
     let mut found = Vec::new();
     for minor in MINORS {

@@ -5,16 +5,14 @@ use super::*;
 
 #[tokio::test]
 async fn changes_are_applied() {
-    let mut server = Server::start(&[]);
-    server.client().await;
-    for kubectl in kubectls("applying", &server) {
-        fs::create_dir_all(&kubectl.folder).expect("a folder");
+    over_each_store("applying", &[], |kubectl| {
         kubectl.applies_on_the_client();
         kubectl.applies_on_the_server();
         kubectl.takes_over_what_the_client_applied();
         kubectl.edits();
         kubectl.replaces();
-    }
+    })
+    .await;
 }
 
 /// A deployment with these lines in its first container's place.

@@ -5,15 +5,13 @@ use super::*;
 
 #[tokio::test]
 async fn objects_are_deleted_in_every_way() {
-    let mut server = Server::start(&[]);
-    server.client().await;
-    for kubectl in kubectls("deleting", &server) {
-        fs::create_dir_all(&kubectl.folder).expect("a folder");
+    over_each_store("deleting", &[], |kubectl| {
         kubectl.says_what_becomes_of_dependents();
         kubectl.deletes_pods();
         kubectl.deletes_many();
         kubectl.waits();
-    }
+    })
+    .await;
 }
 
 impl Kubectl {

@@ -38,11 +38,8 @@ const ALWAYS_CONFIGURED: &[&str] = &[
 #[tokio::test]
 async fn manifests_are_applied_and_stay_as_they_are() {
     // No controller here lets protected claims go.
-    let plugins = "--disable-admission-plugins=StorageObjectInUseProtection";
-    let mut server = Server::start(&[plugins]);
-    server.client().await;
-    for kubectl in kubectls("manifests", &server) {
-        fs::create_dir_all(&kubectl.folder).expect("a folder");
+    let flags = ["--disable-admission-plugins=StorageObjectInUseProtection"];
+    over_each_store("manifests", &flags, |kubectl| {
         let files: Vec<_> = MANIFESTS
             .iter()
             .map(|(name, text)| kubectl.file(&format!("{name}.yaml"), text))
@@ -60,7 +57,8 @@ async fn manifests_are_applied_and_stay_as_they_are() {
         for file in files.iter().rev() {
             kubectl.quietly(&format!("delete -f {file}"));
         }
-    }
+    })
+    .await;
 }
 
 impl Kubectl {

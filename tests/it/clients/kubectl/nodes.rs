@@ -30,14 +30,12 @@ spec:
 
 #[tokio::test]
 async fn nodes_are_tainted_and_drained() {
-    let mut server = Server::start(&[]);
-    server.client().await;
-    for kubectl in kubectls("nodes", &server) {
-        fs::create_dir_all(&kubectl.folder).expect("a folder");
+    over_each_store("nodes", &[], |kubectl| {
         kubectl.taints();
         kubectl.drains();
         kubectl.drains_as_budgets_allow();
-    }
+    })
+    .await;
 }
 
 impl Kubectl {
@@ -161,6 +159,15 @@ impl Kubectl {
             (&format!("get pdb kept -o jsonpath={pods}"), Has("kept-1")),
             ("get pods -o name", Exactly("")),
             ("get pdb kept", Has("0                     ")),
+        ]);
+        self.pod_on_the_node("kept-1", Some(("ReplicaSet", "kept")));
+        self.quietly(&format!("patch pod kept-1 {status} -p {running}"));
+        self.steps(&[
+            (
+                "drain worker --grace-period=0 --timeout=30s --disable-eviction",
+                Has("node/worker drained"),
+            ),
+            ("get pods -o name", Exactly("")),
             (
                 "delete node/worker rs/kept ds/agent pdb/kept",
                 Has("deleted"),

@@ -9,14 +9,15 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 
 #[tokio::test]
 async fn deployments_are_rolled_out_and_back() {
-    let mut server = Server::start(&[]);
-    server.client().await;
-    for kubectl in kubectls("rollouts", &server) {
-        fs::create_dir_all(&kubectl.folder).expect("a folder");
+    over_each_store("rollouts", &[], |kubectl| {
         kubectl.rolls_out();
         kubectl.rolls_back();
         kubectl.knows_when_others_are_done();
-    }
+        for kind in ["StatefulSet", "DaemonSet"] {
+            kubectl.rolls_others_back(kind);
+        }
+    })
+    .await;
 }
 
 impl Kubectl {
@@ -151,6 +152,66 @@ impl Kubectl {
             assert_eq!(generation, 2, "{kind}");
             self.ok(&["delete", kind, "other"]);
         }
+    }
+
+    /// Rolls back what its controller keeps revisions of.
+    fn rolls_others_back(&self, kind: &str) {
+        let resource = format!("{}.apps", kind.to_lowercase());
+        let mut object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "kept"},
+            "spec": {"selector": {"matchLabels": {"kept": "yes"}}, "template": {
+                "metadata": {"labels": {"kept": "yes"}},
+                "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}}});
+        if kind == "StatefulSet" {
+            object["spec"]["serviceName"] = json!("kept");
+        }
+        let file = self.file("kept.json", &object.to_string());
+        self.ok(&["create", "-f", &file]);
+        self.note_revision(kind, 1);
+        let image = format!("get {kind} kept -o jsonpath='{{..containers[0].image}}'");
+        let history = format!("rollout history {kind} kept");
+        let undo = format!("rollout undo {kind} kept");
+        self.quietly(&format!("set image {kind}/kept c=nginx:2"));
+        self.note_revision(kind, 2);
+        let both = "REVISION  CHANGE-CAUSE\n1         <none>\n2         <none>";
+        let told = format!("{resource}/kept \n{both}");
+        self.steps(&[
+            (&history, Exactly(&told)),
+            (&format!("{history} --revision=1"), Has("nginx:1")),
+            (&format!("{history} --revision=2"), Has("nginx:2")),
+            (
+                &format!("{undo} --to-revision=9"),
+                Fails("unable to find specified revision 9"),
+            ),
+            (&format!("{undo} --dry-run=server"), Has("(server dry run)")),
+            (&image, Exactly("nginx:2")),
+            (&undo, Exactly(&format!("{resource}/kept rolled back"))),
+            (&image, Exactly("nginx:1")),
+        ]);
+        self.patch("controllerrevision kept-1", &json!({"revision": 3}));
+        let later = "REVISION  CHANGE-CAUSE\n2         <none>\n3         <none>";
+        let told = format!("{resource}/kept \n{later}");
+        self.steps(&[
+            (&history, Exactly(&told)),
+            (&format!("{undo} --to-revision=2"), Has("rolled back")),
+            (&image, Exactly("nginx:2")),
+            ("delete controllerrevisions -l kept", Has("deleted")),
+            (&format!("delete {kind} kept"), Has("deleted")),
+        ]);
+    }
+
+    /// What the controllers of stateful sets and daemon sets do: they keep each template as a patch.
+    fn note_revision(&self, kind: &str, number: u32) {
+        let object = self.json(&format!("get {kind} kept"));
+        let mut template = object["spec"]["template"].clone();
+        template["$patch"] = json!("replace");
+        let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "kept",
+            "uid": object["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true});
+        let revision = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
+            "metadata": {"name": format!("kept-{number}"), "labels": {"kept": "yes"},
+                "ownerReferences": [owner]},
+            "data": {"spec": {"template": template}}, "revision": number});
+        let file = self.file("revision.json", &revision.to_string());
+        self.ok(&["create", "-f", &file]);
     }
 
     /// What the deployment controller does: the template's replica set has the newest revision, and the

@@ -27,10 +27,7 @@ count: 1
 
 #[tokio::test]
 async fn every_verb_does_its_part() {
-    let mut server = Server::start(&[]);
-    server.client().await;
-    for kubectl in kubectls("verbs", &server) {
-        fs::create_dir_all(&kubectl.folder).expect("a folder");
+    over_each_store("verbs", &[], |kubectl| {
         kubectl.script(CREATES);
         kubectl.ends_the_namespace("made");
         kubectl.script(CHANGES);
@@ -39,7 +36,8 @@ async fn every_verb_does_its_part() {
         let uid = kubectl.quietly("get pod seen -o jsonpath={.metadata.uid}");
         let events = kubectl.file("seen.yaml", &SEEN.replace("UID", &uid));
         kubectl.script(&READS.replace("{events}", &events));
-    }
+    })
+    .await;
 }
 
 impl Kubectl {
