@@ -8,6 +8,7 @@ use super::defaults::apps as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
 use super::row::{Group, Row, field_or};
+use super::stateful_sets::StatefulSets;
 use crate::registry::{NameRule, SelectorForm};
 
 const V1: Group = Group::new("apps", "v1");
@@ -74,6 +75,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
                     .name_rule(NameRule::DnsLabel)
                     .defaults(defaults::STATEFUL_SET)
+                    .peculiar(StatefulSets)
                     .check(checks::stateful_set)
                     .warn_always(warnings::template)
                     .check_on_update(checks::stateful_set_update)

@@ -43,6 +43,7 @@ mod resource;
 mod row;
 mod scheduling;
 mod services;
+mod stateful_sets;
 mod storage;
 
 use std::sync::Arc;

@@ -6,6 +6,7 @@ use super::at::{At, Errors};
 use super::labels::{selector, selects};
 use super::pod::{Claims, template};
 use super::schedule;
+use super::success_policy::success_policy;
 use crate::registry::resources::path::{get, keep, set};
 use crate::registry::validation::formats;
 
@@ -157,6 +158,7 @@ fn indexes(spec: &At<'_, '_>, errors: &mut Errors) {
     if completions.is_set() && failed.number() > completions.number() {
         errors.push(failed.invalid("must be less than or equal to completions"));
     }
+    success_policy(spec, errors);
 }
 
 fn failure_policy(spec: &At<'_, '_>, errors: &mut Errors) {

@@ -25,6 +25,7 @@ mod scheduling;
 mod security;
 pub(super) mod services;
 pub(super) mod storage;
+mod success_policy;
 pub(super) mod values;
 mod volumes;
 pub(super) mod warnings;

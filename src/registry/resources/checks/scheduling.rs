@@ -57,6 +57,44 @@ fn pod_term(at: &At<'_, '_>, errors: &mut Errors) {
         errors.push(key.required("can not be empty"));
     }
     key.must_conform(formats::label_key, errors);
+    label_keys(at, errors);
+}
+
+/// Labels whose values the selector beside them is to have, or not to have.
+fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
+    let own = at.at("labelSelector");
+    let [matching, others] = ["matchLabelKeys", "mismatchLabelKeys"].map(|keys| at.at(keys));
+    for keys in [matching, others] {
+        if !keys.is_empty() && !own.is_set() {
+            errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
+            continue;
+        }
+        for key in keys.items("") {
+            key.must_conform(formats::label_key, errors);
+        }
+    }
+    let index = |key: &str| matching.items("").position(|it| it.text() == key);
+    let labels = own.at("matchLabels").value();
+    let mut selected: BTreeSet<&str> = BTreeSet::new();
+    for expression in own.items("matchExpressions") {
+        let key = expression.at("key").text();
+        // Of a pod the server has put the keys into the selector already: once is once too few.
+        if let Some(index) = index(key)
+            && (labels.get(key).is_some() || selected.contains(key))
+        {
+            let mut error =
+                at.invalid_value(key, "exists in both matchLabelKeys and labelSelector");
+            // Kubernetes counts the keys here as if they were those of the term.
+            error.field = format!("{}[{index}]", error.field);
+            errors.push(error);
+        }
+        selected.insert(key);
+    }
+    for key in matching.items("") {
+        if others.items("").any(|it| it.text() == key.text()) {
+            errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
+        }
+    }
 }
 
 /// The taints that a pod bears.
@@ -156,6 +194,7 @@ pub(super) fn spread(spec: &At<'_, '_>, errors: &mut Errors) {
             one.at(policy).may_be_one_of(POLICIES, errors);
         }
         selector(&one.at("labelSelector"), errors);
+        label_keys(&one, errors);
     }
 }
 

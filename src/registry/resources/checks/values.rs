@@ -96,7 +96,7 @@ pub(super) fn percentage(text: &str) -> Vec<String> {
 }
 
 /// An address of IP.
-pub(super) fn ip(text: &str) -> Vec<String> {
+pub(in crate::registry::resources) fn ip(text: &str) -> Vec<String> {
     match address(text) {
         Some(_) => Vec::new(),
         None => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".into()],

@@ -3,7 +3,10 @@
 mod binding;
 mod condition;
 mod eviction;
+mod label_keys;
 mod quality;
+mod resize;
+mod status;
 mod update;
 
 use serde_json::{Value, json};
@@ -38,6 +41,7 @@ impl Peculiar for Pods {
             json!({"phase": "Pending", "qosClass": class}),
         );
         tolerate_node_troubles(object);
+        label_keys::merge(object);
         prioritize(object);
     }
 
@@ -73,9 +77,9 @@ impl Peculiar for Pods {
 
 /// What nodes say about their pods.
 pub(super) fn status() -> Part {
-    Part::new("status", PartMetadata::KeepsOwners).finish(|object, old| {
-        keep(object, old, "status.qosClass");
-    })
+    Part::new("status", PartMetadata::KeepsOwners)
+        .finish(status::keep_what_is_left_out)
+        .validate_update(status::forbidden)
 }
 
 /// Containers that are added to a running pod to look into it.
@@ -87,12 +91,12 @@ pub(super) fn ephemeral_containers() -> Part {
 
 /// What the containers of a running pod may use.
 pub(super) fn resize() -> Part {
-    Part::new("spec.containers", PartMetadata::KeepsAll)
+    Part::new("spec", PartMetadata::KeepsAll)
         .finish(|object, old| {
-            update::keep_all_but_resources(object, old);
+            resize::keep_all_but_resources(object, old);
             super::generic::count_generation(object, old, &["spec"]);
         })
-        .validate_update(update::forbidden_resize)
+        .validate_update(resize::forbidden)
 }
 
 fn tolerate_node_troubles(pod: &mut Value) {

@@ -1,6 +1,6 @@
 //! The quality of service that a pod is promised.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::registry::resources::path::{get, list, text};
 use crate::registry::resources::quantity::Quantity;
@@ -9,11 +9,18 @@ use crate::registry::resources::quantity::Quantity;
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
 /// `Guaranteed` if every container may use exactly what it requests of everything that counts,
-/// `BestEffort` if none requests anything, else `Burstable`.
+/// `BestEffort` if none requests anything, else `Burstable`. What the pod requests as a whole counts
+/// instead, if it does.
 pub(in crate::registry) fn class(pod: &Value) -> &'static str {
-    let containers = list(pod, "spec.containers")
+    let whole = get(pod, "spec").filter(|spec| {
+        let mut asked = ["resources.requests", "resources.limits"].into_iter();
+        asked.any(|path| get(spec, path).is_some_and(|it| *it != json!({})))
+    });
+    let each = list(pod, "spec.containers")
         .iter()
-        .chain(list(pod, "spec.initContainers"));
+        .chain(list(pod, "spec.initContainers"))
+        .filter(|_| whole.is_none());
+    let containers = whole.into_iter().chain(each);
     let mut asked = false;
     let mut guaranteed = true;
     for container in containers {
@@ -39,8 +46,6 @@ pub(in crate::registry) fn class(pod: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -61,5 +66,8 @@ mod tests {
         let more = json!({"requests": {"cpu": "1", "memory": "1Gi"},
             "limits": {"cpu": "2", "memory": "1Gi"}});
         assert_eq!(class(&pod(more)), "Burstable");
+        let mut whole = pod(json!({}));
+        whole["spec"]["resources"] = json!({"limits": {"cpu": "1"}});
+        assert_eq!(class(&whole), "Burstable");
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::registry::FieldError;
 use crate::registry::resources::checks::{found, pod};
-use crate::registry::resources::path::{get, get_mut, keep, list, remove, set, text};
+use crate::registry::resources::path::{get, get_mut, keep, list, remove, text};
 
 const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
@@ -65,20 +65,6 @@ pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<Fi
         errors.push(FieldError::forbidden(PATH, why));
     }
     errors
-}
-
-/// Keeps everything in the containers but their resources.
-pub(super) fn keep_all_but_resources(object: &mut Value, old: &Value) {
-    let asked = list(object, "spec.containers").to_vec();
-    let mut containers = list(old, "spec.containers").to_vec();
-    for container in &mut containers {
-        let name = text(container, "name").to_owned();
-        let resized = asked.iter().find(|it| text(it, "name") == name);
-        if let Some(resources) = resized.and_then(|it| it.get("resources")) {
-            set(container, "resources", resources.clone());
-        }
-    }
-    set(object, "spec.containers", Value::Array(containers));
 }
 
 fn deadline_change(object: &Value, old: &Value) -> Option<FieldError> {
@@ -153,32 +139,10 @@ fn selector_change(object: &Value, old: &Value, rest: &mut Value) -> Option<Fiel
     (!kept).then(|| FieldError::invalid(PATH, now, why))
 }
 
-/// What a resize may not change: resources may be given more or less of, not taken away.
-pub(super) fn forbidden_resize(object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = found(pod::pod, object);
-    let before = list(old, "spec.containers");
-    for (index, container) in list(object, "spec.containers").iter().enumerate() {
-        let Some(before) = before.get(index) else {
-            continue;
-        };
-        for which in ["requests", "limits"] {
-            let path = format!("resources.{which}");
-            let had = get(before, &path).and_then(Value::as_object);
-            let has =
-                |resource: &str| get(container, &path).is_some_and(|it| it.get(resource).is_some());
-            if had.is_some_and(|had| had.keys().any(|resource| !has(resource))) {
-                let why = format!("resource {which} cannot be removed");
-                let field = format!("spec.containers[{index}].{path}");
-                errors.push(FieldError::forbidden(field, why));
-            }
-        }
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::resources::path::set;
 
     fn pod() -> Value {
         json!({"spec": {

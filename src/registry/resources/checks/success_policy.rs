@@ -1,0 +1,191 @@
+//! When a job has succeeded though not all of its indexes have.
+
+use super::at::{At, Errors};
+use crate::registry::{FieldError, FieldErrorKind};
+
+/// How many rules there may be.
+const RULES_MAX: usize = 20;
+/// How long a list of indexes may be, in bytes.
+const INDEXES_BYTES_MAX: usize = 64 * 1024;
+
+/// The policy of an indexed job.
+pub(super) fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
+    let policy = spec.at("successPolicy");
+    let Some(completions) = spec.at("completions").number().filter(|_| policy.is_set()) else {
+        return;
+    };
+    let rules = policy.at("rules");
+    if rules.is_empty() {
+        let why = "at least one rules must be specified when the successPolicy is specified";
+        errors.push(rules.required(why));
+    }
+    if rules.len() > RULES_MAX {
+        let why = format!("{}: must have at most {RULES_MAX} items", rules.len());
+        errors.push(FieldError::new(FieldErrorKind::TooMany, rules.field(), why));
+    }
+    for rule in rules.items("") {
+        self::rule(&rule, completions, errors);
+    }
+}
+
+fn rule(rule: &At<'_, '_>, completions: i64, errors: &mut Errors) {
+    let [indexes, count] = ["succeededIndexes", "succeededCount"].map(|it| rule.at(it));
+    if !indexes.is_set() && !count.is_set() {
+        let why = "at least one of succeededCount or succeededIndexes must be specified";
+        errors.push(rule.required(why));
+    }
+    let mut named = 0;
+    if indexes.is_set() {
+        if indexes.text().len() > INDEXES_BYTES_MAX {
+            let why = format!("may not be more than {INDEXES_BYTES_MAX} bytes");
+            errors.push(FieldError::new(
+                FieldErrorKind::TooLong,
+                indexes.field(),
+                why,
+            ));
+        }
+        match count_of_indexes(indexes.text(), completions) {
+            Ok(count) => named = count,
+            Err(why) => {
+                errors.push(indexes.invalid(format!("error parsing succeededIndexes: {why}")));
+            }
+        }
+    }
+    let Some(number) = count.number() else {
+        return;
+    };
+    count.must_not_be_negative(errors);
+    if number > completions {
+        let why = format!(
+            "must be less than or equal to {completions} (the number of specified completions)"
+        );
+        errors.push(count.invalid(why));
+    }
+    if indexes.is_set() && number > named {
+        let why = format!(
+            "must be less than or equal to {named} (the number of indexes in the specified succeededIndexes field)"
+        );
+        errors.push(count.invalid(why));
+    }
+}
+
+/// How many indexes a text such as `1,3-5` names: rising ones, below the number of all.
+fn count_of_indexes(text: &str, all: i64) -> Result<i64, String> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let index = |text: &str| -> Result<i64, String> {
+        let index: i64 = text
+            .parse()
+            .map_err(|_| format!("cannot convert string to integer for index: {text:?}"))?;
+        if index >= all {
+            return Err(format!("too large index: {text:?}"));
+        }
+        Ok(index)
+    };
+    let rising = |previous: i64, current: i64| {
+        if previous >= current {
+            let why = format!("non-increasing order, previous: {previous}, current: {current}");
+            return Err(why);
+        }
+        Ok(())
+    };
+    let (mut last, mut count) = (None, 0);
+    for interval in text.split(',') {
+        let parts: Vec<&str> = interval.split('-').collect();
+        if parts.len() > 2 {
+            return Err(format!(
+                "the fragment {interval:?} violates the requirement that an index interval can have at most two parts separated by '-'"
+            ));
+        }
+        let first = index(parts[0])?;
+        if let Some(last) = last {
+            rising(last, first)?;
+        }
+        let end = match parts.get(1) {
+            None => first,
+            Some(end) => {
+                let end = index(end)?;
+                rising(first, end)?;
+                end
+            }
+        };
+        count += end - first + 1;
+        last = Some(end);
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::messages;
+    use super::*;
+
+    fn wrong(rules: Value) -> Vec<String> {
+        let job = json!({"spec": {"completions": 5, "successPolicy": {"rules": rules}}});
+        let mut errors = Errors::new();
+        success_policy(&At::root(&job).at("spec"), &mut errors);
+        messages(&errors)
+    }
+
+    #[test]
+    fn indexes_are_counted() {
+        for (text, count) in [
+            ("", Ok(0)),
+            ("0", Ok(1)),
+            ("0,2-4", Ok(4)),
+            ("5", Err("too large index: \"5\"")),
+            (
+                "1,x",
+                Err("cannot convert string to integer for index: \"x\""),
+            ),
+            (
+                "1,",
+                Err("cannot convert string to integer for index: \"\""),
+            ),
+            ("2,1", Err("non-increasing order, previous: 2, current: 1")),
+            ("3-2", Err("non-increasing order, previous: 3, current: 2")),
+        ] {
+            assert_eq!(
+                count_of_indexes(text, 5),
+                count.map_err(str::to_owned),
+                "{text}"
+            );
+        }
+        assert!(count_of_indexes("0-1-2", 5).is_err());
+    }
+
+    #[test]
+    fn policies_that_cannot_be_met_are_refused() {
+        assert_eq!(
+            wrong(json!([{"succeededIndexes": "0-2", "succeededCount": 2}])),
+            [""; 0]
+        );
+        assert_eq!(
+            wrong(json!([])),
+            [
+                "spec.successPolicy.rules: Required value: at least one rules must be specified when the successPolicy is specified"
+            ]
+        );
+        assert_eq!(
+            wrong(
+                json!([{}, {"succeededCount": 6}, {"succeededIndexes": "0-1", "succeededCount": 3},
+                {"succeededIndexes": "x", "succeededCount": -1}])
+            ),
+            [
+                "spec.successPolicy.rules[0]: Required value: at least one of succeededCount or succeededIndexes must be specified",
+                "spec.successPolicy.rules[1].succeededCount: Invalid value: 6: must be less than or equal to 5 (the number of specified completions)",
+                "spec.successPolicy.rules[2].succeededCount: Invalid value: 3: must be less than or equal to 2 (the number of indexes in the specified succeededIndexes field)",
+                "spec.successPolicy.rules[3].succeededIndexes: Invalid value: \"x\": error parsing succeededIndexes: cannot convert string to integer for index: \"x\"",
+                "spec.successPolicy.rules[3].succeededCount: Invalid value: -1: must be greater than or equal to 0",
+            ]
+        );
+        let many: Vec<_> = (0..21).map(|_| json!({"succeededCount": 1})).collect();
+        assert_eq!(
+            wrong(json!(many)),
+            ["spec.successPolicy.rules: Too many: 21: must have at most 20 items"]
+        );
+    }
+}

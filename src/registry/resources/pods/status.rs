@@ -1,0 +1,219 @@
+//! What nodes say about their pods.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::registry::FieldError;
+use crate::registry::resources::checks::values;
+use crate::registry::resources::path::{get, get_mut, keep, list, set, text};
+use crate::registry::validation::formats;
+
+const CLASS: &str = "status.qosClass";
+const GENERATION: &str = "observedGeneration";
+
+/// Keeps what a node that does not know of it leaves out: the quality of service, and which generations it
+/// has seen.
+pub(super) fn keep_what_is_left_out(object: &mut Value, old: &Value) {
+    if text(object, CLASS).is_empty() {
+        keep(object, old, CLASS);
+    }
+    if is_unset(get(object, "status.observedGeneration")) {
+        keep(object, old, "status.observedGeneration");
+    }
+    let mut seen: HashMap<&str, VecDeque<&Value>> = HashMap::new();
+    for condition in list(old, "status.conditions") {
+        let generation = condition.get(GENERATION).unwrap_or(&Value::Null);
+        let kind = text(condition, "type");
+        seen.entry(kind).or_default().push_back(generation);
+    }
+    let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let before = seen.get_mut(text(condition, "type"));
+        let before = before.and_then(VecDeque::pop_front);
+        if let Some(before) = before.filter(|it| !is_unset(Some(it)))
+            && is_unset(condition.get(GENERATION))
+        {
+            set(condition, GENERATION, before.clone());
+        }
+    }
+}
+
+fn is_unset(generation: Option<&Value>) -> bool {
+    generation.and_then(Value::as_i64).unwrap_or(0) == 0
+}
+
+/// What a node may not say.
+pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
+    const NOMINATED: &str = "status.nominatedNodeName";
+    let mut errors = Vec::new();
+    let nominated = text(object, NOMINATED);
+    if !nominated.is_empty() && nominated != text(old, NOMINATED) {
+        let wrong = formats::dns_subdomain(nominated).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid(NOMINATED, &json!(nominated), why)));
+    }
+    for (statuses, containers) in [
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+    ] {
+        errors.extend(restarted(object, old, statuses, containers));
+    }
+    if get(object, CLASS) != get(old, CLASS) {
+        let class = get(object, CLASS).unwrap_or(&Value::Null);
+        errors.push(FieldError::invalid(CLASS, class, "field is immutable"));
+    }
+    for addresses in ["podIPs", "hostIPs"] {
+        errors.extend(wrong_addresses(object, old, addresses));
+    }
+    errors
+}
+
+/// What has ended stays so, unless it may begin again.
+fn restarted(object: &Value, old: &Value, statuses: &str, containers: &str) -> Vec<FieldError> {
+    let path = format!("status.{statuses}");
+    if text(old, "spec.restartPolicy") == "Always" {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    for (index, before) in list(old, &path).iter().enumerate() {
+        let name = text(before, "name");
+        let Some(end) = get(before, "state.terminated") else {
+            continue;
+        };
+        let failed = get(end, "exitCode").and_then(Value::as_i64) != Some(0);
+        let mut now = list(object, &path).iter();
+        let goes_on =
+            now.any(|it| text(it, "name") == name && get(it, "state.terminated").is_none());
+        if goes_on && !may_begin_again(old, containers, name, failed) {
+            let why = "may not be transitioned to non-terminated state";
+            errors.push(FieldError::forbidden(format!("{path}[{index}].state"), why));
+        }
+    }
+    errors
+}
+
+fn may_begin_again(pod: &Value, containers: &str, name: &str, failed: bool) -> bool {
+    let mut all = list(pod, &format!("spec.{containers}")).iter();
+    let container = all.find(|it| text(it, "name") == name);
+    let own = container.map_or("", |it| text(it, "restartPolicy"));
+    let rules = container.is_some_and(|it| !list(it, "restartPolicyRules").is_empty());
+    let policy = if own.is_empty() {
+        text(pod, "spec.restartPolicy")
+    } else {
+        own
+    };
+    // What rules say depends on exit codes; the node has looked at them.
+    rules || policy == "Always" || policy == "OnFailure" && failed
+}
+
+fn wrong_addresses(object: &Value, old: &Value, member: &str) -> Vec<FieldError> {
+    let path = format!("status.{member}");
+    let all: Vec<&str> = list(object, &path)
+        .iter()
+        .map(|it| text(it, "ip"))
+        .collect();
+    let known = list(old, &path);
+    let mut errors = Vec::new();
+    for (index, address) in all.iter().enumerate() {
+        if known.iter().any(|it| text(it, "ip") == *address) {
+            continue;
+        }
+        let wrong = values::ip(address).into_iter();
+        let field = format!("{path}[{index}]");
+        errors.extend(wrong.map(|why| FieldError::invalid(&field, &json!(address), why)));
+    }
+    let families: Vec<bool> = all
+        .iter()
+        .filter_map(|it| it.parse().ok().map(|it: IpAddr| it.is_ipv6()))
+        .collect();
+    let both = families.contains(&true) && families.contains(&false);
+    if all.len() > 1 && !(both && all.len() == 2) {
+        let shown: Vec<_> = all.iter().map(|it| json!({"IP": it})).collect();
+        let why = "may specify no more than one IP for each IP family";
+        errors.push(FieldError::invalid(path, &json!(shown), why));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::resources::checks::messages;
+
+    #[test]
+    fn nodes_that_know_less_take_nothing_away() {
+        let old = json!({"status": {"qosClass": "Burstable", "observedGeneration": 3, "conditions": [
+            {"type": "Ready", "observedGeneration": 2}, {"type": "Other"}]}});
+        let mut new = json!({"status": {"conditions": [{"type": "Ready"}, {"type": "Other"},
+            {"type": "New"}]}});
+        keep_what_is_left_out(&mut new, &old);
+        assert_eq!(
+            new,
+            json!({"status": {"qosClass": "Burstable", "observedGeneration": 3, "conditions": [
+                {"type": "Ready", "observedGeneration": 2}, {"type": "Other"}, {"type": "New"}]}})
+        );
+        let mut newer = json!({"status": {"observedGeneration": 4,
+            "conditions": [{"type": "Ready", "observedGeneration": 4}]}});
+        let said = newer["status"]["conditions"].clone();
+        keep_what_is_left_out(&mut newer, &old);
+        assert_eq!(newer["status"]["observedGeneration"], 4);
+        assert_eq!(newer["status"]["conditions"], said);
+    }
+
+    #[test]
+    fn what_has_ended_stays_so() {
+        let ended = |code: u32| json!({"state": {"terminated": {"exitCode": code}}, "name": "c"});
+        let pod = |policy: &str, own: &str, status: Value| {
+            json!({"spec": {"restartPolicy": policy, "containers": [
+                {"name": "c", "restartPolicy": own}]}, "status": {"containerStatuses": [status]}})
+        };
+        let refused = [
+            "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state",
+        ];
+        for (policy, own, code, allowed) in [
+            ("Always", "", 0, true),
+            ("Never", "", 1, false),
+            ("Never", "Always", 1, true),
+            ("OnFailure", "", 1, true),
+            ("OnFailure", "", 0, false),
+            ("OnFailure", "Never", 1, false),
+        ] {
+            let old = pod(policy, own, ended(code));
+            let running = json!({"name": "c", "state": {"running": {}}});
+            let errors = forbidden(&pod(policy, own, running), &old);
+            let expected: &[&str] = if allowed { &[] } else { &refused };
+            assert_eq!(messages(&errors), expected, "{policy} {own} {code}");
+            assert_eq!(forbidden(&old, &old), []);
+        }
+    }
+
+    #[test]
+    fn wrong_words_of_nodes_are_refused() {
+        let old = json!({"status": {"qosClass": "Burstable", "podIPs": [{"ip": "old"}]}});
+        for (status, wrong) in [
+            (
+                json!({"qosClass": "Burstable", "podIPs": [{"ip": "old"}]}),
+                &[][..],
+            ),
+            (
+                json!({"qosClass": "Guaranteed", "nominatedNodeName": "A"}),
+                &[
+                    "status.nominatedNodeName: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+                    "status.qosClass: Invalid value: \"Guaranteed\": field is immutable",
+                ],
+            ),
+            (
+                json!({"qosClass": "Burstable", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}],
+                    "hostIPs": [{"ip": "x"}]}),
+                &[
+                    "status.podIPs: Invalid value: [{\"IP\":\"10.0.0.1\"},{\"IP\":\"10.0.0.2\"}]: may specify no more than one IP for each IP family",
+                    "status.hostIPs[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                ],
+            ),
+        ] {
+            let errors = forbidden(&json!({"status": status}), &old);
+            assert_eq!(messages(&errors), wrong, "{status}");
+        }
+    }
+}
