@@ -4,6 +4,7 @@ mod hostile;
 mod keys;
 mod mounts;
 mod reviews;
+mod rights;
 
 use std::time::Duration;
 
