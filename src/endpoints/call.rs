@@ -10,7 +10,7 @@ use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
 use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Form, Output, TableForm};
-use super::params::{FieldValidation, Query, WriteParams, manager_name};
+use super::params::{FieldValidation, Query, WriteParams, manager_name, write_options};
 use super::patches::Patch;
 use super::relay::Kubelets;
 use super::request_info::RequestInfo;
@@ -76,6 +76,10 @@ impl Call<'_> {
         let mut context = RequestContext::new(user, manager, config.clock.clone());
         context.authorizer = Some(Arc::clone(&config.authorizer));
         context.subresource.clone_from(&info.subresource);
+        if let Some(options) = write_options(&info.verb, query) {
+            // Nobody else has set them yet.
+            let _ = context.options.set(options);
+        }
         context
     }
 

@@ -223,6 +223,7 @@ impl Failure {
             Error::MethodNotSupported(message) => {
                 Self::plain(405, "MethodNotAllowed", message.clone())
             }
+            Error::Denied(status) => Self(status.clone()),
             Error::Unprocessable => Self::plain(422, "Invalid", message),
             Error::ServerTimeout {
                 resource,
@@ -340,7 +341,7 @@ fn internal(message: &str) -> Failure {
     let text = format!("Internal error occurred: {message}");
     let details = StatusDetails {
         causes: vec![Cause {
-            reason: "",
+            reason: "".into(),
             message: message.to_owned(),
             field: String::new(),
         }],
@@ -360,7 +361,7 @@ fn invalid(error: &Error) -> Failure {
         details.causes = errors
             .iter()
             .map(|error| Cause {
-                reason: error.kind.reason(),
+                reason: error.kind.reason().into(),
                 message: error.message(),
                 field: error.field.clone(),
             })
@@ -373,7 +374,7 @@ fn too_many(message: String, cause: &(&'static str, String), retry_after: Option
     let mut failure = Failure::plain(429, "TooManyRequests", message).retry_after(retry_after);
     if let Some(details) = &mut failure.0.details {
         details.causes.push(Cause {
-            reason: cause.0,
+            reason: cause.0.into(),
             message: cause.1.clone(),
             field: String::new(),
         });
@@ -385,7 +386,7 @@ fn apply_conflict(message: String, causes: &[(String, String)]) -> Failure {
     let causes = causes
         .iter()
         .map(|(message, field)| Cause {
-            reason: "FieldManagerConflict",
+            reason: "FieldManagerConflict".into(),
             message: message.clone(),
             field: field.clone(),
         })
@@ -409,7 +410,7 @@ fn forbidden_cause(error: &Error, reason: &'static str, field: &str) -> Cause {
         other => other.to_string(),
     };
     Cause {
-        reason,
+        reason: reason.into(),
         message,
         field: field.to_owned(),
     }
@@ -418,7 +419,7 @@ fn forbidden_cause(error: &Error, reason: &'static str, field: &str) -> Cause {
 fn too_fresh(message: &str, retry_after_seconds: u32) -> Failure {
     let details = StatusDetails {
         causes: vec![Cause {
-            reason: "ResourceVersionTooLarge",
+            reason: "ResourceVersionTooLarge".into(),
             message: "Too large resource version".to_owned(),
             field: String::new(),
         }],
@@ -448,12 +449,12 @@ fn unreachable(message: String, resource: &str, operation: &str) -> Failure {
 fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
     let told = keys.iter().take(CORRUPT_KEYS_MAX);
     let cause = |(key, why): &(String, String)| Cause {
-        reason: "UnexpectedServerResponse",
+        reason: "UnexpectedServerResponse".into(),
         message: corrupt_object(key, why),
         field: key.clone(),
     };
     let more = (keys.len() > CORRUPT_KEYS_MAX).then(|| Cause {
-        reason: "FieldValueTooMany",
+        reason: "FieldValueTooMany".into(),
         message: "too many errors, the list is truncated".to_owned(),
         field: String::new(),
     });

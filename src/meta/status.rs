@@ -1,5 +1,7 @@
 //! metav1.Status: how the API says that something went well or wrong.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 /// The body of every answer that is not an object.
@@ -19,7 +21,7 @@ pub struct Status {
     pub message: String,
     /// For programs; empty when kube-apiserver gives none.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What the status is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
@@ -65,7 +67,7 @@ pub struct StatusDetails {
 pub struct Cause {
     /// For programs, such as `FieldValueInvalid`; empty when kube-apiserver gives none.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
     /// The path of the field; empty when there is none.
@@ -76,14 +78,18 @@ pub struct Cause {
 impl Status {
     /// A failure with its HTTP code, reason and message.
     #[must_use]
-    pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn failure(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             kind: "Status",
             api_version: "v1",
             metadata: StatusMeta::default(),
             status: "Failure",
             message: message.into(),
-            reason,
+            reason: reason.into(),
             details: None,
             code: Some(code),
         }
@@ -98,7 +104,7 @@ impl Status {
             metadata: StatusMeta::default(),
             status: "Success",
             message: String::new(),
-            reason: "",
+            reason: Cow::Borrowed(""),
             details: Some(details),
             code: None,
         }

@@ -1,7 +1,9 @@
 //! Who asks, and on what terms.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use serde_json::Value;
 
 use super::Error;
 use super::authorization::{Attributes, Authorizer};
@@ -33,6 +35,8 @@ pub struct RequestContext {
     pub clock: Clock,
     /// What the user may do; `None` for the server itself, which may do everything.
     pub authorizer: Option<Arc<Authorizer>>,
+    /// What the client has said about how to write, such as CreateOptions; not for the server itself.
+    pub options: OnceLock<Value>,
     /// What the client will be told in Warning headers.
     warnings: Mutex<Vec<String>>,
 }
@@ -47,6 +51,7 @@ impl RequestContext {
             subresource: String::new(),
             clock,
             authorizer: None,
+            options: OnceLock::new(),
             warnings: Mutex::new(Vec::new()),
         }
     }

@@ -1,5 +1,6 @@
 //! What can go wrong with a request, in the registry's words. The endpoints turn these into HTTP.
 
+use crate::meta::Status;
 use crate::storage::StorageError;
 
 /// An error of a request.
@@ -80,6 +81,9 @@ pub enum Error {
         /// After how long, if that is known.
         retry_after_seconds: Option<u32>,
     },
+    /// Somebody who was asked about the request refuses it in words of their own.
+    #[error("{}", .0.message)]
+    Denied(Box<Status>),
     /// The resource cannot do this.
     #[error("{0}")]
     MethodNotSupported(String),

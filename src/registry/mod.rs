@@ -9,6 +9,7 @@ pub mod admission;
 mod api_endpoints;
 pub mod authorization;
 mod bootstrap;
+mod cel;
 mod context;
 pub mod custom_resources;
 mod error;
@@ -27,6 +28,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod validation;
+pub mod webhook_client;
 
 pub use api_endpoints::publish_addresses;
 pub use bootstrap::{

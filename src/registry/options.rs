@@ -1,5 +1,7 @@
 //! The options of writes.
 
+use serde_json::{Value, json};
+
 use super::{FieldError, FieldErrorKind};
 
 /// How to create.
@@ -84,6 +86,40 @@ impl PropagationPolicy {
 }
 
 impl DeleteOptions {
+    /// The options as the object that admission sees.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                options[name] = value;
+            }
+        };
+        put(
+            "gracePeriodSeconds",
+            self.grace_period_seconds.map(Value::from),
+        );
+        put("orphanDependents", self.orphan_dependents.map(Value::from));
+        let policy = self.propagation_policy.map(PropagationPolicy::name);
+        put("propagationPolicy", policy.map(Value::from));
+        let mut preconditions = json!({});
+        for (name, value) in [
+            ("uid", &self.precondition_uid),
+            ("resourceVersion", &self.precondition_resource_version),
+        ] {
+            if let Some(value) = value {
+                preconditions[name] = value.as_str().into();
+            }
+        }
+        if preconditions != json!({}) {
+            options["preconditions"] = preconditions;
+        }
+        options
+    }
+
     /// What is wrong with the options.
     #[must_use]
     pub fn validate(&self) -> Vec<FieldError> {

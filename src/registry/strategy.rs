@@ -160,6 +160,12 @@ pub trait Strategy: Send + Sync + Debug {
         false
     }
 
+    /// Whether the two methods know all versions of the type; if not, its objects exist in the version in
+    /// which they are asked for alone, as far as a strategy is concerned.
+    fn knows_other_versions(&self) -> bool {
+        true
+    }
+
     /// The schema by which objects are written, if they are custom resources.
     fn structural_schema(&self) -> Option<&StructuralSchema> {
         None

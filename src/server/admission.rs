@@ -1,24 +1,140 @@
-//! Which plugins have their say in writes, and what each is made of.
+//! Which plugins have their say in writes, what each is made of, and what follows the objects by which some of
+//! them decide.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::following::Following;
+use super::storage_factory::Storages;
+use super::webhook_client::{self, Services};
 use crate::clock::Clock;
 use crate::registry::Store;
-use crate::registry::admission::{
-    Chain, DefaultClass, LimitRanger, NamespaceLifecycle, Plugin, PluginSet, Priority,
-    ResourceQuota, ServiceAccount, StorageProtection,
+use crate::registry::admission::policies::{Policies, PolicyObject};
+use crate::registry::admission::webhooks::{
+    Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
+use crate::registry::admission::{
+    Chain, DefaultClass, Followed, LimitRanger, NamespaceLifecycle, Plugin, PluginSet, Priority,
+    ResourceQuota, Scene, ServedType, ServedTypes, ServiceAccount, StorageProtection,
+};
+use crate::registry::webhook_client::WebhookClient;
 use crate::storage::Interface;
 
-/// The plugins of the set, over the storages of what they look up, by the prefix of their keys. Quotas are also written,
-/// in a store of their own that asks no plugin.
-pub(super) fn chain(
-    set: &PluginSet,
-    by_prefix: &BTreeMap<String, Arc<dyn Interface>>,
-    quotas: Option<Store>,
-    clock: &Clock,
-) -> Chain {
+/// What the keys of quotas begin with.
+const QUOTAS: &str = "resourcequotas";
+
+/// The group of configurations.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// What is asked about writes.
+#[derive(Debug, Default)]
+pub struct Admission {
+    /// The plugins.
+    pub chain: Arc<Chain>,
+    /// In which versions what is written is served; `None` if nobody wants to know.
+    pub types: Option<Arc<ServedTypes>>,
+    /// Who asks webhooks.
+    pub client: Option<Arc<dyn WebhookClient>>,
+    mutating: Arc<Followed<Configuration>>,
+    validating: Arc<Followed<Configuration>>,
+    policies: Arc<Followed<PolicyObject>>,
+}
+
+/// The storages of built-in resources, by the prefix of their keys.
+type ByPrefix = BTreeMap<String, Arc<dyn Interface>>;
+
+impl Admission {
+    /// The plugins of the set, over the storages of what they look up.
+    pub(super) fn new(
+        set: &PluginSet,
+        built_in: Vec<ServedType>,
+        by_prefix: &ByPrefix,
+        clock: &Clock,
+    ) -> Self {
+        let mut admission = Self::default();
+        let quotas = built_in.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
+        let quotas =
+            quotas.map(|(resource, storage)| Store::new(Arc::clone(resource), Arc::clone(storage)));
+        let mut plugins = own_plugins(by_prefix, quotas, clock);
+        plugins.extend(admission.webhooks(built_in, by_prefix));
+        plugins.retain(|plugin| set.has(plugin.name()));
+        admission.chain = Arc::new(Chain::new(plugins));
+        admission
+    }
+
+    fn webhooks(
+        &mut self,
+        built_in: Vec<ServedType>,
+        by_prefix: &ByPrefix,
+    ) -> Vec<Arc<dyn Plugin>> {
+        let storage = |prefix: &str| by_prefix.get(prefix).cloned();
+        let (Some(namespaces), Some(services), Some(slices)) = (
+            storage("namespaces"),
+            storage("services/specs"),
+            storage("endpointslices"),
+        ) else {
+            return Vec::new();
+        };
+        let types = Arc::new(ServedTypes::new(built_in));
+        self.types = Some(Arc::clone(&types));
+        let scene = Scene { namespaces, types };
+        let client = webhook_client::client(Services { services, slices });
+        self.client = Some(Arc::clone(&client));
+        let webhooks = |configurations: &Arc<Followed<Configuration>>| Webhooks {
+            configurations: Arc::clone(configurations),
+            scene: scene.clone(),
+            client: Arc::clone(&client),
+        };
+        vec![
+            Arc::new(MutatingWebhooks(webhooks(&self.mutating))),
+            Arc::new(ValidatingWebhooks(webhooks(&self.validating))),
+            Arc::new(Policies {
+                objects: Arc::clone(&self.policies),
+                scene: scene.clone(),
+            }),
+        ]
+    }
+
+    /// What follows the objects by which plugins decide.
+    pub(super) fn follow(&self, storages: &Storages, clock: &Clock) -> Vec<BoxFuture<'static, ()>> {
+        let stores = |plurals: &[&str]| -> Vec<Arc<Store>> {
+            let stores = plurals.iter().map(|plural| storages.of((GROUP, plural)));
+            stores.flatten().cloned().collect()
+        };
+        let configurations = |what, into: &Arc<_>| {
+            let following = Following {
+                what,
+                stores: stores(&[what]),
+                read: Configuration::read,
+                into: Arc::clone(into),
+                clock: clock.clone(),
+            };
+            following.run().boxed()
+        };
+        let policies = Following {
+            what: "validating admission policies",
+            stores: stores(&[
+                "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings",
+            ]),
+            read: PolicyObject::read,
+            into: Arc::clone(&self.policies),
+            clock: clock.clone(),
+        };
+        vec![
+            configurations("mutatingwebhookconfigurations", &self.mutating),
+            configurations("validatingwebhookconfigurations", &self.validating),
+            policies.run().boxed(),
+        ]
+    }
+}
+
+/// The plugins that ask nobody outside, over the storages of what they look up. Quotas are also written, in a store of
+/// their own that asks no plugin.
+fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
     let mut plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(StorageProtection)];
     let over = |prefix| by_prefix.get(prefix).cloned();
     plugins.extend(over("namespaces").map(|namespaces| {
@@ -38,6 +154,5 @@ pub(super) fn chain(
             .map(|it| Arc::new(DefaultClass::of_ingresses(it)) as Arc<dyn Plugin>),
     );
     plugins.extend(quotas.map(|it| Arc::new(ResourceQuota::new(it)) as Arc<dyn Plugin>));
-    plugins.retain(|plugin| set.has(plugin.name()));
-    Chain::new(plugins)
+    plugins
 }

@@ -317,7 +317,9 @@ impl Assembly<'_> {
             factory,
             known,
             feed: storages.feed.clone(),
-            admission: Arc::clone(&storages.admission),
+            admission: Arc::clone(&storages.admission.chain),
+            webhooks: storages.admission.client.clone(),
+            types: storages.admission.types.clone(),
             api: Arc::clone(api),
             synced,
             clock: self.clock.clone(),
@@ -378,6 +380,9 @@ impl Assembly<'_> {
         let counts = ObjectCounts::register(registry);
         let counts = counts.run(storages.by_resource.clone(), self.clock.clone());
         self.run(counts, background);
+        for following in storages.admission.follow(&storages, &self.clock) {
+            self.run(following, background);
+        }
         (factory, storages, known)
     }
 

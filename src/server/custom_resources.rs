@@ -31,11 +31,13 @@ use super::storage_factory::{Joined, StorageFactory};
 use crate::clock::{Clock, Instant};
 use crate::endpoints::Api;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
-use crate::registry::admission::Chain;
+use crate::registry::admission::{Chain, ServedTypes};
 use crate::registry::custom_resources::Definition;
-use crate::registry::{Error, Store};
-use crate::storage::ListOptions;
+use crate::registry::custom_resources::conversion::{ConvertedStorage, Converter};
+use crate::registry::webhook_client::WebhookClient;
+use crate::registry::{Error, Resource, Store};
 use crate::storage::cacher::Feed;
+use crate::storage::{Interface, ListOptions};
 
 /// How often it is looked whether the objects of a definition that is being deleted are gone.
 const CLEAN_UP_PERIOD: Duration = Duration::from_secs(1);
@@ -57,6 +59,10 @@ pub struct CustomResources {
     pub feed: Feed,
     /// What is asked about writes.
     pub admission: Arc<Chain>,
+    /// Who asks the webhooks that convert.
+    pub webhooks: Option<Arc<dyn WebhookClient>>,
+    /// Whom to tell what is served.
+    pub types: Option<Arc<ServedTypes>>,
     /// What serves them.
     pub api: Arc<Api>,
     /// The types that have joined already.
@@ -203,7 +209,14 @@ impl CustomResources {
             let mut served: Vec<&Serving> = state.served.values().collect();
             served.sort_by_key(|it| (it.definition.group(), it.definition.name()));
             let stores = served.into_iter().flat_map(|it| &it.stores);
-            self.api.serve_custom(&stores.cloned().collect::<Vec<_>>());
+            let stores: Vec<Arc<Store>> = stores.cloned().collect();
+            if let Some(types) = &self.types {
+                let served = |store: &Arc<Store>| {
+                    (Arc::clone(store.resource()), Arc::clone(store.storage()))
+                };
+                types.set_custom(stores.iter().map(served).collect());
+            }
+            self.api.serve_custom(&stores);
         }
         self.clean_up(state).await;
     }
@@ -222,6 +235,30 @@ impl CustomResources {
             stays
         });
         state.served.len() != before
+    }
+
+    /// The storage of a definition as a resource of it is served, which may need conversion.
+    fn converting(
+        &self,
+        definition: &Definition,
+        storage: &Arc<dyn Interface>,
+        resource: &Arc<Resource>,
+        all: &[Arc<Resource>],
+    ) -> Arc<dyn Interface> {
+        let storage = Arc::clone(storage);
+        let webhooks = self.webhooks.as_ref();
+        let converter = webhooks.and_then(|it| Converter::read(definition.object(), it));
+        let Some(converter) = converter else {
+            return storage;
+        };
+        let mut all = all.iter();
+        let stored = all.find(|it| it.group_version == resource.storage_version);
+        Arc::new(ConvertedStorage::new(
+            storage,
+            converter,
+            Arc::clone(resource),
+            stored.cloned(),
+        ))
     }
 
     /// Makes the stores of definitions that are new or have changed.
@@ -245,8 +282,10 @@ impl CustomResources {
             let joined = served
                 .or_else(|| known::take(&mut state.known, definition))
                 .unwrap_or_else(|| known::join(&self.factory, &self.feed, definition));
-            let stores = resources.into_iter().map(|resource| {
-                let store = Store::new(Arc::new(resource), Arc::clone(&joined.storage));
+            let resources: Vec<_> = resources.into_iter().map(Arc::new).collect();
+            let stores = resources.iter().map(|resource| {
+                let storage = self.converting(definition, &joined.storage, resource, &resources);
+                let store = Store::new(Arc::clone(resource), storage);
                 Arc::new(store.with_admission(Arc::clone(&self.admission)))
             });
             let stores = stores.collect();

@@ -1,6 +1,6 @@
 //! The composition root: the only place that reads flags, spawns and listens.
 
-mod admission;
+pub mod admission;
 pub mod api_endpoints;
 pub mod assembly;
 pub mod backend_factory;
@@ -42,6 +42,7 @@ pub mod storage_factory;
 pub mod tls;
 pub mod unread_body;
 pub mod watch_cache_sizes;
+pub mod webhook_client;
 
 #[cfg(test)]
 mod testing;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::admission;
+use super::admission::Admission;
 use super::watch_cache_sizes::WatchCacheSizes;
 use crate::budget::Ledger;
 use crate::clock::Clock;
-use crate::registry::admission::{Chain, PluginSet};
+use crate::registry::admission::PluginSet;
 use crate::registry::resources::built_in;
 use crate::registry::{Escalation, Resource, SERVER_LEASES, Served, ServerLeases, Store};
 use crate::storage::backend::Backend;
@@ -22,9 +22,6 @@ use crate::storage::cacher::{
 };
 use crate::storage::encryption::{EncryptionConfig, Transformer};
 use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
-
-/// Where the keys of quotas lie.
-const QUOTAS: &str = "resourcequotas";
 
 /// The group of roles and bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -73,7 +70,7 @@ pub struct Storages {
     /// The caches.
     pub cachers: Vec<Arc<Cacher>>,
     /// What is asked about writes.
-    pub admission: Arc<Chain>,
+    pub admission: Admission,
     /// Where the caches end their watches.
     pub feed: Feed,
 }
@@ -111,7 +108,7 @@ impl StorageFactory {
             storeless: Vec::new(),
             by_resource: BTreeMap::new(),
             cachers: Vec::new(),
-            admission: Arc::default(),
+            admission: Admission::default(),
             feed,
         };
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
@@ -137,11 +134,8 @@ impl StorageFactory {
                 storages.storeless.push(resource);
             }
         }
-        let quotas = served.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
-        let quotas =
-            quotas.map(|(resource, storage)| Store::new(Arc::clone(resource), Arc::clone(storage)));
-        let admission = admission::chain(&self.plugins, &by_prefix, quotas, &self.clock);
-        storages.admission = Arc::new(admission);
+        storages.admission = Admission::new(&self.plugins, served.clone(), &by_prefix, &self.clock);
+        let chain = &storages.admission.chain;
         let roles = by_prefix.get("roles").zip(by_prefix.get("clusterroles"));
         let escalation = roles.map(|(roles, cluster_roles)| {
             Arc::new(Escalation {
@@ -153,7 +147,7 @@ impl StorageFactory {
             let guards = resource.group_version.group == RBAC;
             let escalation = escalation.as_ref().filter(|_| guards);
             let store = Store::new(resource, storage);
-            let store = store.with_admission(Arc::clone(&storages.admission));
+            let store = store.with_admission(Arc::clone(chain));
             Arc::new(match escalation {
                 Some(escalation) => store.with_escalation_checked(Arc::clone(escalation)),
                 None => store,

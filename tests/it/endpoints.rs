@@ -79,7 +79,15 @@ impl Fixture {
             media_type: StorageMediaType::Protobuf,
             encryption: EncryptionConfig::default(),
             caches: WatchCacheSizes::new(cached, Vec::new()),
-            plugins: PluginSet::default(),
+            // Nothing follows their configurations here.
+            plugins: PluginSet::new(
+                &[],
+                &[
+                    "MutatingAdmissionWebhook",
+                    "ValidatingAdmissionPolicy",
+                    "ValidatingAdmissionWebhook",
+                ],
+            ),
             list_metrics: ListMetrics::register(&mut registry),
             request_metrics: RequestMetrics::register(&mut registry, clock.clone()),
             metrics: CacheMetrics::register(&mut registry),

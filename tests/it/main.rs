@@ -8,6 +8,7 @@
     reason = "the functions that tests share fail as tests do; the lint exempts only #[test] functions"
 )]
 
+mod admission;
 mod allocations;
 mod api_endpoints;
 mod authorization;

@@ -63,7 +63,11 @@ pub(super) async fn delete_options(
     body: RequestBody,
 ) -> Result<DeleteOptions, Failure> {
     let content = read_body(call.headers, body).await?;
-    read_delete_options(call.query, document(call, &content)?, call.unsafe_deletion)
+    let options = document(call, &content)?;
+    let options = read_delete_options(call.query, options, call.unsafe_deletion)?;
+    // Nobody else has set them: this is read once.
+    let _ = call.context.options.set(options.to_value());
+    Ok(options)
 }
 
 fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> {

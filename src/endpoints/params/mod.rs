@@ -8,4 +8,6 @@ mod write_options;
 pub(super) use delete_options::read_delete_options;
 pub(super) use list_options::ListParams;
 pub(super) use query::Query;
-pub(super) use write_options::{FieldValidation, WriteKind, WriteParams, manager_name};
+pub(super) use write_options::{
+    FieldValidation, WriteKind, WriteParams, manager_name, write_options,
+};

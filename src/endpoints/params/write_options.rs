@@ -1,5 +1,7 @@
 //! The parameters of writes: metav1.CreateOptions, UpdateOptions and PatchOptions.
 
+use serde_json::{Value, json};
+
 use super::super::errors::Failure;
 use super::query::Query;
 use crate::registry::{FieldError, FieldErrorKind};
@@ -90,6 +92,30 @@ impl WriteKind {
     }
 }
 
+/// The parameters of a write as the object that admission sees; `None` for other requests.
+pub(crate) fn write_options(verb: &str, query: &Query) -> Option<Value> {
+    let kind = match verb {
+        "create" => WriteKind::Create,
+        "update" => WriteKind::Update,
+        "patch" => WriteKind::Patch,
+        _ => return None,
+    };
+    let mut options = json!({"kind": kind.name(), "apiVersion": "meta.k8s.io/v1"});
+    if query.has("dryRun") {
+        options["dryRun"] = query.all("dryRun").into();
+    }
+    for name in ["fieldManager", "fieldValidation"] {
+        let said = query.first(name);
+        if !said.is_empty() {
+            options[name] = said.into();
+        }
+    }
+    if let Some(force) = query.switch("force") {
+        options["force"] = force.into();
+    }
+    Some(options)
+}
+
 /// The name under which fields are managed: what was said, or the start of the user agent.
 pub(crate) fn manager_name(said: &str, user_agent: &str) -> String {
     if !said.is_empty() {
@@ -131,7 +157,7 @@ fn check_field_manager(manager: &str, errors: &mut Vec<FieldError>) {
     for (position, letter) in manager.char_indices().filter(|(_, it)| it.is_control()) {
         errors.push(FieldError::invalid(
             "fieldManager",
-            &serde_json::Value::String(manager.to_owned()),
+            &Value::String(manager.to_owned()),
             format!(
                 "invalid character U+{:04X} (at position {position})",
                 u32::from(letter)

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::plugin_set::position;
 use super::request::Request;
+use super::webhooks::Seen;
 use crate::registry::Error;
 
 /// What has its say in writes.
@@ -28,6 +29,20 @@ pub trait Plugin: Send + Sync + Debug {
         Ok(())
     }
 
+    /// The same, by a plugin whose changes others are to see who were asked before it.
+    ///
+    /// # Errors
+    /// A refusal.
+    async fn admit_in(
+        &self,
+        request: &Request<'_>,
+        object: &mut Value,
+        round: &mut Round,
+    ) -> Result<(), Error> {
+        let _ = round;
+        self.admit(request, object).await
+    }
+
     /// Refuses what the object has become.
     ///
     /// # Errors
@@ -36,6 +51,17 @@ pub trait Plugin: Send + Sync + Debug {
         let _ = (request, object);
         Ok(())
     }
+}
+
+/// One asking of all plugins. There is a second, and no more, if webhooks have changed the object.
+#[derive(Debug, Default)]
+pub struct Round {
+    /// Whether all have been asked before.
+    pub second: bool,
+    /// Whether all are to be asked again.
+    pub again: bool,
+    /// What webhooks have seen.
+    pub(super) seen: Seen,
 }
 
 /// Plugins in kube-apiserver's order.
@@ -58,13 +84,29 @@ impl Chain {
         self.plugins.is_empty()
     }
 
-    /// Lets every plugin change what is written, until one refuses it.
+    /// Lets every plugin change what is written, until one refuses it; all of them once more if
+    /// webhooks have changed it.
     ///
     /// # Errors
     /// The first refusal.
     pub async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        let mut round = Round::default();
+        self.admit_once(request, object, &mut round).await?;
+        if round.again {
+            round.second = true;
+            self.admit_once(request, object, &mut round).await?;
+        }
+        Ok(())
+    }
+
+    async fn admit_once(
+        &self,
+        request: &Request<'_>,
+        object: &mut Value,
+        round: &mut Round,
+    ) -> Result<(), Error> {
         for plugin in &self.plugins {
-            plugin.admit(request, object).await?;
+            plugin.admit_in(request, object, round).await?;
         }
         Ok(())
     }

@@ -12,23 +12,35 @@
 //! changed meanwhile. What a plugin needs of the network or of other objects it is given when it is made.
 
 mod chain;
+mod conditions;
 mod default_class;
+mod expression;
+mod followed;
 mod limit_ranger;
+mod matching;
 mod namespace_lifecycle;
 mod plugin_set;
+pub mod policies;
 mod priority;
 mod request;
 mod resource_quota;
+mod review;
+mod scene;
+mod served_types;
 mod service_account;
 mod storage_protection;
+pub mod webhooks;
 
-pub use chain::{Chain, Plugin};
+pub use chain::{Chain, Plugin, Round};
 pub use default_class::DefaultClass;
+pub use followed::Followed;
 pub use limit_ranger::LimitRanger;
 pub use namespace_lifecycle::NamespaceLifecycle;
 pub use plugin_set::{PluginSet, parse_plugin};
 pub use priority::Priority;
 pub use request::{Operation, Request};
 pub use resource_quota::ResourceQuota;
+pub use scene::Scene;
+pub use served_types::{ServedType, ServedTypes};
 pub use service_account::ServiceAccount;
 pub use storage_protection::StorageProtection;

@@ -36,9 +36,9 @@ const PLUGINS: [(&str, Here); 37] = [
     ("PodTopologyLabels", Here::No),
     ("NodeDeclaredFeatureValidator", Here::No),
     ("MutatingAdmissionPolicy", Here::No),
-    ("MutatingAdmissionWebhook", Here::No),
-    ("ValidatingAdmissionPolicy", Here::No),
-    ("ValidatingAdmissionWebhook", Here::No),
+    ("MutatingAdmissionWebhook", Here::Yes),
+    ("ValidatingAdmissionPolicy", Here::Yes),
+    ("ValidatingAdmissionWebhook", Here::Yes),
     ("ResourceQuota", Here::Yes),
     ("AlwaysDeny", Here::No),
 ];

@@ -9,6 +9,7 @@
 //! Here is what a definition means. Who watches definitions and serves what they define is the
 //! server's business.
 
+pub mod conversion;
 mod definition;
 mod names;
 pub mod schema;

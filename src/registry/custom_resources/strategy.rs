@@ -8,8 +8,8 @@ use crate::registry::resources::part::{Part, PartMetadata};
 use crate::registry::resources::path::{keep, remove, set};
 use crate::registry::{FieldError, GroupVersion, RequestContext, Strategy};
 
-/// The strategy of one served version. All versions have the same content and differ in their names
-/// alone (conversion `None`).
+/// The strategy of one served version. Unless a webhook converts, all versions have the same content and differ
+/// in their names alone.
 #[derive(Debug)]
 pub(super) struct CustomResource {
     schema: StructuralSchema,
@@ -18,6 +18,8 @@ pub(super) struct CustomResource {
     stored: String,
     /// That of the status, if it is written by itself.
     status: Option<Part>,
+    /// Whether the content of versions differs.
+    by_webhook: bool,
 }
 
 impl CustomResource {
@@ -25,12 +27,14 @@ impl CustomResource {
         schema: StructuralSchema,
         (served, stored): (&GroupVersion, &GroupVersion),
         has_status: bool,
+        by_webhook: bool,
     ) -> Self {
         Self {
             schema,
             served: served.to_string(),
             stored: stored.to_string(),
             status: has_status.then(|| Part::new("status", PartMetadata::KeepsAll)),
+            by_webhook,
         }
     }
 }
@@ -82,6 +86,10 @@ impl Strategy for CustomResource {
 
     fn converts(&self) -> bool {
         self.served != self.stored
+    }
+
+    fn knows_other_versions(&self) -> bool {
+        !self.by_webhook
     }
 
     fn structural_schema(&self) -> Option<&StructuralSchema> {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::Store;
+use super::incoming::deduplicate_owners;
 use super::read::value_of;
 use crate::meta::Object;
 use crate::registry::accessor::text;
@@ -64,6 +65,7 @@ impl Store {
         let name = text(object, "name").to_owned();
         let request = self.request(write, Operation::Create, &name, None);
         self.admission.admit(&request, object).await?;
+        deduplicate_owners(write.context, object);
         self.check_escalation(&request, object).await
     }
 
@@ -84,6 +86,7 @@ impl Store {
     ) -> Result<(), Error> {
         let request = self.request(write, Operation::Update, name, Some(old));
         self.admission.admit(&request, object).await?;
+        deduplicate_owners(write.context, object);
         self.check_escalation(&request, object).await
     }
 

@@ -9,20 +9,13 @@ use super::Store;
 use crate::codec;
 use crate::registry::accessor::{self, copy, format_time, remove, set, text};
 use crate::registry::field_manager::{self, Manager};
-use crate::registry::{Error, RequestContext};
+use crate::registry::{Error, RequestContext, Resource};
 
 impl Store {
     /// Brings an object from the served into the storage version and fills in what may be left
     /// out.
-    pub(super) fn incoming(
-        &self,
-        context: &RequestContext,
-        mut object: Value,
-    ) -> Result<Value, Error> {
-        accessor::normalize(&mut object, &self.resource)?;
-        self.in_types(&mut object, codec::settle);
-        let mut object = self.strategy().to_stored(object);
-        self.strategy().default(&mut object);
+    pub(super) fn incoming(&self, context: &RequestContext, object: Value) -> Result<Value, Error> {
+        let mut object = settled(&self.resource, object)?;
         deduplicate_owners(context, &mut object);
         Ok(object)
     }
@@ -30,19 +23,7 @@ impl Store {
     /// Puts in what is written though it is zero, so that an update that does not change it differs in nothing.
     /// It comes after fields are tracked, lest whoever wrote the object seems to manage it.
     pub(super) fn complete(&self, object: &mut Value) {
-        self.in_types(object, codec::complete);
-    }
-
-    /// Does something to an object as its kind's types have it. Custom resources have none.
-    fn in_types(&self, object: &mut Value, change: fn(codec::Kind, &mut Map<String, Value>)) {
-        if self.resource.is_custom() {
-            return;
-        }
-        let kind =
-            |object: &Value| codec::kind(object["apiVersion"].as_str()?, object["kind"].as_str()?);
-        if let (Some(kind), Some(members)) = (kind(object), object.as_object_mut()) {
-            change(kind, members);
-        }
+        in_types(&self.resource, object, codec::complete);
     }
 
     /// Notes who manages which fields of an object. Fields are those of the served version.
@@ -102,6 +83,39 @@ impl Store {
     }
 }
 
+/// Brings an object that somebody else has changed from a served version into the storage version, with
+/// everything that may be left out.
+pub(in crate::registry) fn bring_in(resource: &Resource, object: Value) -> Result<Value, Error> {
+    let mut object = settled(resource, object)?;
+    in_types(resource, &mut object, codec::complete);
+    Ok(object)
+}
+
+/// The object in the storage version, with its defaults.
+fn settled(resource: &Resource, mut object: Value) -> Result<Value, Error> {
+    accessor::normalize(&mut object, resource)?;
+    in_types(resource, &mut object, codec::settle);
+    let mut object = resource.strategy.to_stored(object);
+    resource.strategy.default(&mut object);
+    Ok(object)
+}
+
+/// Does something to an object as its kind's types have it. Custom resources have none.
+fn in_types(
+    resource: &Resource,
+    object: &mut Value,
+    change: fn(codec::Kind, &mut Map<String, Value>),
+) {
+    if resource.is_custom() {
+        return;
+    }
+    let kind =
+        |object: &Value| codec::kind(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    if let (Some(kind), Some(members)) = (kind(object), object.as_object_mut()) {
+        change(kind, members);
+    }
+}
+
 /// Takes away what clients may not set on new objects.
 pub(super) fn wipe_system_fields(object: &mut Value) {
     for member in [
@@ -126,7 +140,7 @@ pub(super) fn fill_system_fields(context: &RequestContext, object: &mut Value) {
 }
 
 /// Takes repeated owners away, and tells the client.
-fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
+pub(super) fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
     let Some(owners) = object["metadata"]["ownerReferences"].as_array() else {
         return;
     };

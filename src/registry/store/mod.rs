@@ -30,6 +30,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::after::After;
+pub(super) use self::incoming::bring_in;
 use super::admission::Chain;
 use super::validation::formats;
 use super::{Error, Escalation, RequestContext, Resource, Strategy};

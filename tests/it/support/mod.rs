@@ -4,6 +4,7 @@ pub(crate) mod browser;
 pub(crate) mod etcd;
 pub(crate) mod server;
 pub(crate) mod tools;
+pub(crate) mod webhook;
 
 use std::path::{Path, PathBuf};
 

@@ -8,28 +8,24 @@
 //! item was which. What has not changed is not run again, except by rules that compare: so a definition may
 //! become stricter without breaking the objects that there are.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
+use kube_cel::cel::{Context, Program, Value as CelValue};
 use serde_json::Value;
 
-use super::cel_value::{FUNCTIONS, to_cel};
-use super::cost::Measure;
+use super::cel_value::to_cel;
 use super::node::{Kind, ListType, Node};
 use super::outcome::{Outcome, shown};
 use super::path::Path;
 use super::rules::Rule;
+use crate::registry::cel::cost::Measure;
+use crate::registry::cel::{FUNCTIONS, Failure, execute, on_large_stack};
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// Steps that the rules of one object take at most, some seconds in the worst case.
 const STEPS_MAX: u64 = 5_000_000;
-
-/// Bytes of stack for the interpreter: unoptimised, it takes 35 KB for a level of a rule's tree.
-const STACK_BYTES: usize = 16 << 20;
 
 /// Bytes of a message that a rule makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
@@ -43,7 +39,7 @@ pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<
     };
     if root.ruled {
         // When the budget is used up, that is the last error, and there is nothing more to break off.
-        let _ = stacker::grow(STACK_BYTES, || run.node(root, object, old, false));
+        let _ = on_large_stack(|| run.node(root, object, old, false));
     }
     run.outcome.into_errors()
 }
@@ -255,40 +251,4 @@ fn message(program: &Program, scope: &Context<'_>) -> Option<String> {
     let text = text.trim();
     let good = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
     good.then(|| text.to_owned())
-}
-
-/// Why a rule could not be run.
-enum Failure {
-    /// Its values are of types that do not go together.
-    NoOverload,
-    /// Something else, as it is told.
-    Other(Cow<'static, str>),
-}
-
-/// Runs a program. Rules and values come from clients, and the functions are not ours: if one of them panics, that
-/// is an error of the rule. Nothing is shared with it that could be left half-done.
-fn execute(program: &Program, scope: &Context<'_>) -> Result<CelValue, Failure> {
-    let run = AssertUnwindSafe(|| program.execute(scope));
-    match catch_unwind(run) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(failure(error)),
-        Err(_) => Err(Failure::Other(Cow::Borrowed("internal error"))),
-    }
-}
-
-fn failure(error: ExecutionError) -> Failure {
-    let why: Cow<'static, str> = match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}").into(),
-        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}").into(),
-        ExecutionError::DivisionByZero(_) => "division by zero".into(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
-        ExecutionError::Overflow(..) => "integer overflow".into(),
-        ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
-            format!("index out of bounds: {index}").into()
-        }
-        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".into(),
-        ExecutionError::FunctionError { message, .. } => message.into(),
-        _ => return Failure::NoOverload,
-    };
-    Failure::Other(why)
 }

@@ -15,7 +15,6 @@
 //! the size of patterns, the steps of rules, the bytes of what is told.
 
 mod cel_value;
-mod cost;
 mod defaults;
 mod embedded;
 mod evaluate;

@@ -1,32 +1,16 @@
 //! Rules of a schema in CEL (`x-kubernetes-validations`), compiled when the schema is read.
 
-use std::panic::catch_unwind;
-use std::str::Chars;
-
 use kube_cel::cel::Program;
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use serde_json::{Map, Value};
 
-use super::cel_value::TYPES;
-use super::cost::{self, Cost};
 use super::node::Node;
 use super::read::Reader;
 use crate::registry::FieldErrorKind;
+use crate::registry::cel::cost::{self, Cost};
+use crate::registry::cel::{self, CompileError};
 
 /// Rules that a schema has at most, in all its parts.
 pub(super) const RULES_MAX: usize = 1_000;
-
-/// Bytes that a rule has at most.
-const RULE_BYTES_MAX: usize = 16 << 10;
-
-/// Levels of its tree that a rule has at most, as far as they can be seen in its text. The parser takes stack for each.
-const RULE_LEVELS_MAX: usize = 100;
-
-/// Levels that a bracket counts for.
-const BRACKET_LEVELS: usize = 3;
-
-/// Bytes of stack for the parser: unoptimised, it takes 35 KB a level.
-const PARSER_STACK_BYTES: usize = 16 << 20;
 
 /// The reasons that a rule may give.
 const REASONS: [(&str, FieldErrorKind); 4] = [
@@ -38,20 +22,6 @@ const REASONS: [(&str, FieldErrorKind); 4] = [
 
 /// What rules may name beside their own variables and types: the value, and what it was.
 const NAMES: [&str; 2] = ["self", "oldSelf"];
-
-/// What stands before the name of a function.
-const NAMESPACES: [&str; 10] = [
-    "base64",
-    "cidr",
-    "format",
-    "ip",
-    "jsonpatch",
-    "lists",
-    "math",
-    "optional",
-    "sets",
-    "strings",
-];
 
 /// One rule.
 #[derive(Debug)]
@@ -146,26 +116,14 @@ impl Reader {
     }
 
     fn program(&mut self, name: &str, source: &str) -> Option<Program> {
-        if source.len() > RULE_BYTES_MAX || levels(source) > RULE_LEVELS_MAX {
-            self.wrong(name, None, "compilation failed: expression is too large");
-            return None;
-        }
-        let program = match compile(source) {
-            Ok(program) => program,
+        match cel::compile(source, &NAMES) {
+            Ok(program) => Some(program),
             Err(error) => {
-                self.wrong(name, Some(source), &format!("compilation failed: {error}"));
-                return None;
+                let shown = (error != CompileError::TooLarge).then_some(source);
+                self.wrong(name, shown, &format!("compilation failed: {error}"));
+                None
             }
-        };
-        let mut bound = Vec::new();
-        if let Some(unknown) = undeclared(program.expression(), &mut bound) {
-            let why = format!(
-                "compilation failed: undeclared reference to '{unknown}' (in container '')"
-            );
-            self.wrong(name, Some(source), &why);
-            return None;
         }
-        Some(program)
     }
 
     fn wrong(&mut self, name: &str, value: Option<&str>, why: &str) {
@@ -187,61 +145,6 @@ impl Reader {
             return None;
         };
         Some(path)
-    }
-}
-
-/// Compiles an expression. The parser panics at some limits of its own; that is an error of the expression.
-fn compile(source: &str) -> Result<Program, String> {
-    let parse = || catch_unwind(|| Program::compile(source));
-    match stacker::grow(PARSER_STACK_BYTES, parse) {
-        Ok(Ok(program)) => Ok(program),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("expression is too large".to_owned()),
-    }
-}
-
-/// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between
-/// `&&`, `||` and commas stands side by side.
-fn levels(source: &str) -> usize {
-    let mut open = Vec::new();
-    let (mut run, mut depth, mut deepest) = (0, 0, 0);
-    let mut letters = source.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\'' | '"' => skip_text(&mut letters, letter),
-            '(' | '[' | '{' => {
-                open.push(run);
-                depth += BRACKET_LEVELS;
-                run = 0;
-            }
-            ')' | ']' | '}' => {
-                depth = usize::saturating_sub(depth, run + BRACKET_LEVELS);
-                run = open.pop().unwrap_or_default();
-            }
-            '&' | '|' | ',' => {
-                depth = usize::saturating_sub(depth, run);
-                run = 0;
-            }
-            '+' | '-' | '*' | '/' | '%' | '.' | '!' | '=' | '<' | '>' | '?' => {
-                run += 1;
-                depth += 1;
-            }
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-/// After a quotation mark: what is quoted has no operators.
-fn skip_text(letters: &mut Chars<'_>, quote: char) {
-    while let Some(letter) = letters.next() {
-        if letter == quote {
-            return;
-        }
-        if letter == '\\' {
-            letters.next();
-        }
     }
 }
 
@@ -267,62 +170,6 @@ fn normalized(written: &str, node: &Node) -> Option<String> {
         node = node.member(name)?;
     }
     Some(path)
-}
-
-/// A name that nothing stands for, if there is one. `bound` are the variables of the loops around.
-fn undeclared<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>) -> Option<&'e str> {
-    match &expression.expr {
-        Expr::Ident(name) => {
-            let name = name.as_str();
-            let known = NAMES.contains(&name) || TYPES.contains(&name) || bound.contains(&name);
-            (!known).then_some(name)
-        }
-        Expr::Call(call) => {
-            if call.func_name == "range" || call.func_name == "lists.range" {
-                return Some("lists.range");
-            }
-            let target = call
-                .target
-                .as_deref()
-                .filter(|target| !is_namespace(target));
-            let mut parts = target.into_iter().chain(&call.args);
-            parts.find_map(|part| undeclared(part, bound))
-        }
-        Expr::Select(select) => undeclared(&select.operand, bound),
-        Expr::List(list) => list
-            .elements
-            .iter()
-            .find_map(|part| undeclared(part, bound)),
-        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => {
-                undeclared(&entry.key, bound).or_else(|| undeclared(&entry.value, bound))
-            }
-            EntryExpr::StructField(field) => undeclared(&field.value, bound),
-        }),
-        Expr::Comprehension(loops) => {
-            let outside = undeclared(&loops.iter_range, bound);
-            let depth = bound.len();
-            bound.extend([loops.iter_var.as_str(), loops.accu_var.as_str()]);
-            bound.extend(loops.iter_var2.as_deref());
-            let inside = [
-                &loops.accu_init,
-                &loops.loop_cond,
-                &loops.loop_step,
-                &loops.result,
-            ]
-            .into_iter()
-            .find_map(|part| undeclared(part, bound));
-            bound.truncate(depth);
-            outside.or(inside)
-        }
-        Expr::Literal(_) | Expr::Unspecified => None,
-        Expr::Struct(made) => Some(&made.type_name),
-    }
-}
-
-/// The first half of a function's name, such as `math` in `math.greatest`.
-fn is_namespace(target: &IdedExpr) -> bool {
-    matches!(&target.expr, Expr::Ident(name) if NAMESPACES.contains(&name.as_str()))
 }
 
 /// Whether a schema or one below it has rules.

@@ -6,6 +6,7 @@
 //! lengths that the schema allows, and once more while it runs; here the lengths that are there decide, so a
 //! definition without `maxItems` may be used as long as its objects are small.
 
+use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr};
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ const STEP_BYTES: usize = 64;
 
 /// The work of one rule.
 #[derive(Debug, Default)]
-pub(super) struct Cost {
+pub(in crate::registry) struct Cost {
     /// The steps inside no loop, inside one, and so on.
     steps: Vec<u64>,
     /// The longest list that the rule itself makes.
@@ -29,7 +30,7 @@ pub(super) struct Cost {
 }
 
 /// The work of an expression.
-pub(super) fn of(expression: &IdedExpr) -> Cost {
+pub(in crate::registry) fn of(expression: &IdedExpr) -> Cost {
     let mut cost = Cost::default();
     cost.count(expression, 0);
     cost
@@ -37,7 +38,7 @@ pub(super) fn of(expression: &IdedExpr) -> Cost {
 
 impl Cost {
     /// Adds the work of another expression.
-    pub(super) fn add(&mut self, other: Self) {
+    pub(in crate::registry) fn add(&mut self, other: Self) {
         for (depth, steps) in other.steps.into_iter().enumerate() {
             self.step(depth, steps);
         }
@@ -47,7 +48,7 @@ impl Cost {
     }
 
     /// How many steps it takes at most on a value of that measure.
-    pub(super) fn steps(&self, measure: Measure) -> u64 {
+    pub(in crate::registry) fn steps(&self, measure: Measure) -> u64 {
         let spread = if self.spreads { measure.size } else { 0 };
         let list = measure.longest.max(self.longest).max(spread);
         let list = list.max(1).saturating_mul(1 + self.sums);
@@ -123,19 +124,50 @@ impl Cost {
 
 /// How large a value is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measure {
+pub(in crate::registry) struct Measure {
     /// The most items or members that a list or an object in it has; long strings count by their length.
-    pub(super) longest: u64,
+    pub(in crate::registry) longest: u64,
     /// All values in it, and the bytes of strings.
-    pub(super) size: u64,
+    pub(in crate::registry) size: u64,
 }
 
 impl Measure {
     /// Measures a value.
-    pub(super) fn of(value: &Value) -> Self {
+    pub(in crate::registry) fn of(value: &Value) -> Self {
         let mut measure = Self::default();
         measure.add(value);
         measure
+    }
+
+    /// Measures what an expression has made.
+    pub(in crate::registry) fn of_made(value: &CelValue) -> Self {
+        let mut measure = Self::default();
+        measure.add_made(value);
+        measure
+    }
+
+    fn add_made(&mut self, value: &CelValue) {
+        self.size += 1;
+        let length = match value {
+            CelValue::String(text) => {
+                self.size += text.len() as u64;
+                text.len() / STEP_BYTES
+            }
+            CelValue::Bytes(bytes) => {
+                self.size += bytes.len() as u64;
+                bytes.len() / STEP_BYTES
+            }
+            CelValue::List(items) => {
+                items.iter().for_each(|item| self.add_made(item));
+                items.len()
+            }
+            CelValue::Map(map) => {
+                map.map.values().for_each(|value| self.add_made(value));
+                map.map.len()
+            }
+            _ => 0,
+        };
+        self.longest = self.longest.max(length as u64);
     }
 
     fn add(&mut self, value: &Value) {

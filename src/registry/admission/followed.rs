@@ -1,0 +1,37 @@
+//! What is made of stored objects that are followed, as it is now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// How long a request waits for objects that have not been read yet, at the start of the server.
+const FIRST_SECONDS_MAX: Duration = Duration::from_secs(10);
+
+/// What is made of stored objects.
+#[derive(Debug)]
+pub struct Followed<T>(watch::Sender<Option<Arc<[Arc<T>]>>>);
+
+impl<T> Default for Followed<T> {
+    fn default() -> Self {
+        Self(watch::channel(None).0)
+    }
+}
+
+impl<T> Followed<T> {
+    /// From now on it is this.
+    pub fn set(&self, all: Vec<Arc<T>>) {
+        self.0.send_replace(Some(all.into()));
+    }
+
+    /// What it is now; `None` when it was not read in time.
+    pub async fn get(&self) -> Option<Arc<[Arc<T>]>> {
+        if let Some(all) = &*self.0.borrow() {
+            return Some(Arc::clone(all));
+        }
+        let mut receiver = self.0.subscribe();
+        let first = receiver.wait_for(Option::is_some);
+        let first = tokio::time::timeout(FIRST_SECONDS_MAX, first).await;
+        first.ok()?.ok()?.clone()
+    }
+}

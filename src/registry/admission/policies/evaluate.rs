@@ -1,0 +1,110 @@
+//! What a policy says about a request, with one set of params.
+
+use kube_cel::cel::Value as CelValue;
+use serde_json::Value;
+
+use super::super::expression::Variables;
+use super::policy::{Policy, Validation};
+
+/// Bytes of a message that an expression makes.
+const MESSAGE_BYTES_MAX: usize = 5 << 10;
+
+/// Something that does not hold.
+#[derive(Debug)]
+pub(super) struct Violation {
+    pub(super) message: String,
+    pub(super) reason: String,
+}
+
+impl Violation {
+    /// One that has no reason of its own.
+    pub(super) fn new(message: String) -> Self {
+        Self {
+            message,
+            reason: "Invalid".to_owned(),
+        }
+    }
+}
+
+/// What a policy sees.
+pub(super) struct Seen<'a> {
+    pub(super) object: &'a Value,
+    pub(super) old: &'a Value,
+    pub(super) request: &'a Value,
+    pub(super) params: &'a Value,
+    pub(super) namespace: &'a Value,
+}
+
+/// Everything that does not hold.
+pub(super) fn violations(policy: &Policy, seen: &Seen<'_>) -> Vec<Violation> {
+    let mut variables = Variables::new();
+    for (name, value) in [
+        ("object", seen.object),
+        ("oldObject", seen.old),
+        ("request", seen.request),
+        ("params", seen.params),
+        ("namespaceObject", seen.namespace),
+    ] {
+        variables.add(name, value);
+    }
+    match policy.conditions.hold(&mut variables) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(why) if policy.fails => return vec![Violation::new(why)],
+        Err(_) => return Vec::new(),
+    }
+    compute(policy, &mut variables);
+    let validations = policy.validations.iter();
+    validations
+        .filter_map(|it| violation(it, policy.fails, &mut variables))
+        .collect()
+}
+
+/// Computes the variables. One that fails is not there, and so fails whoever needs it.
+fn compute(policy: &Policy, variables: &mut Variables) {
+    let mut made: Vec<(String, CelValue)> = Vec::new();
+    variables.add_members("variables", &made);
+    for (name, expression) in &policy.variables {
+        let Ok(expression) = expression else { continue };
+        if let Ok(value) = variables.run(expression) {
+            made.push((name.clone(), value));
+            variables.add_members("variables", &made);
+        }
+    }
+}
+
+fn violation(validation: &Validation, fails: bool, variables: &mut Variables) -> Option<Violation> {
+    let decision = match &validation.expression {
+        Ok(expression) => variables.run(expression),
+        Err(why) => Err(why.clone()),
+    };
+    match decision {
+        Ok(CelValue::Bool(true)) => None,
+        Ok(_) => Some(Violation {
+            message: message(validation, variables),
+            reason: validation.reason.clone(),
+        }),
+        Err(_) if !fails => None,
+        Err(why) => {
+            let text = &validation.text;
+            let message = format!("expression '{text}' resulted in error: {why}");
+            Some(Violation::new(message))
+        }
+    }
+}
+
+/// The message that an expression makes, if it is a good one; else the one that is written.
+fn message(validation: &Validation, variables: &mut Variables) -> String {
+    let made = validation.message_expression.as_ref();
+    if let Some(Ok(CelValue::String(text))) = made.map(|it| variables.run(it)) {
+        let text = text.trim();
+        if !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n') {
+            return text.to_owned();
+        }
+    }
+    if validation.message.is_empty() {
+        format!("failed expression: {}", validation.text)
+    } else {
+        validation.message.clone()
+    }
+}

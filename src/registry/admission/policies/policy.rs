@@ -1,0 +1,108 @@
+//! A ValidatingAdmissionPolicy, as it is stored.
+
+use serde_json::Value;
+
+use super::super::conditions::Conditions;
+use super::super::expression::Expression;
+use super::super::matching::Criteria;
+
+/// What conditions of a policy may name.
+const CONDITION_NAMES: [&str; 5] = [
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+];
+
+/// What its other expressions may name.
+const NAMES: [&str; 6] = [
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "variables",
+];
+
+/// A policy.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) name: String,
+    pub(super) criteria: Criteria,
+    pub(super) conditions: Conditions,
+    /// The version and kind of params, if it has any.
+    pub(super) param_kind: Option<(String, String)>,
+    /// Names and expressions, each of which may use those before it.
+    pub(super) variables: Vec<(String, Result<Expression, String>)>,
+    pub(super) validations: Vec<Validation>,
+    /// Whether a request fails when an expression has no value.
+    pub(super) fails: bool,
+}
+
+/// What must hold.
+#[derive(Debug)]
+pub(super) struct Validation {
+    /// What was written.
+    pub(super) text: String,
+    pub(super) expression: Result<Expression, String>,
+    pub(super) message: String,
+    pub(super) message_expression: Option<Expression>,
+    pub(super) reason: String,
+}
+
+impl Policy {
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub(super) fn read(object: &Value) -> Result<Self, String> {
+        let spec = &object["spec"];
+        let list = |name: &str| {
+            spec.get(name)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        let param_kind = spec.get("paramKind").filter(|it| it.is_object());
+        let variables = list("variables").map(|it| {
+            let expression = Expression::compile(&text(it, "expression"), &NAMES);
+            (text(it, "name"), expression)
+        });
+        Ok(Self {
+            name: text(&object["metadata"], "name"),
+            criteria: Criteria::read(&spec["matchConstraints"], "resourceRules")?,
+            conditions: Conditions::read(spec, &CONDITION_NAMES),
+            param_kind: param_kind.map(|it| (text(it, "apiVersion"), text(it, "kind"))),
+            variables: variables.collect(),
+            validations: list("validations").map(Validation::read).collect(),
+            fails: text(spec, "failurePolicy") != "Ignore",
+        })
+    }
+}
+
+impl Validation {
+    fn read(written: &Value) -> Self {
+        let source = text(written, "expression");
+        let message = text(written, "messageExpression");
+        let message = Some(message).filter(|it| !it.is_empty());
+        let reason = text(written, "reason");
+        Self {
+            expression: Expression::compile(&source, &NAMES),
+            text: source.trim().to_owned(),
+            message: text(written, "message").trim().to_owned(),
+            message_expression: message.and_then(|it| Expression::compile(&it, &NAMES).ok()),
+            reason: if reason.is_empty() {
+                "Invalid".to_owned()
+            } else {
+                reason
+            },
+        }
+    }
+}
+
+/// A member that is text; empty if it is not there.
+pub(super) fn text(value: &Value, name: &str) -> String {
+    let text = value.get(name).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}

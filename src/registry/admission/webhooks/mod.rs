@@ -1,0 +1,38 @@
+//! Webhooks: programs of others that are asked about writes, as stored configurations say.
+//!
+//! ```text
+//!   configurations --followed--> hooks --match--> AdmissionReview --client--> webhook
+//!                                                                                |
+//!                            object, refusal, warnings <--verified-- AdmissionReview
+//! ```
+//!
+//! A webhook may hang, lie or send whatever it likes: its answer comes in a bounded time and size, and counts
+//! only if it is one to the question that was asked.
+
+mod answer;
+mod call;
+mod configuration;
+mod mutating;
+mod validating;
+
+pub use configuration::Configuration;
+pub use mutating::MutatingWebhooks;
+pub(super) use mutating::Seen;
+pub use validating::ValidatingWebhooks;
+
+use std::sync::Arc;
+
+use super::followed::Followed;
+use super::scene::Scene;
+use crate::registry::webhook_client::WebhookClient;
+
+/// What webhooks of one sort are asked with.
+#[derive(Clone, Debug)]
+pub struct Webhooks {
+    /// The configurations.
+    pub configurations: Arc<Followed<Configuration>>,
+    /// What is looked up.
+    pub scene: Scene,
+    /// Who asks.
+    pub client: Arc<dyn WebhookClient>,
+}

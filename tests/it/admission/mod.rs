@@ -1,0 +1,135 @@
+//! What has its say in writes: webhooks that the tests serve, and policies.
+
+mod conversion;
+mod hostile;
+mod mutating;
+mod policies;
+mod validating;
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::support::webhook::{Reply, Webhook};
+
+/// Within what time a configuration is followed, and how often it is looked.
+const WAIT_SECONDS_MAX: u64 = 30;
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+
+const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// An answer: its status, its document, and its warnings.
+type Answered = (u16, Value, Vec<String>);
+
+async fn ask(client: &Client, method: Method, path: &str, body: &Value) -> Answered {
+    let media_type = if method == Method::PATCH {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
+    ask_as(client, method, path, body, media_type).await
+}
+
+async fn ask_as(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: &Value,
+    media_type: &str,
+) -> Answered {
+    let content = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", media_type)
+        .body(kube::client::Body::from(content))
+        .expect("a request");
+    let answer = client.send(request).await.expect("an answer");
+    let (head, body) = answer.into_parts();
+    let content = body.collect_bytes().await.expect("a body");
+    let warnings = head.headers.get_all("warning").into_iter();
+    let warnings = warnings.map(|it| it.to_str().expect("text").to_owned());
+    let document = serde_json::from_slice(&content).unwrap_or(Value::Null);
+    (head.status.as_u16(), document, warnings.collect())
+}
+
+fn message(answered: &Answered) -> String {
+    let text = answered.1["message"].as_str().unwrap_or_default();
+    format!("{} {text}", answered.0)
+}
+
+/// Creates a configuration of the plural with these hooks, and waits until the first has been asked
+/// at `path` about a ConfigMap with this label.
+async fn configure(client: &Client, webhook: &Webhook, plural: &str, hooks: Vec<Value>) {
+    let kind = match plural {
+        "mutatingwebhookconfigurations" => "MutatingWebhookConfiguration",
+        _ => "ValidatingWebhookConfiguration",
+    };
+    let mut hooks = hooks;
+    hooks.push(hook(webhook, "ready", json!({})));
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": "tests"}, "webhooks": hooks});
+    let created = ask(
+        client,
+        Method::POST,
+        &format!("{GROUP}/{plural}"),
+        &configuration,
+    )
+    .await;
+    assert_eq!(created.0, 201, "{}", message(&created));
+    let looking = async {
+        while webhook.take("/ready").is_empty() {
+            let made = create(client, &config_map("ready", "ready"), "?dryRun=All").await;
+            assert_eq!(made.0, 201, "{}", message(&made));
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let looked = tokio::time::timeout(at_most, looking).await;
+    looked.expect("the configuration is followed");
+}
+
+/// A hook for ConfigMaps that are labelled with its name, answered under that path.
+fn hook(webhook: &Webhook, name: &str, more: Value) -> Value {
+    let mut hook = json!({
+        "name": format!("{name}.example.com"),
+        "clientConfig": webhook.client_config(&format!("/{name}")),
+        "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
+            "resources": ["configmaps"]}],
+        "objectSelector": {"matchLabels": {"case": name}},
+        "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 10,
+    });
+    for (member, value) in more.as_object().expect("members") {
+        hook[member] = value.clone();
+    }
+    hook
+}
+
+fn config_map(name: &str, case: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"case": case}}, "data": {"k": "v"}})
+}
+
+async fn create(client: &Client, object: &Value, query: &str) -> Answered {
+    let path = format!("{CONFIG_MAPS}{query}");
+    ask(client, Method::POST, &path, object).await
+}
+
+/// A review that agrees, with these members in its response.
+fn agreed(review: &Value, more: Value) -> Reply {
+    let mut response = json!({"uid": review["request"]["uid"], "allowed": true});
+    for (member, value) in more.as_object().expect("members") {
+        response[member] = value.clone();
+    }
+    Reply::Json(
+        json!({"apiVersion": review["apiVersion"], "kind": "AdmissionReview",
+        "response": response}),
+    )
+}

@@ -1,0 +1,231 @@
+//! ValidatingAdmissionPolicies and their bindings.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::{Answered, GROUP, LOOK_PERIOD, WAIT_SECONDS_MAX, ask, config_map, create, message};
+use crate::support::server::Server;
+
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+
+async fn made(client: &Client, path: &str, object: &Value) {
+    let created = ask(client, Method::POST, path, object).await;
+    assert_eq!(created.0, 201, "{path}: {}", message(&created));
+}
+
+/// Stores a policy for ConfigMaps that are labelled with its name, with this in its spec.
+async fn policy(client: &Client, name: &str, more: Value) {
+    let mut spec = json!({"matchConstraints": {
+        "objectSelector": {"matchLabels": {"case": name}},
+        "resourceRules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""],
+            "apiVersions": ["v1"], "resources": ["configmaps"]}]}});
+    for (member, value) in more.as_object().expect("members") {
+        spec[member] = value.clone();
+    }
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec});
+    let path = format!("{GROUP}/validatingadmissionpolicies");
+    made(client, &path, &policy).await;
+}
+
+async fn binding(client: &Client, name: &str, policy: &str, more: Value) {
+    let mut spec = json!({"policyName": policy, "validationActions": ["Deny"]});
+    for (member, value) in more.as_object().expect("members") {
+        spec[member] = value.clone();
+    }
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": spec});
+    let path = format!("{GROUP}/validatingadmissionpolicybindings");
+    made(client, &path, &binding).await;
+}
+
+/// Tries to create a ConfigMap with this data until the answer has the code.
+async fn until(client: &Client, code: u16, case: &str, data: &Value) -> Answered {
+    let mut object = config_map("a", case);
+    object["data"] = data.clone();
+    let looking = async {
+        loop {
+            let answered = create(client, &object, "?dryRun=All").await;
+            if answered.0 == code {
+                return answered;
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let looked = tokio::time::timeout(at_most, looking).await;
+    looked.unwrap_or_else(|_| panic!("{case} is never answered {code}"))
+}
+
+#[tokio::test]
+async fn what_does_not_hold_is_refused_in_kube_apiservers_words() {
+    let mut server = Server::start(&["--storage-backend=memory"]);
+    let client = server.client().await;
+    let validations = json!([
+        {"expression": "int(object.data.size) <= 5"},
+        {"expression": "!object.data.size.endsWith('4')", "message": "not four", "reason": "Forbidden"},
+        {"expression": "variables.doubled != 6", "message": "unused",
+            "messageExpression": "'twice ' + object.data.size + ' is ' + string(variables.doubled)"},
+    ]);
+    let variables = json!([
+        {"name": "size", "expression": "int(object.data.size)"},
+        {"name": "doubled", "expression": "variables.size * 2"},
+        {"name": "broken", "expression": "object.none"},
+    ]);
+    let conditions = json!([{"name": "sized", "expression": "has(object.data.size)"}]);
+    policy(
+        &client,
+        "size",
+        json!({"validations": validations, "variables": variables,
+        "matchConditions": conditions}),
+    )
+    .await;
+    binding(&client, "everywhere", "size", json!({})).await;
+    let words = "configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'size' with binding 'everywhere' denied request:";
+    for (size, code, reason, why) in [
+        (
+            "9",
+            422,
+            "Invalid",
+            "failed expression: int(object.data.size) <= 5",
+        ),
+        ("4", 403, "Forbidden", "not four"),
+        ("3", 422, "Invalid", "twice 3 is 6"),
+        (
+            "x",
+            422,
+            "Invalid",
+            "expression 'int(object.data.size) <= 5' resulted in error:",
+        ),
+    ] {
+        let answered = until(&client, code, "size", &json!({"size": size})).await;
+        let text = message(&answered);
+        let expected = format!("{code} {words} {why}");
+        assert!(text.starts_with(&expected), "{text}\n{expected}");
+        assert_eq!(answered.1["reason"], reason);
+        let cause = &answered.1["details"]["causes"][0]["message"];
+        assert!(cause.as_str().expect("a cause").contains(why), "{cause}");
+    }
+    for data in [json!({"size": "2"}), json!({"other": "9"})] {
+        let mut object = config_map("b", "size");
+        object["data"] = data;
+        let answered = create(&client, &object, "?dryRun=All").await;
+        assert_eq!(answered.0, 201, "{}", message(&answered));
+    }
+}
+
+#[tokio::test]
+async fn updates_are_compared_and_warned_about() {
+    let mut server = Server::start(&["--storage-backend=memory"]);
+    let client = server.client().await;
+    let growing = json!([{"expression":
+        "oldObject == null || int(object.data.size) >= int(oldObject.data.size)"}]);
+    policy(&client, "growing", json!({"validations": growing})).await;
+    let only_default = json!({"matchResources": {"namespaceSelector": {"matchLabels": {
+        "kubernetes.io/metadata.name": "default"}}}, "validationActions": ["Warn"]});
+    binding(&client, "warning", "growing", only_default).await;
+    let mut object = config_map("grows", "growing");
+    object["data"] = json!({"size": "5"});
+    assert_eq!(create(&client, &object, "").await.0, 201);
+    let path = format!("{}/grows", super::CONFIG_MAPS);
+    let smaller = json!({"data": {"size": "3"}});
+    let looking = async {
+        loop {
+            let dry = format!("{path}?dryRun=All");
+            let answered = ask(&client, Method::PATCH, &dry, &smaller).await;
+            assert_eq!(answered.0, 200, "{}", message(&answered));
+            if let Some(warning) = answered.2.first() {
+                return warning.clone();
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let warning = tokio::time::timeout(at_most, looking).await;
+    let warning = warning.expect("a warning");
+    assert!(
+        warning.contains("Validation failed for ValidatingAdmissionPolicy 'growing' with binding 'warning': failed expression: oldObject == null"),
+        "{warning}"
+    );
+}
+
+#[tokio::test]
+async fn params_are_found_by_name_and_by_selector() {
+    let mut server = Server::start(&["--storage-backend=memory"]);
+    let client = server.client().await;
+    let spec = json!({"paramKind": {"apiVersion": "v1", "kind": "Secret"},
+        "validations": [{"expression": "object.data.k in params.data",
+            "messageExpression": "'not in ' + params.metadata.name"}]});
+    policy(&client, "named", spec.clone()).await;
+    policy(&client, "selected", spec).await;
+    let named = json!({"paramRef": {"name": "allowed", "namespace": "default",
+        "parameterNotFoundAction": "Deny"}});
+    binding(&client, "named", "named", named).await;
+    let selected = json!({"paramRef": {"parameterNotFoundAction": "Allow",
+        "selector": {"matchLabels": {"use": "params"}}}});
+    binding(&client, "selected", "selected", selected).await;
+
+    let refused = until(&client, 422, "named", &json!({"k": "v"})).await;
+    assert_eq!(
+        message(&refused),
+        "422 configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'named' with binding 'named' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+    );
+    let answered = create(&client, &config_map("a", "selected"), "?dryRun=All").await;
+    assert_eq!(answered.0, 201, "{}", message(&answered));
+
+    for (name, key) in [("allowed", "v"), ("other", "w")] {
+        let secret = json!({"metadata": {"name": name, "labels": {"use": "params"}},
+            "stringData": {key: "x"}});
+        made(&client, SECRETS, &secret).await;
+    }
+    until(&client, 201, "named", &json!({"k": "v"})).await;
+    // All that are selected must agree.
+    let refused = until(&client, 422, "selected", &json!({"k": "v"})).await;
+    assert!(
+        message(&refused).ends_with("denied request: not in other"),
+        "{}",
+        message(&refused)
+    );
+}
+
+#[tokio::test]
+async fn expressions_without_a_value_or_an_end_are_bounded() {
+    let mut server = Server::start(&["--storage-backend=memory"]);
+    let client = server.client().await;
+    let loops =
+        "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a != 'x'))))";
+    let spec = |expression: &str, failure: &str| json!({"failurePolicy": failure, "validations": [{"expression": expression}]});
+    for (name, expression, failure) in [
+        ("loops", loops, "Fail"),
+        ("no-text", "object.data.none == 'x'", "Fail"),
+        ("no-program", "this is no program", "Fail"),
+        ("ignored", "object.data.none == 'x'", "Ignore"),
+    ] {
+        policy(&client, name, spec(expression, failure)).await;
+        binding(&client, name, name, json!({})).await;
+    }
+    let data: serde_json::Map<String, Value> = (0..500)
+        .map(|index| (format!("k{index}"), json!("v")))
+        .collect();
+    let data = Value::Object(data);
+    for (name, why) in [
+        ("loops", "running out of cost budget"),
+        ("no-text", "no such key: none"),
+        ("no-program", "compilation failed"),
+    ] {
+        let started = Instant::now();
+        let refused = until(&client, 422, name, &data).await;
+        let text = message(&refused);
+        assert!(
+            text.contains(&format!("'{name}' denied request: expression '")),
+            "{text}"
+        );
+        assert!(text.contains(why), "{text}");
+        assert!(started.elapsed() < Duration::from_secs(10), "{name}");
+    }
+    let answered = create(&client, &config_map("a", "ignored"), "").await;
+    assert_eq!(answered.0, 201, "{}", message(&answered));
+}
