@@ -38,6 +38,9 @@ use crate::registry::{self, Resource, Store, User, Verb};
 /// The header that names a request in logs.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
+/// Bindings of pods that are named in the body.
+const BINDINGS: &str = "bindings";
+
 /// How long an audit id from a client may be, in bytes.
 const AUDIT_ID_BYTES_MAX: usize = 64;
 
@@ -211,6 +214,9 @@ impl Api {
                     .stored(&served.routes, asked, (store, verb), body, user)
                     .await;
             }
+            Ok(Route::Review(resource)) if resource.plural == BINDINGS => {
+                return self.binding(&served.routes, asked, body, user).await;
+            }
             Ok(Route::Review(resource)) => {
                 return self
                     .review(&served.routes, asked, resource, body, user)
@@ -220,6 +226,36 @@ impl Api {
             Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
         };
         (refused, RequestKind::unknown(asked.info))
+    }
+
+    /// Lets a pod be bound that the body names, as the subresource of pods does.
+    async fn binding(
+        &self,
+        routes: &Routes,
+        asked: &Asked<'_>,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let kind = RequestKind::of(asked.info, true);
+        let pods = match routes.needed("", "v1", "pods") {
+            Ok(pods) => pods,
+            Err(failure) => {
+                let format = status_format(asked.headers, asked.pretty);
+                return (response::failure(format, &failure), kind);
+            }
+        };
+        let info = RequestInfo {
+            resource: "pods".to_owned(),
+            subresource: "binding".to_owned(),
+            ..asked.info.clone()
+        };
+        let asked = Asked {
+            info: &info,
+            ..*asked
+        };
+        let served = (pods, Verb::Create);
+        let (response, _) = self.stored(routes, &asked, served, body, user).await;
+        (response, kind)
     }
 
     /// Answers a question about the user.

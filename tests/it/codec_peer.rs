@@ -244,6 +244,19 @@ fn through(object: &Value, reader: Reader) -> Result<Value, Box<dyn std::error::
     read_there(&written, reader)
 }
 
+/// An object as another encoder writes it, and as it is read here.
+pub(crate) fn written(
+    object: &Value,
+    version: &str,
+    kind: &str,
+) -> Result<(Vec<u8>, Value), Box<dyn std::error::Error>> {
+    let reader = reader(version, kind).ok_or("a kind without a reader")?;
+    let ours = codec::encode_value(object).ok_or("a kind without a message")?;
+    let theirs = again_there(&ours, reader)?;
+    let read = codec::decode(&theirs, ("", ""))?;
+    Ok((theirs, read))
+}
+
 /// What another decoder understands of an object that this codec has written.
 pub(crate) fn understood(
     written: &[u8],
@@ -256,9 +269,14 @@ pub(crate) fn understood(
 
 /// An object after it was read and written there, and read here.
 fn read_there(written: &[u8], reader: Reader) -> Result<Value, Box<dyn std::error::Error>> {
+    let bytes = again_there(written, reader)?;
+    Ok(codec::decode(&bytes, ("", ""))?)
+}
+
+/// An object after it was read and written there.
+fn again_there(written: &[u8], reader: Reader) -> Result<Vec<u8>, DecodeError> {
     let mut envelope = Unknown::decode(&written[codec::MAGIC.len()..])?;
     let raw = envelope.raw.take().unwrap_or_default();
     envelope.raw = Some(reader(&raw)?);
-    let bytes = [&codec::MAGIC[..], &envelope.encode_to_vec()].concat();
-    Ok(codec::decode(&bytes, ("", ""))?)
+    Ok([&codec::MAGIC[..], &envelope.encode_to_vec()].concat())
 }

@@ -29,11 +29,12 @@ pub(in super::super) async fn bind(
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
     let mut binding = call.decode(&content, &resource.group_version, "Binding", &params)?;
-    check_target(&binding, call.name()).map_err(|error| call.fail(error))?;
+    let name = pod_name(call, &binding)?;
+    check_target(&binding, &name).map_err(|error| call.fail(error))?;
     call.store
         .admit_other(
             &call.context,
-            (call.namespace(), call.name()),
+            (call.namespace(), &name),
             Operation::Create,
             (&mut binding, None),
             params.dry_run,
@@ -41,7 +42,7 @@ pub(in super::super) async fn bind(
         .await
         .map_err(|error| call.fail(error))?;
     let mut bound = Bound {
-        name: call.name().to_owned(),
+        name: name.clone(),
         binding,
     };
     call.store
@@ -49,7 +50,7 @@ pub(in super::super) async fn bind(
         .update(
             &call.context,
             call.namespace(),
-            call.name(),
+            &name,
             &mut bound,
             &update_options(&params),
         )
@@ -59,6 +60,18 @@ pub(in super::super) async fn bind(
     status.details = None;
     status.code = Some(StatusCode::CREATED.as_u16());
     response::serialized(StatusCode::CREATED, output.format, &status)
+}
+
+/// The pod that is bound: that of the path, which the Binding must name, or else the one that it names.
+fn pod_name(call: &Call<'_>, binding: &Value) -> Result<String, Failure> {
+    let named = binding.pointer("/metadata/name").and_then(Value::as_str);
+    let named = named.unwrap_or_default();
+    if !call.name().is_empty() && call.name() != named {
+        return Err(Failure::bad_request(
+            "name in URL does not match name in Binding object",
+        ));
+    }
+    Ok(named.to_owned())
 }
 
 /// Whether a Binding names a node.

@@ -158,7 +158,7 @@ fn workload() -> Vec<Row> {
     let policy = Group::new("policy", "v1");
     let post = &[Verb::Create];
     vec![
-        V1.namespaced("bindings", "Binding").review(Served::Nowhere),
+        V1.namespaced("bindings", "Binding").review(Served::Handler),
         V1.namespaced("pods", "Pod")
             .short(&["po"])
             .category("all")

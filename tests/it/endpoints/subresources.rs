@@ -63,3 +63,43 @@ async fn pods_without_a_node_have_logged_nothing() {
     assert_eq!(remote.failure(), unknown);
     assert_eq!(fixture.get(&format!("{pods}/r/log")).await.failure().0, 404);
 }
+
+#[tokio::test]
+async fn pods_are_bound_in_two_ways() {
+    let fixture = Fixture::start(true).await;
+    let namespace = "/api/v1/namespaces/default";
+    let binding = |pod: &str| {
+        json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
+            "target": {"kind": "Node", "name": "n"}})
+    };
+    for (pod, path) in [("p", "pods/p/binding"), ("q", "bindings")] {
+        let object = json!({"metadata": {"name": pod},
+            "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+        fixture.post(&format!("{namespace}/pods"), object).await;
+        let path = format!("{namespace}/{path}");
+        let dry = format!("{path}?dryRun=All");
+        for path in [&dry, &path] {
+            let bound = fixture.post(path, binding(pod)).await;
+            assert_eq!(
+                bound.json(),
+                json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "code": 201})
+            );
+        }
+        let found = fixture.get(&format!("{namespace}/pods/{pod}")).await;
+        assert_eq!(found.json()["spec"]["nodeName"], "n");
+        let again = fixture.post(&path, binding(pod)).await;
+        let words = format!(
+            "Operation cannot be fulfilled on pods/binding {pod:?}: pod {pod} is already assigned to node \"n\""
+        );
+        assert_eq!(again.failure(), (409, words));
+    }
+    let path = format!("{namespace}/pods/p/binding");
+    let other = fixture.post(&path, binding("q")).await;
+    let words = "name in URL does not match name in Binding object".to_owned();
+    assert_eq!(other.failure(), (400, words));
+    let path = format!("{namespace}/bindings");
+    let absent = fixture.post(&path, binding("r")).await;
+    let words = "pods \"r\" not found".to_owned();
+    assert_eq!(absent.failure(), (404, words));
+}

@@ -1,0 +1,302 @@
+//! An object of each kind whose test object holds what no object may: every text in those is the name of its
+//! field, and each choice is made at once.
+
+use serde_json::{Value, json};
+
+/// The objects, each with its kind and version, but without metadata.
+pub(super) fn valid() -> Vec<Value> {
+    [
+        workloads(),
+        core(),
+        around(),
+        network(),
+        policies(),
+        devices(),
+    ]
+    .concat()
+}
+
+fn of(version: &str, kind: &str, mut object: Value) -> Value {
+    object["apiVersion"] = version.into();
+    object["kind"] = kind.into();
+    object
+}
+
+/// A template of pods that is restarted as said.
+fn template(restart: &str) -> Value {
+    json!({"metadata": {"labels": {"app": "a"}}, "spec": pod(restart)})
+}
+
+fn pod(restart: &str) -> Value {
+    json!({"restartPolicy": restart, "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
+        "schedulerName": "default-scheduler", "securityContext": {}, "nodeName": "n",
+        "serviceAccountName": "default", "serviceAccount": "default",
+        "containers": [{"name": "c", "image": "i:1", "imagePullPolicy": "IfNotPresent",
+            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+            "ports": [{"name": "web", "containerPort": 80, "protocol": "TCP"}],
+            "env": [{"name": "A", "value": "b"}], "resources": {"limits": {"cpu": "1"}}}]})
+}
+
+fn workloads() -> Vec<Value> {
+    let selector = json!({"matchLabels": {"app": "a"}});
+    let running = json!({"replicas": 1, "selector": selector, "template": template("Always")});
+    let mut set = running.clone();
+    set["serviceName"] = "s".into();
+    set["podManagementPolicy"] = "OrderedReady".into();
+    set["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
+    let mut everywhere = running.clone();
+    everywhere["updateStrategy"] =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+    if let Some(spec) = everywhere.as_object_mut() {
+        spec.remove("replicas");
+    }
+    let job = json!({"parallelism": 1, "completions": 1, "backoffLimit": 6, "completionMode": "NonIndexed",
+        "suspend": false, "manualSelector": true, "selector": selector, "template": template("Never")});
+    let later = json!({"parallelism": 1, "template": template("Never")});
+    vec![
+        of(
+            "v1",
+            "Pod",
+            json!({"spec": pod("Always"),
+            "status": {"phase": "Running", "qosClass": "Burstable"}}),
+        ),
+        of("v1", "PodTemplate", json!({"template": template("Always")})),
+        of(
+            "v1",
+            "ReplicationController",
+            json!({"spec": {"replicas": 1, "selector": {"app": "a"},
+            "template": template("Always")}}),
+        ),
+        of("apps/v1", "Deployment", json!({"spec": running})),
+        of("apps/v1", "ReplicaSet", json!({"spec": running})),
+        of("apps/v1", "StatefulSet", json!({"spec": set})),
+        of("apps/v1", "DaemonSet", json!({"spec": everywhere})),
+        of("batch/v1", "Job", json!({"spec": job})),
+        of(
+            "batch/v1",
+            "CronJob",
+            json!({"spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": "Allow",
+            "suspend": false, "jobTemplate": {"spec": later}}}),
+        ),
+    ]
+}
+
+fn core() -> Vec<Value> {
+    let claim = json!({"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+        "storageClassName": "s", "resources": {"requests": {"storage": "1Gi"}}});
+    vec![
+        of(
+            "v1",
+            "Node",
+            json!({"spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"],
+            "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+            "status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}),
+        ),
+        of(
+            "v1",
+            "PersistentVolume",
+            json!({"spec": {"capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+            "volumeMode": "Filesystem", "hostPath": {"path": "/v", "type": ""}},
+            "status": {"phase": "Available"}}),
+        ),
+        of(
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"spec": claim, "status": {"phase": "Pending"}}),
+        ),
+        of(
+            "v1",
+            "ResourceQuota",
+            json!({"spec": {"hard": {"pods": "4", "requests.cpu": "2"}},
+            "status": {"used": {"pods": "1"}}}),
+        ),
+        of(
+            "v1",
+            "Service",
+            json!({"spec": {"type": "ClusterIP", "clusterIP": "10.0.0.77",
+            "clusterIPs": ["10.0.0.77"], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster", "sessionAffinity": "None", "selector": {"app": "a"},
+            "ports": [{"port": 80, "protocol": "TCP", "targetPort": "web"}]}}),
+        ),
+        of(
+            "v1",
+            "Namespace",
+            json!({"spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"}}),
+        ),
+        of(
+            "v1",
+            "Event",
+            json!({"involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+            "reason": "Started", "message": "it runs", "type": "Normal", "count": 2,
+            "source": {"component": "kubelet"}, "firstTimestamp": "2026-01-01T00:00:00Z",
+            "lastTimestamp": "2026-01-01T00:00:01Z"}),
+        ),
+    ]
+}
+
+fn around() -> Vec<Value> {
+    vec![
+        of(
+            "coordination.k8s.io/v1",
+            "Lease",
+            json!({"spec": {"holderIdentity": "h",
+            "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000001Z"}}),
+        ),
+        of(
+            "storage.k8s.io/v1",
+            "CSINode",
+            json!({"spec": {"drivers": [{"name": "d.example.com",
+            "nodeID": "n", "topologyKeys": ["zone"]}]}}),
+        ),
+        of(
+            "storage.k8s.io/v1",
+            "VolumeAttachment",
+            json!({"spec": {"attacher": "d.example.com",
+            "nodeName": "n", "source": {"persistentVolumeName": "v"}}, "status": {"attached": true}}),
+        ),
+        of(
+            "node.k8s.io/v1",
+            "RuntimeClass",
+            json!({"handler": "runc",
+            "overhead": {"podFixed": {"cpu": "1"}}}),
+        ),
+    ]
+}
+
+fn network() -> Vec<Value> {
+    let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
+    vec![
+        of(
+            "discovery.k8s.io/v1",
+            "EndpointSlice",
+            json!({"addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"ready": true}}],
+            "ports": [{"name": "web", "port": 80, "protocol": "TCP"}]}),
+        ),
+        of(
+            "networking.k8s.io/v1",
+            "Ingress",
+            json!({"spec": {"ingressClassName": "c",
+            "rules": [{"host": "a.example.com", "http": {"paths": [
+                {"path": "/", "pathType": "Prefix", "backend": backend}]}}]}}),
+        ),
+        of(
+            "networking.k8s.io/v1",
+            "IngressClass",
+            json!({"spec": {"controller": "example.com/c"}}),
+        ),
+        of(
+            "networking.k8s.io/v1",
+            "ServiceCIDR",
+            json!({"spec": {"cidrs": ["10.2.0.0/24"]}}),
+        ),
+        of(
+            "networking.k8s.io/v1",
+            "IPAddress",
+            json!({"spec": {"parentRef":
+            {"resource": "services", "namespace": "default", "name": "s"}}}),
+        ),
+    ]
+}
+
+fn policies() -> Vec<Value> {
+    let subject = json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"});
+    let role = |kind: &str| {
+        json!({"roleRef": {"kind": kind, "apiGroup": "rbac.authorization.k8s.io", "name": "r"},
+            "subjects": [subject]})
+    };
+    let rules = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]});
+    let webhook = json!({"name": "w.example.com", "sideEffects": "None", "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent", "timeoutSeconds": 10, "namespaceSelector": {}, "objectSelector": {},
+        "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"operations": ["CREATE"], "apiGroups": ["none.example.com"], "apiVersions": ["v1"],
+            "resources": ["things"], "scope": "*"}]});
+    let mut mutating = webhook.clone();
+    mutating["reinvocationPolicy"] = "Never".into();
+    const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+    const RBAC: &str = "rbac.authorization.k8s.io/v1";
+    vec![
+        of(
+            "policy/v1",
+            "PodDisruptionBudget",
+            json!({"spec": {"minAvailable": 1,
+            "selector": {"matchLabels": {"app": "b"}}},
+            "status": {"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0,
+                "expectedPods": 1}}),
+        ),
+        of(RBAC, "Role", rules.clone()),
+        of(RBAC, "ClusterRole", rules),
+        of(RBAC, "RoleBinding", role("Role")),
+        of(RBAC, "ClusterRoleBinding", role("ClusterRole")),
+        of(
+            ADMISSION,
+            "ValidatingWebhookConfiguration",
+            json!({"webhooks": [webhook]}),
+        ),
+        of(
+            ADMISSION,
+            "MutatingWebhookConfiguration",
+            json!({"webhooks": [mutating]}),
+        ),
+        of(
+            ADMISSION,
+            "ValidatingAdmissionPolicy",
+            json!({"spec": {"failurePolicy": "Ignore",
+            "matchConstraints": {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {},
+                "resourceRules": [{"operations": ["CREATE"], "apiGroups": ["none.example.com"],
+                    "apiVersions": ["v1"], "resources": ["things"], "scope": "*"}]},
+            "validations": [{"expression": "true"}]}}),
+        ),
+        of(
+            "flowcontrol.apiserver.k8s.io/v1",
+            "FlowSchema",
+            json!({"spec": {"matchingPrecedence": 1000,
+            "priorityLevelConfiguration": {"name": "l"}, "distinguisherMethod": {"type": "ByUser"},
+            "rules": [{"subjects": [{"kind": "User", "user": {"name": "u"}}],
+                "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"],
+                    "namespaces": ["default"]}]}]}}),
+        ),
+        of(
+            "certificates.k8s.io/v1",
+            "CertificateSigningRequest",
+            json!({"spec": {
+            "request": REQUEST, "signerName": "example.com/signer", "usages": ["client auth"],
+            "username": "u"}}),
+        ),
+    ]
+}
+
+/// A request for a certificate, in PEM and base64.
+const REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIR01HNENBUUF3RERFS01BZ0dBMVVFQXd3QmRUQlpNQk1HQnlx\
+    R1NNNDlBZ0VHQ0NxR1NNNDlBd0VIQTBJQQpCQkYvczY2VVphYiswbUhHNyt3NC9sUkE0dTRUMVNaWFdvTncyWHVZL0c5TThnNmFz\
+    TWVvN0xUQXRzSlY5Ym9UCitJc3hjazI0WDZMUUxVRXVnWXN0VGlXZ0FEQUtCZ2dxaGtqT1BRUURBZ05JQURCRkFpQU9qb3A2U2sx\
+    YldTWFMKOG5hUklWOTJ3OE9HSTBqKzE1SWw2V1ZhSVhOaFlRSWhBTDlqYVBXbjdnWmxwaXl0Tm9HL0ZDeG0vOHVETnVMdQovK2pZ\
+    WnFaMjZTZEwKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+
+fn devices() -> Vec<Value> {
+    const V1: &str = "resource.k8s.io/v1";
+    let devices = json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c.example.com",
+        "allocationMode": "ExactCount", "count": 1}}]}});
+    vec![
+        of(
+            V1,
+            "DeviceClass",
+            json!({"spec": {"selectors": [{"cel": {"expression": "true"}}]}}),
+        ),
+        of(V1, "ResourceClaim", json!({"spec": devices})),
+        of(
+            V1,
+            "ResourceClaimTemplate",
+            json!({"spec": {"spec": devices}}),
+        ),
+        of(
+            V1,
+            "ResourceSlice",
+            json!({"spec": {"driver": "d.example.com", "nodeName": "n",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "one"}]}}),
+        ),
+    ]
+}
