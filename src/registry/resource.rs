@@ -75,6 +75,8 @@ pub struct Resource {
     pub scale: Option<ScalePaths>,
     /// The columns as which its objects are shown, if they are not those of its kind.
     pub printer_columns: Option<Arc<PrinterColumns>>,
+    /// What is said to everyone who uses it, if its definition says that nobody should any more.
+    pub deprecated: Option<String>,
     /// How it is written.
     pub strategy: Arc<dyn Strategy>,
 }
@@ -178,13 +180,13 @@ impl Resource {
 
     /// What is said to everyone who uses what should not be used any more.
     #[must_use]
-    pub fn deprecation(&self) -> Option<&'static str> {
+    pub fn deprecation(&self) -> Option<&str> {
         match (self.group_version.group.as_str(), self.plural.as_str()) {
             ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
             ("", "endpoints") => {
                 Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
             }
-            _ => None,
+            _ => self.deprecated.as_deref(),
         }
     }
 

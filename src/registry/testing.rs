@@ -454,6 +454,7 @@ pub(super) fn resource(
         field_aliases: &[],
         scale: None,
         printer_columns: None,
+        deprecated: None,
         strategy,
     })
 }

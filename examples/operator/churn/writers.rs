@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::super::children::TEXT;
+use super::super::children::{TERM, TEXT};
 use super::super::site::{HOST_CHANGED, Site, SiteSpec, TOO_MANY_REPLICAS};
 use super::{NAMESPACE, Stage};
 
@@ -217,7 +217,9 @@ impl Writer {
                 Must::Succeed,
             );
         }
-        let change: Value = json!({"data": {TEXT: "graffiti"}});
+        // Without the term, or it would look as if the leader of then had written this.
+        let change: Value =
+            json!({"metadata": {"annotations": {TERM: null}}, "data": {TEXT: "graffiti"}});
         let patched = config_maps
             .patch(&page, &PatchParams::default(), &Patch::Merge(change))
             .await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::deprecation;
 use super::schema::StructuralSchema;
 use super::strategy::CustomResource;
 use crate::meta::{FieldPath, FieldSchema};
@@ -204,6 +205,7 @@ impl Definition {
             field_aliases: &[],
             scale: get(version, "subresources.scale").map(scale_paths),
             printer_columns: Some(Arc::new(PrinterColumns::read(version))),
+            deprecated: deprecation::warning(&self.object, version),
             strategy: Arc::new(strategy),
             group_version,
         })

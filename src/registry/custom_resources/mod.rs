@@ -11,6 +11,7 @@
 
 pub mod conversion;
 mod definition;
+mod deprecation;
 mod names;
 pub mod schema;
 mod strategy;

@@ -54,9 +54,7 @@ pub fn accept<'a>(
     now: Timestamp,
 ) -> Option<Value> {
     let object = definition.object();
-    let mut next = object.clone();
     let (names, refused) = accepted(definition, others);
-    set(&mut next, "status.acceptedNames", names);
     let established = (
         true,
         "InitialNamesAccepted",
@@ -79,17 +77,35 @@ pub fn accept<'a>(
             ]
         }
     };
+    // Mostly nothing has changed, and definitions may be large.
+    let mut next = None;
+    if get(object, "status.acceptedNames") != Some(&names) {
+        set(
+            next.get_or_insert_with(|| object.clone()),
+            "status.acceptedNames",
+            names,
+        );
+    }
     for (kind, (holds, reason, message)) in conditions {
+        let status = if holds { "True" } else { "False" };
+        let known = list(object, "status.conditions").iter();
+        let told = known.filter(|it| text(it, "type") == kind).any(|it| {
+            (text(it, "status"), text(it, "reason"), text(it, "message"))
+                == (status, reason, message.as_str())
+        });
+        if told {
+            continue;
+        }
         let condition = json!({
             "type": kind,
-            "status": if holds { "True" } else { "False" },
+            "status": status,
             "lastTransitionTime": format_time(now),
             "reason": reason,
             "message": message,
         });
-        put_condition(&mut next, condition);
+        put_condition(next.get_or_insert_with(|| object.clone()), condition);
     }
-    (next != *object).then_some(next)
+    next
 }
 
 fn owned((holds, reason, message): (bool, &'static str, &str)) -> (bool, &'static str, String) {

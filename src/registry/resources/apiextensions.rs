@@ -11,6 +11,7 @@ use super::part::PartMetadata;
 use super::path::{get, keep, list, remove, set, text};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
+use super::version_rules;
 use crate::registry::custom_resources::schema::StructuralSchema;
 use crate::registry::custom_resources::{CLEAN_UP, put_condition};
 use crate::registry::{FieldError, FieldErrorKind, RequestContext};
@@ -93,11 +94,20 @@ impl Peculiar for Definitions {
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        definition_rules::validate_create(object)
+        let mut errors = definition_rules::validate_create(object);
+        errors.extend(version_rules::validate(object));
+        errors
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        definition_rules::validate_update(object, old)
+        let mut errors = definition_rules::validate_update(object, old);
+        let (now, before) = (
+            version_rules::validate(object),
+            version_rules::validate(old),
+        );
+        // What was wrong before these rules stays, or its definition could not be deleted.
+        errors.extend(now.into_iter().filter(|it| !before.contains(it)));
+        errors
     }
 
     /// Until its deletion begins. Then a finalizer does.

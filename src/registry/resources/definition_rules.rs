@@ -38,7 +38,19 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
 /// What is wrong with a new definition alone.
 pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
     let errors = approval_errors(object).into_iter();
-    errors.chain(built_in_errors(object)).collect()
+    let errors = errors.chain(built_in_errors(object));
+    errors.chain(preserve_errors(object)).collect()
+}
+
+/// What v1beta1 had for the whole is said in schemas now.
+fn preserve_errors(object: &Value) -> Option<FieldError> {
+    let path = "spec.preserveUnknownFields";
+    let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+    preserves(object).then(|| FieldError::invalid(path, &json!(true), why))
+}
+
+fn preserves(object: &Value) -> bool {
+    get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true))
 }
 
 fn approval_errors(object: &Value) -> Option<FieldError> {
@@ -83,6 +95,9 @@ pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
         .map(|path| FieldError::invalid(path, &json!(text(object, path)), "field is immutable"))
         .collect();
     errors.extend(stored_versions_errors(object));
+    if !preserves(old) {
+        errors.extend(preserve_errors(object));
+    }
     errors
 }
 
@@ -137,10 +152,13 @@ fn names_errors(object: &Value) -> Vec<FieldError> {
             why,
         ));
     }
-    for (place, short) in list(object, "spec.names.shortNames").iter().enumerate() {
-        let short = short.as_str().unwrap_or_default();
-        let path = format!("spec.names.shortNames[{place}]");
-        errors.extend(all_invalid(&path, short, dns_1035_label(short)));
+    for member in ["shortNames", "categories"] {
+        let names = list(object, &format!("spec.names.{member}"));
+        for (place, name) in names.iter().enumerate() {
+            let name = name.as_str().unwrap_or_default();
+            let path = format!("spec.names.{member}[{place}]");
+            errors.extend(all_invalid(&path, name, dns_1035_label(name)));
+        }
     }
     errors
 }

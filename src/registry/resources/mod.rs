@@ -45,6 +45,7 @@ mod scheduling;
 mod services;
 mod stateful_sets;
 mod storage;
+mod version_rules;
 
 use std::sync::Arc;
 

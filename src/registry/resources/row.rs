@@ -97,6 +97,7 @@ impl Group {
             field_aliases: &[],
             scale: None,
             printer_columns: None,
+            deprecated: None,
             strategy: Arc::new(Generic::new()),
         })
     }

@@ -1,6 +1,7 @@
 //! Stock kubectl, in the versions at hand, against both backends.
 
 mod applies;
+mod defined;
 mod deletion;
 mod manifests;
 mod nodes;

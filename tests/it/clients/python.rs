@@ -1,5 +1,7 @@
-//! The Python client: its `watch.Watch` follows ten thousand changes through restarts, its dynamic client a definition.
+//! The Python client: its `watch.Watch` follows ten thousand changes through restarts, its dynamic client a definition, and a
+//! controller with its informer and leader election does its work.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -68,6 +70,38 @@ async fn the_dynamic_client_works_with_what_is_defined() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
+}
+
+#[tokio::test]
+async fn a_controller_works_through_the_end_of_its_leader_and_of_the_server() {
+    let Some(python) = python() else {
+        return skipped(
+            "a controller in Python",
+            "no Python with the kubernetes package",
+        );
+    };
+    let mut server = Server::start(&[]);
+    server.client().await;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/controller.py");
+    let mut controller = Command::new(python)
+        .arg(script)
+        .arg(server.kubeconfig())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python");
+    let lines = BufReader::new(controller.stdout.take().expect("its output"));
+    let mut said = Vec::new();
+    for line in lines.lines() {
+        let line = line.expect("a line");
+        if line == "halfway" {
+            server.kill();
+            server.start_again();
+        }
+        said.push(line);
+    }
+    assert!(controller.wait().expect("its end").success(), "{said:?}");
+    assert_eq!(said, ["halfway", "done"]);
 }
 
 /// A Python that has the client: the one scripts/setup made, or the system's.

@@ -1,0 +1,194 @@
+//! Definitions that are made to do harm: each gets its answer in bounded time and memory, and nobody else suffers.
+
+use std::fs;
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use serde_json::{Map, Value, json};
+
+use crate::support::server::Server;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// No answer takes longer, in a build without optimisation on a busy machine.
+const ANSWER_SECONDS_MAX: u64 = 60;
+
+/// The memory that the server has at most meanwhile.
+const SERVER_MIB_MAX: u64 = 1024;
+
+fn definition(plural: &str, spec: &Value) -> Value {
+    let mut kind = plural.to_owned();
+    kind[..1].make_ascii_uppercase();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}],
+        },
+    })
+}
+
+/// The code of an answer and its message.
+async fn send(client: &Client, method: &str, path: &str, body: String) -> (u16, String) {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(body.into_bytes())
+        .expect("a request");
+    let answer = client.request::<Value>(request);
+    let at_most = Duration::from_secs(ANSWER_SECONDS_MAX);
+    match tokio::time::timeout(at_most, answer)
+        .await
+        .expect("in time")
+    {
+        Ok(_) => (200, String::new()),
+        Err(kube::Error::Api(status)) => (status.code, status.message.clone()),
+        Err(other) => panic!("{path}: {other}"),
+    }
+}
+
+fn with_properties(count: usize) -> Value {
+    let names = (0..count).map(|number| (format!("p{number}"), json!({"type": "string"})));
+    json!({"type": "object", "properties": names.collect::<Map<_, _>>()})
+}
+
+fn with_rule(rule: &str) -> Value {
+    json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}], "properties": {
+        "text": {"type": "string"}, "list": {"type": "array", "items": {"type": "string"}}}})
+}
+
+fn with_pattern(pattern: &str) -> Value {
+    json!({"type": "object", "properties": {"text": {"type": "string", "pattern": pattern}}})
+}
+
+/// Alternatives within alternatives, twice as many at each level.
+fn with_alternatives(levels: usize) -> Value {
+    let innermost = json!({"required": ["a"]});
+    let all = (0..levels).fold(innermost, |inner, _| json!({"anyOf": [inner, inner]}));
+    json!({"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [all]})
+}
+
+/// Definitions: their plural, the schema of their spec, and the code and a part of the message of the answer.
+fn hostile() -> Vec<(&'static str, Value, u16, &'static str)> {
+    let too_large = "expression is too large";
+    vec![
+        ("properties", with_properties(10_000), 200, ""),
+        (
+            "defaults",
+            json!({"type": "object", "default": {"a": "x".repeat(1_000_000)},
+            "properties": {"a": {"type": "string"}}}),
+            200,
+            "",
+        ),
+        ("alternatives", with_alternatives(12), 200, ""),
+        (
+            "brackets",
+            with_rule(&format!("{}true{}", "(".repeat(300), ")".repeat(300))),
+            422,
+            too_large,
+        ),
+        (
+            "negations",
+            with_rule(&format!("{}true", "!".repeat(2000))),
+            422,
+            too_large,
+        ),
+        (
+            "chains",
+            with_rule(&format!("true{}", " && true".repeat(5000))),
+            422,
+            too_large,
+        ),
+        (
+            "repetitions",
+            with_pattern("((a{1,100}){1,100}){1,100}"),
+            422,
+            too_large,
+        ),
+        (
+            "lookaheads",
+            with_pattern("(?=a)"),
+            422,
+            "must be a valid regular expression",
+        ),
+        (
+            "levels",
+            with_pattern(&"(".repeat(5000)),
+            422,
+            "must be a valid regular expression",
+        ),
+        ("catastrophes", with_pattern("^(a+)+$"), 200, ""),
+        (
+            "loops",
+            with_rule(
+                "self.list.all(a, self.list.all(b, self.list.all(c, self.list.all(d, a + b == c + d))))",
+            ),
+            200,
+            "",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn hostile_definitions_are_answered() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    for (plural, spec, code, told) in hostile() {
+        let body = definition(plural, &spec).to_string();
+        let (found, message) = send(&client, "POST", DEFINITIONS, body).await;
+        assert_eq!(found, code, "{plural}: {message}");
+        assert!(message.contains(told), "{plural}: {message}");
+    }
+    for (levels, code) in [(40, 200), (5000, 400)] {
+        let inner = r#"{"type":"object","properties":{"a":"#.repeat(levels);
+        let schema = format!(r#"{inner}{{"type":"string"}}{}"#, "}}".repeat(levels));
+        let body = definition(&format!("deep{levels}"), &json!("SCHEMA")).to_string();
+        let body = body.replace("\"SCHEMA\"", &schema);
+        assert_eq!(
+            send(&client, "POST", DEFINITIONS, body).await.0,
+            code,
+            "{levels}"
+        );
+    }
+    objects_are_answered(&client).await;
+    let v2 = send(&client, "GET", "/openapi/v2", String::new()).await;
+    assert_eq!(v2.0, 200);
+    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).expect("a process");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.and_then(|it| it.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    let peak = peak.expect("its memory") / 1024;
+    assert!(peak < SERVER_MIB_MAX, "{peak} MiB");
+}
+
+/// Objects of those types that are made to do harm.
+async fn objects_are_answered(client: &Client) {
+    let many: Vec<String> = (0..1000).map(|number| format!("item {number}")).collect();
+    let a_lot = format!("{}!", "a".repeat(100_000));
+    for (plural, kind, spec, told) in [
+        (
+            "catastrophes",
+            "Catastrophes",
+            json!({"text": a_lot}),
+            "should match",
+        ),
+        ("loops", "Loops", json!({"list": many}), "budget"),
+    ] {
+        let path = format!("/apis/example.com/v1/namespaces/default/{plural}");
+        let served = async {
+            while send(client, "GET", &path, String::new()).await.0 == 404 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let at_most = Duration::from_secs(ANSWER_SECONDS_MAX);
+        tokio::time::timeout(at_most, served).await.expect("served");
+        let object = json!({"apiVersion": "example.com/v1", "kind": kind,
+            "metadata": {"name": "a"}, "spec": spec});
+        let (code, message) = send(client, "POST", &path, object.to_string()).await;
+        assert_eq!(code, 422, "{plural}: {message}");
+        assert!(message.contains(told), "{plural}: {message}");
+    }
+}

@@ -1,0 +1,180 @@
+//! A request for one type never reads another's objects, whatever its path is made of (CVE-2022-3162).
+
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use kube::Client;
+use serde_json::json;
+
+use crate::support::server::Server;
+
+/// Whatever is waited for comes within this time.
+const WAIT_SECONDS_MAX: u64 = 30;
+
+/// The types, each with the path of a namespace's objects, where `@` stands for the namespace, and a kind.
+const TYPES: [(&str, &str, &str); 4] = [
+    ("configmaps", "/api/v1/namespaces/@/configmaps", "ConfigMap"),
+    ("secrets", "/api/v1/namespaces/@/secrets", "Secret"),
+    ("gears", "/apis/example.com/v1/namespaces/@/gears", "Gear"),
+    ("cogs", "/apis/example.com/v1/namespaces/@/cogs", "Cog"),
+];
+
+/// What is tried as a namespace: ways out of the own type into `@`, another.
+const NAMESPACES: [&str; 14] = [
+    "..%2f@",
+    "..%2f@%2fdefault",
+    "..%2f..%2f@",
+    "%2e%2e%2f@%2fdefault",
+    "..%252f@",
+    "../@",
+    "../../@/default",
+    "..%2f..%2f..%2fregistry%2f@",
+    "default%2f..%2f..%2f@%2fdefault",
+    "%00%2f..%2f@",
+    "..%5c@",
+    "%2f@",
+    ".%2f..%2f@",
+    "..%2f..%2f..%2fregistry%2fexample.com%2f@%2fdefault",
+];
+
+async fn text(client: &Client, path: &str) -> String {
+    let request = Request::get(path).body(Vec::new());
+    // What no client can even ask for does no harm.
+    let Ok(request) = request else {
+        return String::new();
+    };
+    let answer = client
+        .send(request.map(Into::into))
+        .await
+        .expect("an answer");
+    let body = answer.into_body().collect().await.expect("a body");
+    String::from_utf8_lossy(&body.to_bytes()).into_owned()
+}
+
+async fn create(client: &Client, path: &str, object: &serde_json::Value) {
+    let created = async {
+        loop {
+            let request = Request::post(path)
+                .header("content-type", "application/json")
+                .body(object.to_string().into_bytes())
+                .expect("a request");
+            if client.request::<serde_json::Value>(request).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let created = tokio::time::timeout(at_most, created).await;
+    created.unwrap_or_else(|_| panic!("{path} takes no object"));
+}
+
+fn mark(plural: &str) -> String {
+    format!("mark-of-{plural}")
+}
+
+async fn fill(client: &Client) {
+    for (plural, kind) in [("gears", "Gear"), ("cogs", "Cog")] {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.example.com")},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        });
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        create(client, path, &definition).await;
+    }
+    for (plural, path, kind) in TYPES {
+        let version = if path.starts_with("/api/") {
+            "v1"
+        } else {
+            "example.com/v1"
+        };
+        let object = json!({"apiVersion": version, "kind": kind,
+            "metadata": {"name": "a", "labels": {"mark": mark(plural)}}});
+        create(client, &path.replace('@', "default"), &object).await;
+    }
+}
+
+#[tokio::test]
+async fn no_path_leads_from_one_type_to_another() {
+    for cache in ["--watch-cache=true", "--watch-cache=false"] {
+        let mut server = Server::start(&["--storage-backend", "memory", cache]);
+        let client = server.client().await;
+        fill(&client).await;
+        for (own, path, _) in TYPES {
+            let list = text(&client, &path.replace('@', "default")).await;
+            assert!(list.contains(&mark(own)), "{own}: {list}");
+            for (other, ..) in TYPES.iter().filter(|it| it.0 != own) {
+                for namespace in NAMESPACES {
+                    let path = path.replace('@', &namespace.replace('@', other));
+                    for query in [
+                        "",
+                        "?resourceVersion=0",
+                        "?watch=true&timeoutSeconds=1&resourceVersion=0",
+                        "?resourceVersion=0&resourceVersionMatch=NotOlderThan",
+                        "/a",
+                        "/..%2fa",
+                    ] {
+                        // A watch is asked of one way out only, since each takes a second.
+                        if query.contains("watch") && namespace != NAMESPACES[0] {
+                            continue;
+                        }
+                        let asked = format!("{path}{query}");
+                        let seen = text(&client, &asked).await;
+                        assert!(
+                            !seen.contains(&mark(other)),
+                            "{asked} shows {other}: {seen}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_no_names_are_told_so() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    fill(&client).await;
+    for (_, path, kind) in TYPES {
+        let path = path.replace('@', "default");
+        for (name, told) in [
+            ("%2e%2e", "may not be '..'"),
+            ("..", "may not be '..'"),
+            ("a%2fb", "may not contain '/'"),
+            ("..%2fa", "may not contain '/'"),
+            ("a%00b", "not found"),
+            ("%252e%252e", "may not contain '%'"),
+        ] {
+            let answer = text(&client, &format!("{path}/{name}")).await;
+            assert!(answer.contains(told), "{path}/{name}: {answer}");
+        }
+        for name in ["..", "a/b", "a%2fb", "a\u{0}b", "A"] {
+            let version = if path.starts_with("/api/") {
+                "v1"
+            } else {
+                "example.com/v1"
+            };
+            let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
+            let request = Request::post(&path)
+                .header("content-type", "application/json")
+                .body(object.to_string().into_bytes())
+                .expect("a request");
+            let refused = client.request::<serde_json::Value>(request).await;
+            let Err(kube::Error::Api(status)) = refused else {
+                panic!("{name:?} is a name of a {kind}");
+            };
+            assert_eq!(
+                (status.code, status.reason.as_str()),
+                (422, "Invalid"),
+                "{name:?}"
+            );
+        }
+    }
+}
