@@ -1,10 +1,12 @@
 //! What is there from the start.
 
 mod default_roles;
+mod flow_control;
 mod role_reconciliation;
 
 use serde_json::{Value, json};
 
+pub use self::flow_control::{default_flows, ensure_flow_control};
 pub use self::role_reconciliation::{RolesAndBindings, ensure_default_roles};
 use super::resources::SYSTEM_PRIORITIES;
 use super::{CreateOptions, Error, RequestContext, Store, User};

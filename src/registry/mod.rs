@@ -15,6 +15,7 @@ pub mod custom_resources;
 mod error;
 mod escalation;
 pub mod field_manager;
+pub mod flow_control;
 mod names;
 mod options;
 mod quota;
@@ -32,8 +33,9 @@ pub mod webhook_client;
 
 pub use api_endpoints::publish_addresses;
 pub use bootstrap::{
-    RolesAndBindings, ensure_default_roles, ensure_kubernetes_service, ensure_system_namespaces,
-    ensure_system_priorities, hold_what_is_stored,
+    RolesAndBindings, default_flows, ensure_default_roles, ensure_flow_control,
+    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
+    hold_what_is_stored,
 };
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};

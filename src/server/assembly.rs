@@ -13,8 +13,9 @@ use super::api_endpoints::{ApiEndpoints, advertised_address};
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
-use super::filters::{Filters, InFlight};
+use super::filters::{Fairness, Filters, InFlight, Limits, Watches};
 use super::flags::{ServeFlags, StorageBackend};
+use super::flow_control::{FlowStores, Flows};
 use super::health::{Check, Done, Health, Scope, check};
 use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
@@ -33,8 +34,8 @@ use crate::clock::Clock;
 use crate::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
 };
-use crate::registry::Store;
 use crate::registry::authorization::Authorizer;
+use crate::registry::{Store, default_flows};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
 use crate::storage::encryption::EncryptionConfig;
@@ -48,6 +49,9 @@ const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
 
 /// The check of kube-apiserver's hook that creates the default roles. It is there where roles count.
 const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
+
+/// The check of kube-apiserver's hook that creates the default flow schemas and priority levels.
+const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
 
 /// The resource that defines others.
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
@@ -80,6 +84,8 @@ pub struct Assembled {
     pub api_endpoints: Option<ApiEndpoints>,
     /// The stores of roles and bindings, if they count.
     pub roles: Option<RoleStores>,
+    /// The stores of what requests wait by, if they wait for each other.
+    pub flows: Option<FlowStores>,
     /// What is to be done before the server is ready.
     pub begun: Begun,
     /// The watch caches.
@@ -95,6 +101,8 @@ pub struct Begun {
     pub bootstrapped: Done,
     /// The default roles are there.
     pub roles_ensured: Done,
+    /// The default flow schemas and priority levels are there.
+    pub flows_ensured: Done,
     /// Custom resources are served.
     definitions_synced: Done,
 }
@@ -137,10 +145,8 @@ impl Assembly<'_> {
         mut registry: Registry,
         background: &mut JoinSet<()>,
     ) -> Assembled {
-        let limits = &self.flags.limits;
         let ledger = Ledger::new(self.flags.memory_budget());
         let (metrics, encodings) = answers(&mut registry, &ledger);
-        let in_flight = self.in_flight(&mut registry);
         let handshake_errors = connection::handshake_errors(&mut registry);
         let (factory, storages, known) = self.storages(
             &mut registry,
@@ -148,8 +154,8 @@ impl Assembly<'_> {
             security.encryption,
             background,
         );
-        let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
-        self.run(relief, background);
+        self.relieve(&ledger, &encodings, &storages, background);
+        let (limits, flows) = self.limits(&mut registry, &storages, background);
         let begun = Begun::default();
         let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
         let version = VersionInfo::kubernetes_1_36();
@@ -157,9 +163,10 @@ impl Assembly<'_> {
         let (tokens, oidc) = (security.tokens, security.oidc);
         let authenticator = self.authenticator(tokens, oidc, accounts, &storages, background);
         let (authorizer, roles) = self.authorizer(&storages, background);
-        let health = self.health(&storages.cachers, &begun, roles.is_some());
+        let counts = (roles.is_some(), flows.is_some());
+        let health = self.health(&storages.cachers, &begun, counts);
         let own = self.own_paths(health, registry, &ledger, &version, accounts, address);
-        let api = Api::new(ApiConfig {
+        let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
             stores: storages.stores.clone(),
             storeless: storages.storeless.clone(),
@@ -170,20 +177,17 @@ impl Assembly<'_> {
             metrics,
             ledger: ledger.clone(),
             encodings,
-            min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
+            min_request_timeout: self.min_request_timeout(),
             unsafe_deletion: self.flags.unsafe_deletion(),
             kubelets: security.kubelets,
             authenticator: Arc::clone(&authenticator),
             token_issuer: TokenIssuer::new(accounts),
-        });
-        let api = Arc::new(api);
-        let synced = begun.definitions_synced.clone();
-        self.serve_custom((factory, known), &storages, &api, synced, background);
+        }));
+        self.serve_custom((factory, known), &storages, &api, &begun, background);
         let filters = Filters {
             authenticator,
             authorizer,
-            in_flight,
-            request_timeout: limits.request_timeout,
+            limits,
             end_of_watches: self.steps.end_of_watches.clone(),
             own: Arc::new(own),
             api,
@@ -203,21 +207,79 @@ impl Assembly<'_> {
             first: FirstStores::of(&storages),
             api_endpoints,
             roles,
+            flows,
             begun,
             cachers: storages.cachers,
             feed: storages.feed,
         }
     }
 
-    fn in_flight(&self, registry: &mut Registry) -> InFlight {
-        let limits = &self.flags.limits;
+    /// Gives memory back in the background, when it is short.
+    fn relieve(
+        &self,
+        ledger: &Ledger,
+        encodings: &EncodingCache,
+        storages: &Storages,
+        background: &mut JoinSet<()>,
+    ) {
+        let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
+        self.run(relief, background);
+    }
+
+    fn min_request_timeout(&self) -> Duration {
+        Duration::from_secs(self.flags.limits.min_request_timeout.into())
+    }
+
+    /// What limits how much is served at a time, and the stores that it goes by. With fairness the places of reads and
+    /// writes are only counted.
+    fn limits(
+        &self,
+        registry: &mut Registry,
+        storages: &Storages,
+        background: &mut JoinSet<()>,
+    ) -> (Limits, Option<FlowStores>) {
+        let flags = &self.flags.limits;
+        let (fairness, flows) = self.fairness(storages, background);
+        let most = |most| if fairness.is_some() { 0 } else { most };
         let in_flight = InFlight::new(
-            limits.max_requests_inflight,
-            limits.max_mutating_requests_inflight,
-            limits.request_timeout,
+            most(flags.max_requests_inflight),
+            most(flags.max_mutating_requests_inflight),
+            flags.request_timeout,
         );
         in_flight.register(registry);
-        in_flight
+        let limits = Limits {
+            in_flight,
+            fairness,
+            sizes: storages.counts.clone(),
+            watches: Watches::new(flags.max_watches_per_user),
+            request_timeout: flags.request_timeout,
+        };
+        (limits, flows)
+    }
+
+    /// What lets requests wait for each other, which follows what is stored in the background.
+    fn fairness(
+        &self,
+        storages: &Storages,
+        background: &mut JoinSet<()>,
+    ) -> (Option<Arc<Fairness>>, Option<FlowStores>) {
+        let limits = &self.flags.limits;
+        let reads = limits.max_requests_inflight;
+        let total = reads.saturating_add(limits.max_mutating_requests_inflight);
+        let stores = FlowStores::of(storages);
+        let Some(stores) = stores.filter(|_| limits.enable_priority_and_fairness && total > 0)
+        else {
+            return (None, None);
+        };
+        let fairness = Fairness::new(total, limits.request_timeout, default_flows());
+        let fairness = Arc::new(fairness);
+        let flows = Flows {
+            stores: stores.clone(),
+            fairness: Arc::clone(&fairness),
+            clock: self.clock.clone(),
+        };
+        self.run(flows.run(), background);
+        (Some(fairness), Some(stores))
     }
 
     /// Where others reach the server. Only an etcd may have others beside this one.
@@ -306,7 +368,7 @@ impl Assembly<'_> {
         (factory, known): (Arc<StorageFactory>, oneshot::Receiver<KnownTypes>),
         storages: &Storages,
         api: &Arc<Api>,
-        synced: Done,
+        begun: &Begun,
         background: &mut JoinSet<()>,
     ) {
         let Some(definitions) = storages.of(DEFINITIONS) else {
@@ -321,7 +383,7 @@ impl Assembly<'_> {
             webhooks: storages.admission.client.clone(),
             types: storages.admission.types.clone(),
             api: Arc::clone(api),
-            synced,
+            synced: begun.definitions_synced.clone(),
             clock: self.clock.clone(),
         };
         self.run(custom.run(), background);
@@ -362,7 +424,7 @@ impl Assembly<'_> {
             ledger,
             clock: self.clock.clone(),
         });
-        let (storages, reflector) = factory.build();
+        let (mut storages, reflector) = factory.build();
         background.spawn(compactor.run(self.end.clone().cancelled_owned()));
         let (tell, known) = oneshot::channel();
         let (feed, definitions) = (storages.feed.clone(), storages.of(DEFINITIONS).cloned());
@@ -378,6 +440,7 @@ impl Assembly<'_> {
             reflector.run(end.cancelled_owned()).await;
         });
         let counts = ObjectCounts::register(registry);
+        storages.counts = counts.clone();
         let counts = counts.run(storages.by_resource.clone(), self.clock.clone());
         self.run(counts, background);
         for following in storages.admission.follow(&storages, &self.clock) {
@@ -386,7 +449,7 @@ impl Assembly<'_> {
         (factory, storages, known)
     }
 
-    fn health(&self, cachers: &[Arc<Cacher>], begun: &Begun, has_roles: bool) -> Health {
+    fn health(&self, cachers: &[Arc<Cacher>], begun: &Begun, has: (bool, bool)) -> Health {
         let mut health = Health::new(self.steps.shutting_down.clone());
         health.add("etcd", Scope::Liveness, self.store_check());
         health.add("etcd-readiness", Scope::Readiness, self.store_check());
@@ -403,8 +466,12 @@ impl Assembly<'_> {
         let mut begins = |name, done: &Done| health.add(name, Scope::Everywhere, done.check());
         begins(NAMESPACES_CHECK, &begun.bootstrapped);
         begins(DEFINITIONS_CHECK, &begun.definitions_synced);
-        if has_roles {
+        let (roles, flows) = has;
+        if roles {
             begins(ROLES_CHECK, &begun.roles_ensured);
+        }
+        if flows {
+            begins(FLOWS_CHECK, &begun.flows_ensured);
         }
         health
     }

@@ -352,12 +352,8 @@ impl Connections {
 
     /// Completes when the client leaves an answer unread for longer than a request may take.
     async fn abandoned(&self, outgoing: &Outgoing) {
-        let Filters {
-            clock,
-            request_timeout,
-            ..
-        } = &*self.filters;
-        outgoing.abandoned(clock, *request_timeout).await;
+        let Filters { clock, limits, .. } = &*self.filters;
+        outgoing.abandoned(clock, limits.request_timeout).await;
     }
 
     /// Answers a request of HTTP/1.1, whose connection goes on only when its body is at its end.

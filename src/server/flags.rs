@@ -289,11 +289,16 @@ pub struct LimitFlags {
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub min_request_timeout: u32,
 
-    /// Accepted for compatibility. Only false is supported: the limits above hold.
-    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL",
-          value_parser = parse_only_false)]
+    /// Let requests wait for each other as the stored FlowSchemas and PriorityLevelConfigurations say: reads and
+    /// writes together have as many places as the limits above allow, and no user gets all of them. If not, whoever
+    /// comes when all places are taken is refused.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub enable_priority_and_fairness: bool,
+
+    /// How many watches a user may have at once; 0 for no limit. Members of system:masters may have any number.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_watches_per_user: u32,
 }
 
 /// How to reach the kubelets of nodes.
@@ -529,7 +534,6 @@ mod tests {
             ("--storage-media-type=application/yaml", "not stored so"),
             ("--storage-media-type=application/x", "or application/json"),
             ("--authorization-mode=RBAC,ABAC", "use RBAC, AlwaysAllow"),
-            ("--enable-priority-and-fairness=true", "only false"),
             ("--anonymous-auth", "only false"),
             ("--etcd-servers=localhost:2379", "not of the form"),
             ("--request-timeout=60", "not a duration"),

@@ -14,6 +14,7 @@ pub mod event_stream;
 pub mod feature_gates;
 pub mod filters;
 pub mod flags;
+pub mod flow_control;
 pub mod following;
 pub mod health;
 pub mod https_get;

@@ -70,6 +70,20 @@ impl ObjectCounts {
         counts
     }
 
+    /// How many bytes the objects of a resource have, and how many there are, as far as that is known.
+    #[must_use]
+    pub fn of(&self, group: &str, resource: &str) -> (u64, u64) {
+        let labels = Resource {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+        };
+        let known = |gauges: &Gauges<Resource>| {
+            let number = gauges.get(&labels).map_or(0, |gauge| gauge.get());
+            u64::try_from(number).unwrap_or(0)
+        };
+        (known(&self.bytes), known(&self.objects))
+    }
+
     /// Counts again and again. Never completes.
     pub async fn run(self, storages: BTreeMap<String, Arc<dyn Interface>>, clock: Clock) {
         loop {

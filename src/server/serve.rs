@@ -24,7 +24,7 @@ use super::shutdown::{Signals, Steps};
 use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
 use crate::registry::{
-    ensure_default_roles, ensure_kubernetes_service, ensure_system_namespaces,
+    ensure_default_roles, ensure_flow_control, ensure_kubernetes_service, ensure_system_namespaces,
     ensure_system_priorities, hold_what_is_stored,
 };
 use crate::storage::cacher::{Cacher, Feed};
@@ -223,6 +223,14 @@ async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<()
             StartError::new("create the default roles", error, advice)
         })?;
         assembled.begun.roles_ensured.set();
+    }
+    if let Some(stores) = &assembled.flows {
+        let ensured = ensure_flow_control(&stores.levels, &stores.schemas, clock).await;
+        ensured.map_err(|error| {
+            let advice = "check that the store can be written, then start again";
+            StartError::new("create the default flow schemas", error, advice)
+        })?;
+        assembled.begun.flows_ensured.set();
     }
     assembled.begun.bootstrapped.set();
     Ok(())

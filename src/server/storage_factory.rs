@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::admission::Admission;
+use super::object_counts::ObjectCounts;
 use super::watch_cache_sizes::WatchCacheSizes;
 use crate::budget::Ledger;
 use crate::clock::Clock;
@@ -73,6 +74,8 @@ pub struct Storages {
     pub admission: Admission,
     /// Where the caches end their watches.
     pub feed: Feed,
+    /// How many objects there are, and how large.
+    pub counts: ObjectCounts,
 }
 
 /// The storage of one type.
@@ -110,6 +113,7 @@ impl StorageFactory {
             cachers: Vec::new(),
             admission: Admission::default(),
             feed,
+            counts: ObjectCounts::default(),
         };
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
         let mut served = Vec::new();

@@ -10,7 +10,8 @@ use prometheus_client::metrics::counter::Counter;
 use super::certificates::Certificates;
 use super::connection::Connections;
 use super::ending::Ending;
-use super::filters::{Filters, Handler, InFlight, OwnPaths};
+use super::filters::{Filters, Handler, InFlight, Limits, OwnPaths, Watches};
+use super::object_counts::ObjectCounts;
 use super::tls;
 use crate::authentication::{Authenticator, ClientCertificates, TokenFile};
 use crate::budget::Ledger;
@@ -48,8 +49,13 @@ pub(super) fn connections(
     let filters = Filters {
         authorizer: crate::registry::authorization::Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
-        in_flight: InFlight::new(0, 0, request_timeout),
-        request_timeout,
+        limits: Limits {
+            in_flight: InFlight::new(0, 0, request_timeout),
+            fairness: None,
+            sizes: ObjectCounts::default(),
+            watches: Watches::new(0),
+            request_timeout,
+        },
         end_of_watches: Ending::default(),
         own: Arc::new(Nothing),
         api,

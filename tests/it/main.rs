@@ -22,6 +22,7 @@ mod embedded;
 mod encryption;
 mod endpoints;
 mod etcd_backend;
+mod fairness;
 mod full_disk;
 mod hostile_definitions;
 mod kubelet;

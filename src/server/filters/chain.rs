@@ -10,7 +10,8 @@ use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
-use super::{HeldBody, InFlight, answer, deadline};
+use super::fairness::{Seat, TooMany, width};
+use super::{Fairness, HeldBody, InFlight, Watches, answer, deadline};
 use crate::authentication::{Authenticator, CertifiedUser};
 use crate::clock::Clock;
 use crate::endpoints::{self, Api, NotImpersonated, RequestBody, RequestInfo, ResponseBody};
@@ -18,6 +19,7 @@ use crate::meta::Status;
 use crate::registry::User;
 use crate::registry::authorization::Authorizer;
 use crate::server::ending::Ending;
+use crate::server::object_counts::ObjectCounts;
 
 /// The header that names a request in logs.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -45,16 +47,29 @@ pub trait OwnPaths: Send + Sync + 'static {
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
 }
 
+/// How much is served at a time, and for how long.
+#[derive(Debug)]
+pub struct Limits {
+    /// Counts what is in progress.
+    pub in_flight: InFlight,
+    /// Lets requests wait for each other, unless the numbers of reads and writes are all that limits them.
+    pub fairness: Option<Arc<Fairness>>,
+    /// How large lists are.
+    pub sizes: ObjectCounts,
+    /// Counts the watches of users.
+    pub watches: Watches,
+    /// How long a request may take, watches aside.
+    pub request_timeout: Duration,
+}
+
 /// The filters and what lies behind them.
 pub struct Filters {
     /// Tells who asks.
     pub authenticator: Arc<Authenticator>,
     /// Tells what they may do.
     pub authorizer: Arc<Authorizer>,
-    /// Counts what is in progress.
-    pub in_flight: InFlight,
-    /// How long a request may take, watches aside.
-    pub request_timeout: Duration,
+    /// How much is served at a time.
+    pub limits: Limits,
     /// Ends watches that have not ended by themselves when the server does.
     pub end_of_watches: Ending,
     /// The server's own paths.
@@ -124,22 +139,77 @@ impl Filters {
             Err(error) => return not_impersonated(error, request.uri()).map(HeldBody::from),
         };
         let info = RequestInfo::new(request.method(), request.uri().path(), query);
-        if info.is_long_running() {
-            let end = self.end_of_watches.clone();
-            return self
-                .authorized(request, user, &info)
-                .await
-                .map(|body| HeldBody::until(body, &end));
+        let fairness = self.limits.fairness.as_ref();
+        let filed = fairness.and_then(|fairness| fairness.filed(&user, &info));
+        let mut response = self.limited(request, user, &info).await;
+        if let Some(filed) = filed {
+            filed.tell(response.headers_mut());
         }
-        match deadline::of(query, self.request_timeout) {
+        response
+    }
+
+    /// Answers a request as far as the limits let it.
+    async fn limited(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &RequestInfo,
+    ) -> Response<HeldBody> {
+        if info.is_long_running() {
+            return self.long_running(request, user, info).await;
+        }
+        let query = request.uri().query().unwrap_or_default();
+        match deadline::of(query, self.limits.request_timeout) {
             Err(message) => {
                 let refusal = Status::failure(400, "BadRequest", message);
                 answer::status(&refusal).map(HeldBody::from)
             }
-            Ok(limit) => tokio::time::timeout(limit, self.counted(request, user, &info))
+            Ok(limit) => tokio::time::timeout(limit, self.counted(request, user, info))
                 .await
                 .unwrap_or_else(|_| answer::status(&deadline::exceeded()).map(HeldBody::from)),
         }
+    }
+
+    async fn long_running(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &RequestInfo,
+    ) -> Response<HeldBody> {
+        let place = if info.verb == "watch" {
+            match self.limits.watches.enter(&user) {
+                Ok(place) => place,
+                Err(TooMany) => return answer::too_many_requests().map(HeldBody::from),
+            }
+        } else {
+            None
+        };
+        let end = self.end_of_watches.clone();
+        self.authorized(request, user, info)
+            .await
+            .map(|body| HeldBody::until(body, &end, place))
+    }
+
+    /// Waits for the request's turn, if anybody waits for anybody.
+    async fn turn(
+        &self,
+        query: &str,
+        user: &User,
+        info: &RequestInfo,
+    ) -> Result<Option<Seat>, TooMany> {
+        let Some(fairness) = &self.limits.fairness else {
+            return Ok(None);
+        };
+        let width = if info.is_resource && info.verb == "list" {
+            let (bytes, objects) = self.limits.sizes.of(&info.group, &info.resource);
+            let mut parameters = form_urlencoded::parse(query.as_bytes());
+            let limit = parameters.find(|(name, _)| name == "limit");
+            let limit = limit.and_then(|(_, limit)| limit.parse().ok());
+            width(bytes, objects, limit.unwrap_or(0))
+        } else {
+            1
+        };
+        fairness.turn(user, info, width, &self.clock).await
     }
 
     async fn counted(
@@ -148,13 +218,17 @@ impl Filters {
         user: User,
         info: &RequestInfo,
     ) -> Response<HeldBody> {
+        let query = request.uri().query().unwrap_or_default();
+        let Ok(seat) = self.turn(query, &user, info).await else {
+            return answer::too_many_requests().map(HeldBody::from);
+        };
         let now = self.clock.now();
-        let Some(permit) = self.in_flight.enter(info.is_mutating(), &user, now) else {
+        let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
             return answer::too_many_requests().map(HeldBody::from);
         };
         self.authorized(request, user, info)
             .await
-            .map(|body| HeldBody::holding(body, permit))
+            .map(|body| HeldBody::holding(body, permit, seat))
     }
 
     async fn authorized(
@@ -262,8 +336,13 @@ mod tests {
         let filters = Filters {
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
             authorizer: Authorizer::always_allow(),
-            in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
-            request_timeout: Duration::from_secs(60),
+            limits: Limits {
+                in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
+                fairness: None,
+                sizes: ObjectCounts::default(),
+                watches: Watches::new(1),
+                request_timeout: Duration::from_secs(60),
+            },
             end_of_watches: Ending::default(),
             own: Arc::new(Nothing),
             api: Arc::new(Stub {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::Permit;
+use super::fairness::{Seat, WatchPlace};
 use crate::endpoints::{BoxError, ResponseBody};
 use crate::server::ending::{Ended, Ending};
 
@@ -19,26 +20,45 @@ use crate::server::ending::{Ended, Ending};
 pub struct HeldBody {
     inner: ResponseBody,
     /// Held for its drop.
-    permit: Option<Permit>,
+    held: Held,
     /// When it is over although the inner body is not.
     end: Option<Ended>,
 }
 
+/// What lasts as long as a body.
+#[derive(Debug)]
+enum Held {
+    Nothing,
+    /// A place among the requests in progress.
+    Place {
+        _permit: Permit,
+        _seat: Option<Box<Seat>>,
+    },
+    /// One among the watches of a user.
+    Watch {
+        _place: WatchPlace,
+    },
+}
+
 impl HeldBody {
-    /// A body that holds a permit.
+    /// A body that holds a permit, and the seats of the request's turn.
     #[must_use]
-    pub fn holding(inner: ResponseBody, permit: Permit) -> Self {
+    pub fn holding(inner: ResponseBody, permit: Permit, seat: Option<Seat>) -> Self {
         Self {
-            permit: Some(permit),
+            held: Held::Place {
+                _permit: permit,
+                _seat: seat.map(Box::new),
+            },
             ..Self::from(inner)
         }
     }
 
     /// A body that ends regularly when the server says so, once what is ready has been sent.
     #[must_use]
-    pub fn until(inner: ResponseBody, end: &Ending) -> Self {
+    pub fn until(inner: ResponseBody, end: &Ending, place: Option<WatchPlace>) -> Self {
         Self {
             end: Some(end.cancelled()),
+            held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
             ..Self::from(inner)
         }
     }
@@ -46,7 +66,7 @@ impl HeldBody {
     /// Whether it holds a permit.
     #[must_use]
     pub fn holds_permit(&self) -> bool {
-        self.permit.is_some()
+        matches!(self.held, Held::Place { .. })
     }
 }
 
@@ -55,7 +75,7 @@ impl From<ResponseBody> for HeldBody {
     fn from(inner: ResponseBody) -> Self {
         Self {
             inner,
-            permit: None,
+            held: Held::Nothing,
             end: None,
         }
     }
@@ -101,7 +121,7 @@ mod tests {
             futures::stream::pending::<Result<_, BoxError>>(),
         ));
         let end = Ending::default();
-        let mut body = HeldBody::until(inner.boxed_unsync(), &end);
+        let mut body = HeldBody::until(inner.boxed_unsync(), &end, None);
         let frame = body.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.into_data().expect("data"), "event");
         assert!(futures::poll!(std::pin::pin!(body.frame())).is_pending());

@@ -5,7 +5,7 @@
 //!   authentication -> 401
 //!     impersonation -> 403
 //!       deadline -> 504
-//!         in flight -> 429
+//!         a turn among all users, in flight, watches -> 429
 //!           authorization -> 403
 //!             health and metrics, or the API
 //! ```
@@ -13,10 +13,12 @@
 mod answer;
 mod chain;
 mod deadline;
+mod fairness;
 mod held_body;
 mod in_flight;
 
 pub use answer::{error_text, plain};
-pub use chain::{Filters, Handler, OwnPaths};
+pub use chain::{Filters, Handler, Limits, OwnPaths};
+pub use fairness::{Fairness, Filed, Seat, TooMany, WatchPlace, Watches};
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};

@@ -132,6 +132,8 @@ impl Server {
             token: Some(token.to_owned().into()),
             ..Default::default()
         };
+        // What is refused is not asked again.
+        config.default_retry = false;
         kube::Client::try_from(config).expect("a client")
     }
 

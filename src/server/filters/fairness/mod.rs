@@ -1,0 +1,137 @@
+//! Who waits for whom when more is asked than can be served at a time.
+//!
+//! A request belongs to a flow of a priority level ([`crate::registry::flow_control`]). While the level has seats it is served at
+//! once; else it waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow
+//! has more than half of what its level can get, so one user's slow requests always leave room for another's.
+
+mod seats;
+mod watches;
+mod width;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue};
+
+pub use self::seats::Seat;
+use self::seats::Seats;
+pub use self::watches::{WatchPlace, Watches};
+pub(super) use self::width::width;
+use crate::clock::{Clock, Instant};
+use crate::endpoints::RequestInfo;
+use crate::registry::User;
+use crate::registry::authorization::Attributes;
+use crate::registry::flow_control::{Flow, FlowTable};
+
+/// The headers that tell where a request belongs.
+const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// Of the time that a request may take, the part in which it may wait.
+const WAIT_DIVISOR: u32 = 4;
+
+/// Who waits for whom.
+#[derive(Debug)]
+pub struct Fairness {
+    flows: ArcSwap<FlowTable>,
+    seats: Arc<Seats>,
+    wait_max: Duration,
+}
+
+/// What a response tells of where its request belongs.
+#[derive(Clone, Debug)]
+pub struct Filed {
+    /// The uid of the flow schema.
+    pub schema: String,
+    /// The uid of the priority level.
+    pub level: String,
+}
+
+impl Filed {
+    /// Tells the client.
+    pub fn tell(self, headers: &mut HeaderMap) {
+        for (name, uid) in [(SCHEMA_UID, self.schema), (LEVEL_UID, self.level)] {
+            if let Ok(uid) = HeaderValue::try_from(uid) {
+                headers.insert(name, uid);
+            }
+        }
+    }
+}
+
+impl Fairness {
+    /// So many seats for requests that may take so long, by these schemas.
+    #[must_use]
+    pub fn new(total: u32, request_timeout: Duration, flows: FlowTable) -> Self {
+        let fairness = Self {
+            flows: ArcSwap::default(),
+            seats: Arc::new(Seats::new(total, request_timeout)),
+            wait_max: request_timeout / WAIT_DIVISOR,
+        };
+        fairness.set_flows(flows);
+        fairness
+    }
+
+    /// Goes by these schemas and levels from now on.
+    pub fn set_flows(&self, flows: FlowTable) {
+        self.seats.set_levels(flows.levels());
+        self.flows.store(Arc::new(flows));
+    }
+
+    /// Where a request belongs.
+    #[must_use]
+    pub fn filed(&self, user: &User, info: &RequestInfo) -> Option<Filed> {
+        let flows = self.flows.load();
+        let flow = flows.find(&attributes(user, info))?;
+        Some(Filed {
+            schema: flow.schema_uid.to_owned(),
+            level: flow.level.uid.clone(),
+        })
+    }
+
+    /// Waits for the request's turn, at most for a part of the time that it may take. It takes `width` seats.
+    ///
+    /// # Errors
+    /// It is not its turn in time, or too many of its flow wait already.
+    pub async fn turn(
+        &self,
+        user: &User,
+        info: &RequestInfo,
+        width: u32,
+        clock: &Clock,
+    ) -> Result<Option<Seat>, TooMany> {
+        let waiting = {
+            let flows = self.flows.load();
+            let Some(Flow { level, key, .. }) = flows.find(&attributes(user, info)) else {
+                return Ok(None);
+            };
+            let Some(limits) = level.limits else {
+                return Ok(None);
+            };
+            let now: Instant = clock.now();
+            self.seats
+                .ask(&level.name, limits, key, width, now)
+                .ok_or(TooMany)?
+        };
+        let seat = tokio::time::timeout(self.wait_max, waiting.seated()).await;
+        seat.ok().flatten().map(Some).ok_or(TooMany)
+    }
+}
+
+/// Too many requests are in progress.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("too many requests")]
+pub struct TooMany;
+
+fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
+    if !info.is_resource {
+        return Attributes::of_path(user, &info.verb, &info.path);
+    }
+    Attributes {
+        namespace: &info.namespace,
+        subresource: &info.subresource,
+        name: &info.name,
+        ..Attributes::of_resource(user, &info.verb, &info.group, &info.resource)
+    }
+}

@@ -1,0 +1,190 @@
+//! One user's requests do not keep another's out.
+
+use std::fs;
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::support::server::Server;
+
+/// Within what time something must have come about, and how often it is looked.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+const LOOKS_MAX: u32 = 600;
+/// Much less than a request may take, much more than a get does.
+const PROMPTLY: Duration = Duration::from_secs(5);
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+
+/// A server with the token users `jane` and `joe`.
+struct Fixture {
+    _server: Server,
+    admin: kube::Client,
+    jane: kube::Client,
+    joe: kube::Client,
+    _tokens: tempfile::TempDir,
+}
+
+impl Fixture {
+    async fn start(flags: &[&str]) -> Self {
+        let tokens = tempfile::tempdir().expect("a folder");
+        let path = tokens.path().join("tokens.csv");
+        fs::write(&path, "jane-token,jane,1\njoe-token,joe,2\n").expect("tokens");
+        let path = path.display().to_string();
+        let flags = [flags, &["--token-auth-file", &path]].concat();
+        let mut server = Server::start(&flags);
+        let admin = server.client().await;
+        Self {
+            jane: server.client_with_token("jane-token").await,
+            joe: server.client_with_token("joe-token").await,
+            admin,
+            _server: server,
+            _tokens: tokens,
+        }
+    }
+}
+
+/// The answer, of which nothing but the head has been read.
+async fn send(client: &kube::Client, path: &str) -> Response<Body> {
+    let request = Request::get(path).body(Body::empty()).expect("a request");
+    client.send(request).await.expect("an answer")
+}
+
+async fn create(client: &kube::Client, path: &str, object: &Value) -> Value {
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request
+        .body(object.to_string().into_bytes())
+        .expect("a request");
+    client.request(request).await.expect("created")
+}
+
+fn header(response: &Response<Body>, name: &str) -> String {
+    let value = response.headers().get(name);
+    value
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn a_flood_of_slow_lists_of_one_user_leaves_room_for_another() {
+    let flags = [
+        "--max-requests-inflight=4",
+        "--max-mutating-requests-inflight=2",
+    ];
+    let fixture = Fixture::start(&flags).await;
+    // More than all buffers on the way to a client that does not read.
+    for number in 0..60 {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("m{number}")}, "data": {"x": "x".repeat(500_000)}});
+        create(&fixture.admin, CONFIG_MAPS, &object).await;
+    }
+    let flood = (0..80).map(|_| {
+        let jane = fixture.jane.clone();
+        tokio::spawn(async move { send(&jane, CONFIG_MAPS).await })
+    });
+    let mut flood: Vec<_> = flood.collect();
+    // Some are being served, as far as she reads; some wait; and those for whom there is no room are refused.
+    let mut looks = 0;
+    while flood.iter().filter(|it| it.is_finished()).count() < 20 {
+        looks += 1;
+        assert!(looks < LOOKS_MAX, "nobody is refused");
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+    for _ in 0..20 {
+        let path = format!("{CONFIG_MAPS}/m0");
+        let answer = tokio::time::timeout(PROMPTLY, send(&fixture.joe, &path)).await;
+        assert_eq!(answer.expect("in time").status(), StatusCode::OK);
+    }
+    flood.retain(|it| it.is_finished());
+    let mut codes = Vec::new();
+    for answer in flood {
+        let answer = answer.await.expect("an answer");
+        if answer.status() == StatusCode::TOO_MANY_REQUESTS {
+            assert_eq!(header(&answer, "retry-after"), "1");
+        }
+        codes.push(answer.status());
+    }
+    assert!(codes.contains(&StatusCode::OK), "{codes:?}");
+    assert!(codes.contains(&StatusCode::TOO_MANY_REQUESTS), "{codes:?}");
+}
+
+#[tokio::test]
+async fn a_user_has_so_many_watches_and_no_more() {
+    let fixture = Fixture::start(&["--max-watches-per-user=3"]).await;
+    let path = format!("{CONFIG_MAPS}?watch=1");
+    let mut standing = Vec::new();
+    for _ in 0..3 {
+        let watch = send(&fixture.jane, &path).await;
+        assert_eq!(watch.status(), StatusCode::OK);
+        standing.push(watch);
+    }
+    let refused = send(&fixture.jane, &path).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(header(&refused, "retry-after"), "1");
+    let list = send(&fixture.jane, CONFIG_MAPS).await;
+    assert_eq!(list.status(), StatusCode::OK, "it is no watch");
+    for client in [&fixture.joe, &fixture.admin] {
+        let watch = send(client, &path).await;
+        assert_eq!(watch.status(), StatusCode::OK);
+    }
+    standing.pop();
+    let mut looks = 0;
+    while send(&fixture.jane, &path).await.status() != StatusCode::OK {
+        looks += 1;
+        assert!(looks < LOOKS_MAX, "the place is not free");
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_tell_by_which_stored_schema_requests_wait() {
+    const SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
+    const LEVEL: &str = "x-kubernetes-pf-prioritylevel-uid";
+    let fixture = Fixture::start(&[]).await;
+    let uid = async |path: &str| {
+        let request = Request::get(path).body(Vec::new()).expect("a request");
+        let object: Value = fixture.admin.request(request).await.expect("there");
+        object["metadata"]["uid"]
+            .as_str()
+            .expect("a uid")
+            .to_owned()
+    };
+    let levels = SCHEMAS.replace("flowschemas", "prioritylevelconfigurations");
+    let (usual, usual_level) = (
+        uid(&format!("{SCHEMAS}/global-default")).await,
+        uid(&format!("{levels}/global-default")).await,
+    );
+    let until = async |client: &kube::Client, wanted: [&str; 2]| {
+        let mut looks = 0;
+        loop {
+            let answer = send(client, CONFIG_MAPS).await;
+            let found = [header(&answer, SCHEMA), header(&answer, LEVEL)];
+            if found == wanted {
+                return;
+            }
+            looks += 1;
+            assert!(looks < LOOKS_MAX, "{found:?} is not {wanted:?}");
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    until(&fixture.jane, [&usual, &usual_level]).await;
+    let mine = json!({"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema",
+        "metadata": {"name": "janes"}, "spec": {"matchingPrecedence": 50,
+            "priorityLevelConfiguration": {"name": "workload-low"},
+            "rules": [{"subjects": [{"kind": "User", "user": {"name": "jane"}}],
+                "resourceRules": [{"verbs": ["list"], "apiGroups": [""], "resources": ["configmaps"],
+                    "namespaces": ["*"]}]}]}});
+    let mine = create(&fixture.admin, SCHEMAS, &mine).await;
+    let mine = mine["metadata"]["uid"].as_str().expect("a uid");
+    let low = uid(&format!("{levels}/workload-low")).await;
+    until(&fixture.jane, [mine, &low]).await;
+    until(&fixture.joe, [&usual, &usual_level]).await;
+    let exempt = [
+        uid(&format!("{SCHEMAS}/exempt")).await,
+        uid(&format!("{levels}/exempt")).await,
+    ];
+    until(&fixture.admin, [&exempt[0], &exempt[1]]).await;
+}
