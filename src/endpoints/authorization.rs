@@ -26,7 +26,11 @@ pub fn refuse(
     headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
     let query = Query::parse(query);
-    let selected = selected_name(info, &query);
+    let selector = selector(info, &query);
+    let selected = selected_name(info, selector.as_ref());
+    let node = selector
+        .as_ref()
+        .and_then(|it| it.requires_exact("spec.nodeName"));
     let asked = Attributes {
         user,
         verb: &info.verb,
@@ -36,6 +40,7 @@ pub fn refuse(
         resource: &info.resource,
         subresource: &info.subresource,
         name: selected.as_deref().unwrap_or(&info.name),
+        selected_node: node.unwrap_or_default(),
         path: &info.path,
     };
     refuse_what(authorizer, &asked, &query, headers)
@@ -67,14 +72,19 @@ pub(super) fn refuse_what(
     Some(refusal)
 }
 
+/// What a list or watch selects.
+fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
+    let selects = info.is_resource && matches!(info.verb.as_str(), "list" | "watch");
+    let selector = Some(query.first("fieldSelector")).filter(|it| selects && !it.is_empty())?;
+    FieldSelector::parse(selector).ok()
+}
+
 /// The one name that a list or watch selects: rules that allow that name allow it.
-fn selected_name(info: &RequestInfo, query: &Query) -> Option<String> {
-    let selects = info.name.is_empty() && matches!(info.verb.as_str(), "list" | "watch");
-    if !selects || !info.is_resource {
+fn selected_name(info: &RequestInfo, selector: Option<&FieldSelector>) -> Option<String> {
+    if !info.name.is_empty() {
         return None;
     }
-    let selector = FieldSelector::parse(query.first("fieldSelector")).ok()?;
-    let name = selector.requires_exact("metadata.name")?;
+    let name = selector?.requires_exact("metadata.name")?;
     let is_segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
     is_segment.then(|| name.to_owned())
 }

@@ -6,6 +6,7 @@ mod role_reconciliation;
 
 use serde_json::{Value, json};
 
+pub(super) use self::default_roles::node_rules;
 pub use self::flow_control::{default_flows, ensure_flow_control};
 pub use self::role_reconciliation::{RolesAndBindings, ensure_default_roles};
 use super::resources::SYSTEM_PRIORITIES;

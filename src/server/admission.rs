@@ -17,8 +17,9 @@ use crate::registry::admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
 use crate::registry::admission::{
-    Chain, DefaultClass, Followed, LimitRanger, NamespaceLifecycle, Plugin, PluginSet, Priority,
-    ResourceQuota, Scene, ServedType, ServedTypes, ServiceAccount, StorageProtection,
+    Chain, DefaultClass, Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, Plugin,
+    PluginSet, Priority, ResourceQuota, Scene, ServedType, ServedTypes, ServiceAccount,
+    StorageProtection,
 };
 use crate::registry::webhook_client::WebhookClient;
 use crate::storage::Interface;
@@ -153,6 +154,7 @@ fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Ve
         over("ingressclasses")
             .map(|it| Arc::new(DefaultClass::of_ingresses(it)) as Arc<dyn Plugin>),
     );
+    plugins.extend(over("pods").map(|it| Arc::new(NodeRestriction::new(it)) as Arc<dyn Plugin>));
     plugins.extend(quotas.map(|it| Arc::new(ResourceQuota::new(it)) as Arc<dyn Plugin>));
     plugins
 }

@@ -19,6 +19,7 @@ use super::flow_control::{FlowStores, Flows};
 use super::health::{Check, Done, Health, Scope, check};
 use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
+use super::nodes::Nodes;
 use super::object_counts::ObjectCounts;
 use super::oidc::Provider;
 use super::own_paths::{HealthAndMetrics, StoreSize};
@@ -350,6 +351,10 @@ impl Assembly<'_> {
     ) -> (Arc<Authorizer>, Option<RoleStores>) {
         let modes = self.flags.identity.authorization_mode.clone();
         let authorizer = Arc::new(Authorizer::new(modes));
+        if let Some(graph) = authorizer.node_graph() {
+            let nodes = Nodes::new(storages, Arc::clone(graph), self.clock.clone());
+            self.run(nodes.run(), background);
+        }
         let stores = RoleStores::of(storages).filter(|_| authorizer.uses_roles());
         if let Some(stores) = &stores {
             let roles = Roles {

@@ -219,7 +219,7 @@ pub struct IdentityFlags {
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// What decides what users may do: RBAC (by stored roles and bindings), AlwaysAllow or
+    /// What decides what users may do: Node (what kubelets need), RBAC (by stored roles and bindings), AlwaysAllow or
     /// AlwaysDeny, comma-separated. One of them has to allow it.
     #[arg(long, value_name = "MODES", default_value = "AlwaysAllow", value_delimiter = ',',
           value_parser = parse_authorization_mode)]
@@ -436,7 +436,10 @@ fn parse_authorization_mode(text: &str) -> Result<AuthorizationMode, String> {
         "AlwaysAllow" => Ok(AuthorizationMode::AlwaysAllow),
         "AlwaysDeny" => Ok(AuthorizationMode::AlwaysDeny),
         "RBAC" => Ok(AuthorizationMode::Rbac),
-        _ => Err("no such authorization mode here; use RBAC, AlwaysAllow or AlwaysDeny".to_owned()),
+        "Node" => Ok(AuthorizationMode::Node),
+        _ => Err(
+            "no such authorization mode here; use Node, RBAC, AlwaysAllow or AlwaysDeny".to_owned(),
+        ),
     }
 }
 
@@ -533,7 +536,7 @@ mod tests {
             ("--storage-backend=sqlite", "use embedded, memory or etcd3"),
             ("--storage-media-type=application/yaml", "not stored so"),
             ("--storage-media-type=application/x", "or application/json"),
-            ("--authorization-mode=RBAC,ABAC", "use RBAC, AlwaysAllow"),
+            ("--authorization-mode=RBAC,ABAC", "use Node, RBAC"),
             ("--anonymous-auth", "only false"),
             ("--etcd-servers=localhost:2379", "not of the form"),
             ("--request-timeout=60", "not a duration"),

@@ -26,6 +26,7 @@ pub mod listener;
 pub mod logging;
 pub mod memory;
 pub mod metrics;
+pub mod nodes;
 pub mod object_counts;
 pub mod oidc;
 pub mod open_files;

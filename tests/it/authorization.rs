@@ -3,6 +3,7 @@
 mod default_roles;
 mod escalation;
 mod impersonation;
+mod nodes;
 mod reviews;
 
 use std::fs;
@@ -30,12 +31,17 @@ struct Fixture {
 
 impl Fixture {
     async fn start(modes: &str) -> Self {
+        Self::start_with(modes, &[]).await
+    }
+
+    async fn start_with(modes: &str, flags: &[&str]) -> Self {
         let tokens = tempfile::tempdir().expect("a folder");
         let path = tokens.path().join("tokens.csv");
         fs::write(&path, "jane-token,jane,1,devs\njoe-token,joe,2\n").expect("tokens");
         let modes = format!("--authorization-mode={modes}");
         let path = path.display().to_string();
-        let mut server = Server::start(&[&modes, "--token-auth-file", &path]);
+        let flags = [&[&*modes, "--token-auth-file", &path], flags].concat();
+        let mut server = Server::start(&flags);
         let admin = server.client().await;
         let fixture = Self {
             jane: server.client_with_token("jane-token").await,

@@ -11,7 +11,7 @@ const PLUGINS: [(&str, Here); 37] = [
     ("LimitPodHardAntiAffinityTopology", Here::No),
     ("LimitRanger", Here::Yes),
     ("ServiceAccount", Here::IfEnabled),
-    ("NodeRestriction", Here::No),
+    ("NodeRestriction", Here::IfEnabled),
     ("TaintNodesByCondition", Here::No),
     ("AlwaysPullImages", Here::No),
     ("ImagePolicyWebhook", Here::No),
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(parse_plugin("NodeRestriction"), Ok("NodeRestriction"));
         let unknown = parse_plugin("Nope").expect_err("unknown");
         assert!(unknown.contains("NamespaceLifecycle, "), "{unknown}");
-        let absent = PluginSet::check(&["NodeRestriction"], &[]).expect_err("absent");
+        let absent = PluginSet::check(&["PodSecurity"], &[]).expect_err("absent");
         assert!(absent.contains("does not have"), "{absent}");
         assert_eq!(PluginSet::check(&["Priority"], &["PodSecurity"]), Ok(()));
         let both = PluginSet::check(&["Priority"], &["Priority"]).expect_err("both");

@@ -21,6 +21,8 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The object's name; empty for all.
     pub name: &'a str,
+    /// The one node whose pods a list or watch selects; empty for all.
+    pub selected_node: &'a str,
     /// The path of what is no resource.
     pub path: &'a str,
 }
@@ -38,6 +40,7 @@ impl<'a> Attributes<'a> {
             resource: "",
             subresource: "",
             name: "",
+            selected_node: "",
             path,
         }
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::{Attributes, RoleTable, Rule};
+use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, node_of};
 use crate::registry::User;
+use crate::registry::bootstrap::node_rules;
 
 /// Whoever is in this group may do everything, whatever the modes.
 const MASTERS: &str = "system:masters";
@@ -19,6 +20,8 @@ pub enum AuthorizationMode {
     AlwaysDeny,
     /// By roles and bindings.
     Rbac,
+    /// What kubelets need.
+    Node,
 }
 
 /// What an authorizer says.
@@ -57,15 +60,21 @@ pub struct SelfRules {
 pub struct Authorizer {
     modes: Vec<AuthorizationMode>,
     roles: ArcSwap<RoleTable>,
+    nodes: NodeAuthorizer,
 }
 
 impl Authorizer {
     /// An authorizer of these modes, which knows no roles yet.
     #[must_use]
     pub fn new(modes: Vec<AuthorizationMode>) -> Self {
+        let nodes = NodeAuthorizer {
+            graph: Arc::default(),
+            rules: node_rules(),
+        };
         Self {
             modes,
             roles: ArcSwap::default(),
+            nodes,
         }
     }
 
@@ -79,6 +88,13 @@ impl Authorizer {
     #[must_use]
     pub fn uses_roles(&self) -> bool {
         self.modes.contains(&AuthorizationMode::Rbac)
+    }
+
+    /// Where it looks what kubelets need, if that counts.
+    #[must_use]
+    pub fn node_graph(&self) -> Option<&Arc<NodeGraph>> {
+        let counts = self.modes.contains(&AuthorizationMode::Node);
+        counts.then_some(&self.nodes.graph)
     }
 
     /// Decides by these roles from now on.
@@ -114,6 +130,11 @@ impl Authorizer {
                     Err(missing) if missing.is_empty() => {}
                     Err(missing) => reasons.push(format!("RBAC: {}", aggregate(missing))),
                 },
+                AuthorizationMode::Node => match self.nodes.decide(asked) {
+                    Ok(()) => return allowed(String::new()),
+                    Err(why) if why.is_empty() => {}
+                    Err(why) => reasons.push(why),
+                },
             }
         }
         Decision {
@@ -130,6 +151,11 @@ impl Authorizer {
             match mode {
                 AuthorizationMode::AlwaysAllow => found.rules.extend(everything()),
                 AuthorizationMode::AlwaysDeny => {}
+                AuthorizationMode::Node if node_of(user).is_some() => {
+                    let why = "node authorizer does not support user rule resolution";
+                    found.errors.push(why.to_owned());
+                }
+                AuthorizationMode::Node => {}
                 AuthorizationMode::Rbac => {
                     for grant in self.roles.load().grants(user, namespace) {
                         match &grant.rules {

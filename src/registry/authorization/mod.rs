@@ -11,11 +11,15 @@ mod attributes;
 mod authorizer;
 mod coverage;
 mod grants;
+mod node_authorizer;
+mod node_graph;
 mod role_table;
 mod rule;
 
 pub use attributes::Attributes;
 pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, everything};
 pub use coverage::{describe_rules, go_list, missing_rules};
+pub use node_authorizer::{NodeAuthorizer, node_of};
+pub use node_graph::NodeGraph;
 pub use role_table::{Binding, Role, RoleTable};
 pub use rule::Rule;

@@ -12,6 +12,9 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
 
+/// The role of what every node may do.
+const NODE_ROLE: &str = "system:node";
+
 /// The namespace of the system's service accounts.
 const ACCOUNTS_NAMESPACE: &str = "kube-system";
 
@@ -95,6 +98,20 @@ impl DefaultRoles {
             rules.push(json!(rule));
         }
     }
+}
+
+/// What every node may do, whatever its pods need.
+pub(in crate::registry) fn node_rules() -> Vec<Rule> {
+    let roles = DefaultRoles::of_every_cluster().roles;
+    let of_nodes = roles
+        .iter()
+        .filter(|role| role["metadata"]["name"] == NODE_ROLE);
+    let rules = of_nodes
+        .filter_map(|role| role["rules"].as_array())
+        .flatten();
+    rules
+        .filter_map(|rule| serde_json::from_value(rule.clone()).ok())
+        .collect()
 }
 
 fn metadata(name: &str) -> Value {
@@ -181,6 +198,11 @@ mod tests {
             };
             assert!(all.roles.iter().any(|role| bound(&role)), "{binding}");
         }
+    }
+
+    #[test]
+    fn nodes_may_do_something() {
+        assert!(node_rules().len() > 10);
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! Keeps what kubelets may read as pods, volumes and their attachments say.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::SelectAll;
+
+use super::following::pause_after;
+use super::storage_factory::Storages;
+use crate::clock::Clock;
+use crate::meta::{Object, ResourceVersion, WatchEvent};
+use crate::registry::authorization::NodeGraph;
+use crate::registry::{Error, Store};
+use crate::storage::ListOptions;
+
+/// What is followed.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Pods,
+    Volumes,
+    Attachments,
+}
+
+/// Follows what kubelets may read.
+#[derive(Debug)]
+pub struct Nodes {
+    stores: Vec<(Kind, Arc<Store>)>,
+    graph: Arc<NodeGraph>,
+    clock: Clock,
+}
+
+impl Nodes {
+    /// By what a server has.
+    #[must_use]
+    pub fn new(storages: &Storages, graph: Arc<NodeGraph>, clock: Clock) -> Self {
+        let of = |kind, group, plural| {
+            storages
+                .of((group, plural))
+                .map(|it| (kind, Arc::clone(it)))
+        };
+        let stores = [
+            of(Kind::Pods, "", "pods"),
+            of(Kind::Volumes, "", "persistentvolumes"),
+            of(Kind::Attachments, "storage.k8s.io", "volumeattachments"),
+        ];
+        Self {
+            stores: stores.into_iter().flatten().collect(),
+            graph,
+            clock,
+        }
+    }
+
+    /// Follows them until it is dropped. What held last holds while they cannot be read.
+    pub async fn run(self) {
+        loop {
+            let pause = pause_after("pods and volumes", self.follow().await);
+            self.clock.sleep(pause).await;
+        }
+    }
+
+    /// Lists everything and follows its changes until a watch ends.
+    async fn follow(&self) -> Result<(), Error> {
+        let (mut lists, mut changes) = (Vec::new(), SelectAll::new());
+        for (kind, store) in &self.stores {
+            let options = ListOptions {
+                skip_corrupt: true,
+                ..ListOptions::default()
+            };
+            let list = store.list("", options).await?;
+            let options = ListOptions {
+                resource_version: Some(ResourceVersion(list.revision)),
+                ..ListOptions::default()
+            };
+            let watch = store.watch("", options).await?;
+            let ended = futures::stream::once(std::future::ready(None));
+            let watch = watch.map(Some).chain(ended);
+            changes.push(watch.map(move |change| (*kind, store, change)).boxed());
+            lists.push((*kind, store, list.items));
+        }
+        self.graph.clear();
+        for (kind, store, objects) in &lists {
+            for object in objects {
+                self.set(*kind, store, object);
+            }
+        }
+        while let Some((kind, store, change)) = changes.next().await {
+            let Some(change) = change else { return Ok(()) };
+            match change.map_err(Error::Storage)? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    self.set(kind, store, &object)
+                }
+                WatchEvent::Deleted(object) => self.remove(kind, &object),
+                WatchEvent::Bookmark { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an object as it is now. One that cannot be read gives no rights.
+    fn set(&self, kind: Kind, store: &Store, object: &Object) {
+        let known = || {
+            let (namespace, name) = (object.namespace(), object.name());
+            self.graph.knows_pod(namespace, name, object.uid())
+        };
+        if matches!(kind, Kind::Pods) && known() {
+            return;
+        }
+        let Ok(value) = store.served_value(object) else {
+            return self.remove(kind, object);
+        };
+        match kind {
+            Kind::Pods => self.graph.add_pod(&value),
+            Kind::Volumes => self.graph.set_volume(object.name(), &value),
+            Kind::Attachments => self.graph.set_attachment(object.name(), &value),
+        }
+    }
+
+    fn remove(&self, kind: Kind, object: &Object) {
+        let nothing = serde_json::Value::Null;
+        match kind {
+            Kind::Pods => self.graph.remove_pod(object.namespace(), object.name()),
+            Kind::Volumes => self.graph.set_volume(object.name(), &nothing),
+            Kind::Attachments => self.graph.set_attachment(object.name(), &nothing),
+        }
+    }
+}

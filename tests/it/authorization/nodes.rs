@@ -1,0 +1,173 @@
+//! What kubelets may do, by the Node authorizer and the NodeRestriction plugin.
+
+use http::{Method, Request};
+use serde_json::{Value, json};
+
+use super::{Fixture, LOOK_PERIOD, LOOKS_MAX};
+
+const DEFAULT: &str = "/api/v1/namespaces/default";
+
+/// The answer to the kubelet of a node, or the message of a refusal.
+async fn as_node(
+    fixture: &Fixture,
+    node: &str,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> Result<String, String> {
+    let body = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .header("impersonate-user", format!("system:node:{node}"))
+        .header("impersonate-group", "system:nodes")
+        .body(body)
+        .expect("a request");
+    match fixture.admin.request_text(request).await {
+        Ok(text) => Ok(text),
+        Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
+        Err(error) => panic!("{path}: {error}"),
+    }
+}
+
+async fn get(fixture: &Fixture, node: &str, path: &str) -> Result<String, String> {
+    as_node(fixture, node, Method::GET, path, &Value::Null).await
+}
+
+/// Asks again until the answer is as it should be, since pods are followed.
+async fn until(fixture: &Fixture, node: &str, path: &str, allowed: bool) {
+    for _ in 0..LOOKS_MAX {
+        if get(fixture, node, path).await.is_ok() == allowed {
+            return;
+        }
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+    panic!("{path}: {:?}", get(fixture, node, path).await);
+}
+
+fn pod(name: &str, node: &str, secret: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"nodeName": node,
+        "containers": [{"name": "c", "image": "i"}],
+        "volumes": [{"name": "v", "secret": {"secretName": secret}}]}})
+}
+
+#[tokio::test]
+async fn kubelets_read_what_the_pods_of_their_node_need() {
+    let fixture = Fixture::start("Node,RBAC").await;
+    for name in ["s", "t"] {
+        let secret = json!({"metadata": {"name": name}});
+        fixture.create(&format!("{DEFAULT}/secrets"), secret).await;
+    }
+    fixture
+        .create(&format!("{DEFAULT}/pods"), pod("p", "a", "s"))
+        .await;
+    let secret = format!("{DEFAULT}/secrets/s");
+    until(&fixture, "a", &secret, true).await;
+    let refusal = |what: &str, words: &str| Err(format!("403 {what}: {words}"));
+    let secrets = r#"resource "secrets" in API group "" in the namespace "default""#;
+    assert_eq!(
+        get(&fixture, "b", &secret).await,
+        refusal(
+            &format!(r#"secrets "s" is forbidden: User "system:node:b" cannot get {secrets}"#),
+            "no relationship found between node 'b' and this object"
+        )
+    );
+    assert_eq!(
+        get(&fixture, "a", &format!("{DEFAULT}/secrets")).await,
+        refusal(
+            &format!(r#"secrets is forbidden: User "system:node:a" cannot list {secrets}"#),
+            "No Object name found"
+        )
+    );
+    for path in [
+        format!("{DEFAULT}/secrets/t"),
+        "/api/v1/pods".to_owned(),
+        "/api/v1/pods?fieldSelector=spec.nodeName%3Db".to_owned(),
+        "/api/v1/nodes/b".to_owned(),
+        "/api/v1/nodes".to_owned(),
+        "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/b".to_owned(),
+        "/apis/apps/v1/deployments".to_owned(),
+    ] {
+        let refused = get(&fixture, "a", &path).await.expect_err(&path);
+        assert!(refused.starts_with("403 "), "{path}: {refused}");
+    }
+    for path in [
+        "/api/v1/pods?fieldSelector=spec.nodeName%3Da".to_owned(),
+        format!("{DEFAULT}/pods/p"),
+        format!("{DEFAULT}/secrets?fieldSelector=metadata.name%3Ds"),
+        "/api/v1/services".to_owned(),
+        "/api/v1/nodes?fieldSelector=metadata.name%3Da".to_owned(),
+    ] {
+        get(&fixture, "a", &path).await.expect(&path);
+    }
+    let path = format!("{DEFAULT}/pods/p?gracePeriodSeconds=0");
+    let deleted = super::ask(&fixture.admin, Method::DELETE, &path, &Value::Null).await;
+    deleted.expect("deleted");
+    until(&fixture, "a", &secret, false).await;
+}
+
+#[tokio::test]
+async fn kubelets_write_their_own_node_and_pods() {
+    let plugin = "--enable-admission-plugins=NodeRestriction";
+    let fixture = Fixture::start_with("Node,RBAC", &[plugin]).await;
+    let node = |name: &str, labels: Value| json!({"metadata": {"name": name, "labels": labels}});
+    for (body, words) in [
+        (
+            node("b", json!({})),
+            r#"nodes "b" is forbidden: node "a" is not allowed to modify node "b""#,
+        ),
+        (
+            node(
+                "a",
+                json!({"node-restriction.kubernetes.io/x": "y", "zone": "z"}),
+            ),
+            r#"nodes "a" is forbidden: node "a" is not allowed to set the following labels: node-restriction.kubernetes.io/x"#,
+        ),
+    ] {
+        let refused = as_node(&fixture, "a", Method::POST, "/api/v1/nodes", &body).await;
+        assert_eq!(refused, Err(format!("403 {words}")));
+    }
+    let own = node("a", json!({"kubernetes.io/hostname": "a"}));
+    let created = as_node(&fixture, "a", Method::POST, "/api/v1/nodes", &own).await;
+    created.expect("its own");
+    let taints = json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}});
+    let mut current: Value = serde_json::from_str(
+        &get(&fixture, "a", "/api/v1/nodes/a")
+            .await
+            .expect("its own"),
+    )
+    .expect("JSON");
+    current["spec"] = taints["spec"].clone();
+    let refused = as_node(&fixture, "a", Method::PUT, "/api/v1/nodes/a", &current).await;
+    let words = r#"403 nodes "a" is forbidden: node "a" is not allowed to modify taints"#;
+    assert_eq!(refused, Err(words.to_owned()));
+    let pods = format!("{DEFAULT}/pods");
+    let refused = as_node(&fixture, "a", Method::POST, &pods, &pod("p", "a", "s")).await;
+    let words = r#"403 pods "p" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation, node "a" can only create mirror pods"#;
+    assert_eq!(refused, Err(words.to_owned()));
+    fixture.create(&pods, pod("p", "b", "s")).await;
+    let refused = as_node(
+        &fixture,
+        "a",
+        Method::DELETE,
+        &format!("{pods}/p"),
+        &Value::Null,
+    )
+    .await;
+    let words = r#"403 pods "p" is forbidden: node "a" can only delete pods with spec.nodeName set to itself"#;
+    assert_eq!(refused, Err(words.to_owned()));
+    let deleted = as_node(
+        &fixture,
+        "b",
+        Method::DELETE,
+        &format!("{pods}/p"),
+        &Value::Null,
+    )
+    .await;
+    deleted.expect("its own");
+}
