@@ -13,9 +13,9 @@ use super::api_endpoints::{ApiEndpoints, advertised_address};
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
-use super::filters::{Fairness, Filters, InFlight, Limits, Watches};
+use super::filters::Filters;
 use super::flags::{ServeFlags, StorageBackend};
-use super::flow_control::{FlowStores, Flows};
+use super::flow_control::FlowStores;
 use super::health::{Check, Done, Health, Scope, check};
 use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
@@ -35,8 +35,8 @@ use crate::clock::Clock;
 use crate::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
 };
+use crate::registry::Store;
 use crate::registry::authorization::Authorizer;
-use crate::registry::{Store, default_flows};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
 use crate::storage::encryption::EncryptionConfig;
@@ -231,58 +231,6 @@ impl Assembly<'_> {
         Duration::from_secs(self.flags.limits.min_request_timeout.into())
     }
 
-    /// What limits how much is served at a time, and the stores that it goes by. With fairness the places of reads and
-    /// writes are only counted.
-    fn limits(
-        &self,
-        registry: &mut Registry,
-        storages: &Storages,
-        background: &mut JoinSet<()>,
-    ) -> (Limits, Option<FlowStores>) {
-        let flags = &self.flags.limits;
-        let (fairness, flows) = self.fairness(storages, background);
-        let most = |most| if fairness.is_some() { 0 } else { most };
-        let in_flight = InFlight::new(
-            most(flags.max_requests_inflight),
-            most(flags.max_mutating_requests_inflight),
-            flags.request_timeout,
-        );
-        in_flight.register(registry);
-        let limits = Limits {
-            in_flight,
-            fairness,
-            sizes: storages.counts.clone(),
-            watches: Watches::new(flags.max_watches_per_user),
-            request_timeout: flags.request_timeout,
-        };
-        (limits, flows)
-    }
-
-    /// What lets requests wait for each other, which follows what is stored in the background.
-    fn fairness(
-        &self,
-        storages: &Storages,
-        background: &mut JoinSet<()>,
-    ) -> (Option<Arc<Fairness>>, Option<FlowStores>) {
-        let limits = &self.flags.limits;
-        let reads = limits.max_requests_inflight;
-        let total = reads.saturating_add(limits.max_mutating_requests_inflight);
-        let stores = FlowStores::of(storages);
-        let Some(stores) = stores.filter(|_| limits.enable_priority_and_fairness && total > 0)
-        else {
-            return (None, None);
-        };
-        let fairness = Fairness::new(total, limits.request_timeout, default_flows());
-        let fairness = Arc::new(fairness);
-        let flows = Flows {
-            stores: stores.clone(),
-            fairness: Arc::clone(&fairness),
-            clock: self.clock.clone(),
-        };
-        self.run(flows.run(), background);
-        (Some(fairness), Some(stores))
-    }
-
     /// Where others reach the server. Only an etcd may have others beside this one.
     fn api_endpoints(
         &self,
@@ -395,7 +343,11 @@ impl Assembly<'_> {
     }
 
     /// Runs something in the background until the end.
-    fn run(&self, task: impl Future<Output = ()> + Send + 'static, background: &mut JoinSet<()>) {
+    pub(super) fn run(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        background: &mut JoinSet<()>,
+    ) {
         let end = self.end.clone();
         background.spawn(async move {
             end.run_until_cancelled(task).await;

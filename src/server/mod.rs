@@ -22,6 +22,7 @@ pub mod identity;
 pub mod joined_io;
 pub mod kubeconfig;
 pub mod kubelets;
+pub mod limits;
 pub mod listener;
 pub mod logging;
 pub mod memory;
