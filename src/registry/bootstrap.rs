@@ -75,7 +75,12 @@ pub async fn ensure_kubernetes_service(
 
 /// Creates an object unless it exists. That is asked first, since an attempt would find the address
 /// of its predecessor taken.
-async fn ensure(store: &Store, namespace: &str, object: Value, clock: &Clock) -> Result<(), Error> {
+pub(super) async fn ensure(
+    store: &Store,
+    namespace: &str,
+    object: Value,
+    clock: &Clock,
+) -> Result<(), Error> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     match store.get(namespace, name, GetOptions::default()).await {
         Err(Error::NotFound { .. }) => {}

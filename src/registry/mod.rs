@@ -7,6 +7,7 @@
 mod accessor;
 pub mod admission;
 mod api_endpoints;
+mod api_services;
 pub mod authorization;
 mod bootstrap;
 mod cel;
@@ -32,6 +33,7 @@ pub mod validation;
 pub mod webhook_client;
 
 pub use api_endpoints::publish_addresses;
+pub use api_services::{publish_built_in_apis, publish_custom_apis};
 pub use bootstrap::{
     RolesAndBindings, default_flows, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,

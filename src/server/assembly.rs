@@ -1,15 +1,17 @@
 //! Puts storages, API, filters and health together around one backend.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::api_endpoints::{ApiEndpoints, advertised_address};
+use super::api_services::ApiServices;
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
@@ -35,8 +37,8 @@ use crate::clock::Clock;
 use crate::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
 };
-use crate::registry::Store;
 use crate::registry::authorization::Authorizer;
+use crate::registry::{GroupVersion, Store};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
 use crate::storage::encryption::EncryptionConfig;
@@ -117,6 +119,10 @@ pub struct FirstStores {
     pub priority_classes: Option<Arc<Store>>,
     /// That of services.
     pub services: Option<Arc<Store>>,
+    /// That of APIServices.
+    pub api_services: Option<Arc<Store>>,
+    /// The versions of groups that are served.
+    pub served: BTreeSet<GroupVersion>,
 }
 
 impl FirstStores {
@@ -126,6 +132,8 @@ impl FirstStores {
             namespaces: store("", "namespaces"),
             priority_classes: store("scheduling.k8s.io", "priorityclasses"),
             services: store("", "services"),
+            api_services: store("apiregistration.k8s.io", "apiservices"),
+            served: storages.group_versions(),
         }
     }
 }
@@ -327,6 +335,7 @@ impl Assembly<'_> {
         let Some(definitions) = storages.of(DEFINITIONS) else {
             return;
         };
+        let (told, custom_apis) = watch::channel(None);
         let custom = CustomResources {
             definitions: Arc::clone(definitions),
             factory,
@@ -336,10 +345,19 @@ impl Assembly<'_> {
             webhooks: storages.admission.client.clone(),
             types: storages.admission.types.clone(),
             api: Arc::clone(api),
+            told,
             synced: begun.definitions_synced.clone(),
             clock: self.clock.clone(),
         };
         self.run(custom.run(), background);
+        if let Some(store) = storages.of(("apiregistration.k8s.io", "apiservices")) {
+            let services = ApiServices {
+                store: Arc::clone(store),
+                custom: custom_apis,
+                clock: self.clock.clone(),
+            };
+            self.run(services.run(), background);
+        }
     }
 
     /// Runs something in the background until the end.

@@ -21,10 +21,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use self::known::KnownTypes;
 use self::retries::Retries;
+use super::api_services::CustomApis;
 use super::following::pause_after;
 use super::health::Done;
 use super::storage_factory::{Joined, StorageFactory};
@@ -67,6 +68,8 @@ pub struct CustomResources {
     pub api: Arc<Api>,
     /// The types that have joined already.
     pub(super) known: oneshot::Receiver<KnownTypes>,
+    /// Told what is served.
+    pub told: watch::Sender<CustomApis>,
     /// Told when all definitions of the start are served that can be.
     pub synced: Done,
     /// The time.
@@ -218,7 +221,20 @@ impl CustomResources {
             }
             self.api.serve_custom(&stores);
         }
+        self.tell(state);
         self.clean_up(state).await;
+    }
+
+    /// Tells which versions of groups are served, if others are than before.
+    fn tell(&self, state: &State) {
+        let stores = state.served.values().flat_map(|it| &it.stores);
+        let served = stores.map(|store| store.resource().group_version.clone());
+        let served = Some(served.collect());
+        self.told.send_if_modified(|told| {
+            let other = *told != served;
+            *told = served;
+            other
+        });
     }
 
     /// Takes away what is not defined any more, or lies elsewhere now.

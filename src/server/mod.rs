@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod api_endpoints;
+pub mod api_services;
 pub mod assembly;
 pub mod backend_factory;
 pub mod certificates;

@@ -25,7 +25,7 @@ use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
 use crate::registry::{
     ensure_default_roles, ensure_flow_control, ensure_kubernetes_service, ensure_system_namespaces,
-    ensure_system_priorities, hold_what_is_stored,
+    ensure_system_priorities, hold_what_is_stored, publish_built_in_apis,
 };
 use crate::storage::cacher::{Cacher, Feed};
 
@@ -214,6 +214,13 @@ async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<()
         ensured.map_err(|error| {
             let advice = "check that the store can be written, then start again";
             StartError::new("create the service of the API", error, advice)
+        })?;
+    }
+    if let Some(services) = &first.api_services {
+        let published = publish_built_in_apis(services, &first.served, clock).await;
+        published.map_err(|error| {
+            let advice = "check that the store can be written, then start again";
+            StartError::new("tell which APIs there are", error, advice)
         })?;
     }
     if let Some(stores) = &assembled.roles {

@@ -4,7 +4,7 @@
 //! Resources that are stored under the same prefix (the versions of one kind, events in both their
 //! groups) share one storage, so that a write through one is seen through the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -16,7 +16,9 @@ use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::admission::PluginSet;
 use crate::registry::resources::built_in;
-use crate::registry::{Escalation, Resource, SERVER_LEASES, Served, ServerLeases, Store};
+use crate::registry::{
+    Escalation, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
+};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
@@ -285,6 +287,14 @@ impl StorageFactory {
 }
 
 impl Storages {
+    /// The versions of groups that are served.
+    #[must_use]
+    pub fn group_versions(&self) -> BTreeSet<GroupVersion> {
+        let stored = self.stores.iter().map(|store| store.resource());
+        let all = stored.chain(&self.storeless);
+        all.map(|resource| resource.group_version.clone()).collect()
+    }
+
     /// The store of a resource, named by group and plural.
     #[must_use]
     pub fn of(&self, (group, plural): (&str, &str)) -> Option<&Arc<Store>> {

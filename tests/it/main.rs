@@ -11,6 +11,7 @@
 mod admission;
 mod allocations;
 mod api_endpoints;
+mod api_services;
 mod authorization;
 mod clients;
 mod codec_peer;

@@ -1,9 +1,11 @@
 //! The group `apiregistration.k8s.io`: where aggregated APIs are announced.
 
+use super::checks::api_services;
 use super::defaults::admissionregistration as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
 use super::row::{Group, Row};
+use crate::registry::NameRule;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -16,6 +18,8 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .defaults(defaults::API_SERVICE)
                     .status_metadata(PartMetadata::KeepsAll)
+                    .name_rule(NameRule::PathSegment)
+                    .check(api_services::api_service)
                     .conditional_update(),
             ),
     ]

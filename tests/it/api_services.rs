@@ -1,0 +1,96 @@
+//! Which APIs there are: APIServices of built-in groups from the start, and of custom resources while they are served.
+
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::support::server::Server;
+
+const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const CUSTOM: &str = "v1.example.com";
+
+/// How often a condition is looked at, and how many times at most: half a minute in all.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_MAX: u32 = 600;
+
+#[tokio::test]
+async fn apis_are_told_of_while_they_are_served() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let apps = get(&client, "v1.apps").await.expect("from the start");
+    let expected = json!({"group": "apps", "version": "v1",
+        "groupPriorityMinimum": 17_800, "versionPriority": 15});
+    assert_eq!(apps["spec"], expected);
+    assert!(is_available(&apps), "{apps}");
+    assert_eq!(get(&client, "v1.apiregistration.k8s.io").await, None);
+
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition", "metadata": {"name": "gears.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster",
+            "names": {"plural": "gears", "kind": "Gear"}, "versions": [
+                {"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    send(&client, "POST", DEFINITIONS, &definition).await;
+    let custom = wait_for(&client, |found| found.as_ref().is_some_and(is_available)).await;
+    assert_eq!(custom.expect("there")["spec"]["versionPriority"], 100);
+
+    send(
+        &client,
+        "DELETE",
+        &format!("{SERVICES}/v1.batch"),
+        &json!({}),
+    )
+    .await;
+    server.stop().await;
+    server.start_again();
+    let client = server.client().await;
+    let again = get(&client, "v1.apps").await.expect("still there");
+    assert_eq!(again, apps, "nothing changed, and nothing was written");
+    let back = get(&client, "v1.batch").await.expect("made again");
+    assert!(is_available(&back), "{back}");
+
+    let path = format!("{DEFINITIONS}/gears.example.com");
+    send(&client, "DELETE", &path, &json!({})).await;
+    wait_for(&client, Option::is_none).await;
+}
+
+/// Waits until the APIService of custom resources is so, and returns it.
+async fn wait_for(client: &Client, wanted: impl Fn(&Option<Value>) -> bool) -> Option<Value> {
+    for _ in 0..LOOKS_MAX {
+        let found = get(client, CUSTOM).await;
+        if wanted(&found) {
+            return found;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    panic!("{CUSTOM} never became what it should");
+}
+
+fn is_available(service: &Value) -> bool {
+    let condition = &service["status"]["conditions"][0];
+    condition["type"] == "Available"
+        && condition["status"] == "True"
+        && condition["reason"] == "Local"
+}
+
+async fn get(client: &Client, name: &str) -> Option<Value> {
+    let request = http::Request::get(format!("{SERVICES}/{name}"));
+    let request = request.body(Vec::new()).expect("a request");
+    match client.request(request).await {
+        Ok(object) => Some(object),
+        Err(kube::Error::Api(status)) if status.code == 404 => None,
+        Err(error) => panic!("{name}: {error}"),
+    }
+}
+
+async fn send(client: &Client, method: &str, path: &str, body: &Value) {
+    let request = http::Request::builder().method(method).uri(path);
+    let request = request.header(http::header::CONTENT_TYPE, "application/json");
+    let request = request
+        .body(body.to_string().into_bytes())
+        .expect("a request");
+    let answer: Result<Value, _> = client.request(request).await;
+    answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+}
