@@ -1,6 +1,5 @@
 //! Puts storages, API, filters and health together around one backend.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::api_endpoints::{ApiEndpoints, advertised_address};
 use super::api_services::ApiServices;
+use super::bootstrap::{Begun, FirstStores};
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
@@ -38,7 +38,6 @@ use crate::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
 };
 use crate::registry::authorization::Authorizer;
-use crate::registry::{GroupVersion, Store};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
 use crate::storage::encryption::EncryptionConfig;
@@ -95,47 +94,6 @@ pub struct Assembled {
     pub cachers: Vec<Arc<Cacher>>,
     /// Where the caches end their watches.
     pub feed: Feed,
-}
-
-/// What is to be done before the server is ready.
-#[derive(Debug, Default)]
-pub struct Begun {
-    /// The first namespaces are there.
-    pub bootstrapped: Done,
-    /// The default roles are there.
-    pub roles_ensured: Done,
-    /// The default flow schemas and priority levels are there.
-    pub flows_ensured: Done,
-    /// Custom resources are served.
-    definitions_synced: Done,
-}
-
-/// The stores in which there is something from the start.
-#[derive(Debug)]
-pub struct FirstStores {
-    /// That of namespaces.
-    pub namespaces: Option<Arc<Store>>,
-    /// That of classes of priorities.
-    pub priority_classes: Option<Arc<Store>>,
-    /// That of services.
-    pub services: Option<Arc<Store>>,
-    /// That of APIServices.
-    pub api_services: Option<Arc<Store>>,
-    /// The versions of groups that are served.
-    pub served: BTreeSet<GroupVersion>,
-}
-
-impl FirstStores {
-    fn of(storages: &Storages) -> Self {
-        let store = |group, plural| storages.of((group, plural)).cloned();
-        Self {
-            namespaces: store("", "namespaces"),
-            priority_classes: store("scheduling.k8s.io", "priorityclasses"),
-            services: store("", "services"),
-            api_services: store("apiregistration.k8s.io", "apiservices"),
-            served: storages.group_versions(),
-        }
-    }
 }
 
 impl std::fmt::Debug for Assembly<'_> {

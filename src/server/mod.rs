@@ -5,6 +5,7 @@ pub mod api_endpoints;
 pub mod api_services;
 pub mod assembly;
 pub mod backend_factory;
+pub mod bootstrap;
 pub mod certificates;
 pub mod connection;
 pub mod custom_resources;

@@ -14,8 +14,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::api_endpoints::ApiEndpoints;
-use super::assembly::{Assembled, Assembly};
+use super::assembly::Assembly;
 use super::backend_factory::{self, OpenBackend};
+use super::bootstrap::bootstrap;
 use super::error::StartError;
 use super::flags::{ServeFlags, StorageBackend};
 use super::listener::Listener;
@@ -23,10 +24,6 @@ use super::security::Security;
 use super::shutdown::{Signals, Steps};
 use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
-use crate::registry::{
-    ensure_default_roles, ensure_flow_control, ensure_kubernetes_service, ensure_system_namespaces,
-    ensure_system_priorities, hold_what_is_stored, publish_built_in_apis,
-};
 use crate::storage::cacher::{Cacher, Feed};
 
 /// The start is announced when all caches are filled, but at the latest after this time.
@@ -185,62 +182,6 @@ fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     let path = std::path::absolute(path).map_err(wrong)?;
     private_file::create_directory(&path).map_err(wrong)?;
     Ok(path)
-}
-
-/// Creates what every cluster has from the start, and learns which addresses are given.
-async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<(), StartError> {
-    let first = &assembled.first;
-    if let Some(namespaces) = &first.namespaces {
-        ensure_system_namespaces(namespaces, clock)
-            .await
-            .map_err(|error| {
-                let advice = "check that the store can be written, then start again";
-                StartError::new("create the first namespaces", error, advice)
-            })?;
-    }
-    if let Some(classes) = &first.priority_classes {
-        let ensured = ensure_system_priorities(classes, clock).await;
-        ensured.map_err(|error| {
-            let advice = "check that the store can be written, then start again";
-            StartError::new("create the first classes of priorities", error, advice)
-        })?;
-    }
-    if let Some(services) = &first.services {
-        hold_what_is_stored(services).await.map_err(|error| {
-            let advice = "check that the store can be read, then start again";
-            StartError::new("read the services that have addresses", error, advice)
-        })?;
-        let ensured = ensure_kubernetes_service(services, port, clock).await;
-        ensured.map_err(|error| {
-            let advice = "check that the store can be written, then start again";
-            StartError::new("create the service of the API", error, advice)
-        })?;
-    }
-    if let Some(services) = &first.api_services {
-        let published = publish_built_in_apis(services, &first.served, clock).await;
-        published.map_err(|error| {
-            let advice = "check that the store can be written, then start again";
-            StartError::new("tell which APIs there are", error, advice)
-        })?;
-    }
-    if let Some(stores) = &assembled.roles {
-        let ensured = ensure_default_roles(stores.all(), clock).await;
-        ensured.map_err(|error| {
-            let advice = "check that the store can be written, then start again";
-            StartError::new("create the default roles", error, advice)
-        })?;
-        assembled.begun.roles_ensured.set();
-    }
-    if let Some(stores) = &assembled.flows {
-        let ensured = ensure_flow_control(&stores.levels, &stores.schemas, clock).await;
-        ensured.map_err(|error| {
-            let advice = "check that the store can be written, then start again";
-            StartError::new("create the default flow schemas", error, advice)
-        })?;
-        assembled.begun.flows_ensured.set();
-    }
-    assembled.begun.bootstrapped.set();
-    Ok(())
 }
 
 /// Tells others where the server is, now and from then on.

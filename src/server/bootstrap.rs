@@ -1,0 +1,103 @@
+//! What is there from the start, and whether it is there yet.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::assembly::Assembled;
+use super::error::StartError;
+use super::health::Done;
+use super::storage_factory::Storages;
+use crate::clock::Clock;
+use crate::registry::{
+    Error, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
+    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
+    hold_what_is_stored, publish_built_in_apis,
+};
+
+/// What is to be done before the server is ready.
+#[derive(Debug, Default)]
+pub struct Begun {
+    /// The first namespaces are there.
+    pub bootstrapped: Done,
+    /// The default roles are there.
+    pub roles_ensured: Done,
+    /// The default flow schemas and priority levels are there.
+    pub flows_ensured: Done,
+    /// Custom resources are served.
+    pub definitions_synced: Done,
+}
+
+/// The stores in which there is something from the start.
+#[derive(Debug)]
+pub struct FirstStores {
+    /// That of namespaces.
+    pub namespaces: Option<Arc<Store>>,
+    /// That of classes of priorities.
+    pub priority_classes: Option<Arc<Store>>,
+    /// That of services.
+    pub services: Option<Arc<Store>>,
+    /// That of APIServices.
+    pub api_services: Option<Arc<Store>>,
+    /// The versions of groups that are served.
+    pub served: BTreeSet<GroupVersion>,
+}
+
+impl FirstStores {
+    /// Those of a server.
+    #[must_use]
+    pub fn of(storages: &Storages) -> Self {
+        let store = |group, plural| storages.of((group, plural)).cloned();
+        Self {
+            namespaces: store("", "namespaces"),
+            priority_classes: store("scheduling.k8s.io", "priorityclasses"),
+            services: store("", "services"),
+            api_services: store("apiregistration.k8s.io", "apiservices"),
+            served: storages.group_versions(),
+        }
+    }
+}
+
+/// Creates what every cluster has from the start, and learns which addresses are given.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<(), StartError> {
+    let (first, begun) = (&assembled.first, &assembled.begun);
+    if let Some(namespaces) = &first.namespaces {
+        let ensured = ensure_system_namespaces(namespaces, clock).await;
+        ensured.map_err(|error| unwritten("create the first namespaces", error))?;
+    }
+    if let Some(classes) = &first.priority_classes {
+        let ensured = ensure_system_priorities(classes, clock).await;
+        ensured.map_err(|error| unwritten("create the first classes of priorities", error))?;
+    }
+    if let Some(services) = &first.services {
+        hold_what_is_stored(services).await.map_err(|error| {
+            let advice = "check that the store can be read, then start again";
+            StartError::new("read the services that have addresses", error, advice)
+        })?;
+        let ensured = ensure_kubernetes_service(services, port, clock).await;
+        ensured.map_err(|error| unwritten("create the service of the API", error))?;
+    }
+    if let Some(services) = &first.api_services {
+        let published = publish_built_in_apis(services, &first.served, clock).await;
+        published.map_err(|error| unwritten("tell which APIs there are", error))?;
+    }
+    if let Some(stores) = &assembled.roles {
+        let ensured = ensure_default_roles(stores.all(), clock).await;
+        ensured.map_err(|error| unwritten("create the default roles", error))?;
+        begun.roles_ensured.set();
+    }
+    if let Some(stores) = &assembled.flows {
+        let ensured = ensure_flow_control(&stores.levels, &stores.schemas, clock).await;
+        ensured.map_err(|error| unwritten("create the default flow schemas", error))?;
+        begun.flows_ensured.set();
+    }
+    begun.bootstrapped.set();
+    Ok(())
+}
+
+fn unwritten(what: &str, error: Error) -> StartError {
+    let advice = "check that the store can be written, then start again";
+    StartError::new(what, error, advice)
+}
