@@ -12,6 +12,7 @@ use super::super::params::{WriteKind, WriteParams};
 use super::super::response;
 use crate::authentication::service_accounts::{Bound, Grant, Reference};
 use crate::meta::Object;
+use crate::registry::admission::Operation;
 use crate::registry::field_manager::{self, Manager};
 use crate::registry::{Error, FieldError, GroupVersion, Store};
 use crate::storage::GetOptions;
@@ -38,11 +39,16 @@ pub(in super::super) async fn request_token(
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("authentication.k8s.io", "v1");
     let mut request = call.decode(&content, &version, KIND, &params)?;
-    answer(call, &version.to_string(), &mut request).await?;
+    answer(call, &version.to_string(), &mut request, params.dry_run).await?;
     response::serialized(StatusCode::CREATED, output.format, &request)
 }
 
-async fn answer(call: &Call<'_>, version: &str, request: &mut Value) -> Result<(), Failure> {
+async fn answer(
+    call: &Call<'_>,
+    version: &str,
+    request: &mut Value,
+    dry_run: bool,
+) -> Result<(), Failure> {
     let fail = |error| call.fail(error);
     check_metadata(call, request).map_err(fail)?;
     let account = found(call, call.store, call.namespace(), call.name()).await?;
@@ -59,6 +65,12 @@ async fn answer(call: &Call<'_>, version: &str, request: &mut Value) -> Result<(
     note_manager(call, version, request);
     complete_metadata(call, &account, request).map_err(fail)?;
     check_seconds(seconds).map_err(fail)?;
+    let names = (call.namespace(), call.name());
+    let change = (&mut *request, None);
+    call.store
+        .admit_other(&call.context, names, Operation::Create, change, dry_run)
+        .await
+        .map_err(fail)?;
     let mut audiences = texts(&request["spec"]["audiences"]);
     if audiences.is_empty() {
         audiences = call.token_issuer.default_audiences().to_vec();

@@ -8,11 +8,9 @@ use serde_json::Value;
 use super::{Operation, Plugin, Request};
 use crate::codec;
 use crate::registry::Error;
-use crate::registry::authorization::node_of;
+use crate::registry::authorization::{MIRROR, node_of, referred_resources};
 use crate::registry::resources::path::{get, list, text};
 use crate::storage::{GetOptions, Interface, StorageError};
-
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Labels of these domains say what a node is to the cluster. A kubelet sets some of them.
 const SYSTEM_DOMAINS: [&str; 2] = ["kubernetes.io", "k8s.io"];
@@ -151,6 +149,7 @@ impl Plugin for NodeRestriction {
             }
             ("coordination.k8s.io", "leases") => refuse_other(node, request, object, "lease"),
             ("storage.k8s.io", "csinodes") => refuse_other(node, request, object, "CSINode"),
+            ("resource.k8s.io", "resourceslices") => refuse_slice(node, request, object),
             _ => None,
         };
         refusal.map_or(Ok(()), |why| Err(request.forbid(object, why)))
@@ -169,26 +168,50 @@ fn refuse_mirror(node: &str, pod: &Value) -> Option<String> {
             "node {node:?} can only create pods with spec.nodeName set to itself"
         ));
     }
-    let cannot = |what: &str| {
-        Some(format!(
-            "node {node:?} can not create pods that reference {what}"
-        ))
+    if let Some(why) = refuse_owners(node, pod) {
+        return Some(why);
+    }
+    let what = match *referred_resources(pod).first()? {
+        "serviceaccounts" => "a service account",
+        other => other,
     };
-    if !text(pod, "spec.serviceAccountName").is_empty() {
-        return cannot("a service account");
-    }
-    let volumes = list(pod, "spec.volumes");
-    let refers = |member: &str| volumes.iter().any(|volume| !volume[member].is_null());
-    if refers("secret") {
-        return cannot("secrets");
-    }
-    if refers("configMap") {
-        return cannot("configmaps");
-    }
-    if refers("persistentVolumeClaim") {
-        return cannot("persistentvolumeclaims");
-    }
-    None
+    Some(format!(
+        "node {node:?} can not create pods that reference {what}"
+    ))
+}
+
+/// Why a mirror pod may not have its owners: it has its node, and nobody else.
+fn refuse_owners(node: &str, pod: &Value) -> Option<String> {
+    let why = match list(pod, "metadata.ownerReferences") {
+        [owner] => {
+            let is_node = text(owner, "apiVersion") == "v1" && text(owner, "kind") == "Node";
+            if !is_node || text(owner, "name") != node {
+                "can only create pods with an owner reference set to itself"
+            } else if owner["controller"] != true {
+                "can only create pods with a controller owner reference set to itself"
+            } else if owner["blockOwnerDeletion"] == true {
+                "must not set blockOwnerDeletion on an owner reference"
+            } else {
+                return None;
+            }
+        }
+        [] => "can only create pods with an owner reference set to itself",
+        _ => "can only create pods with a single owner reference set to itself",
+    };
+    Some(format!("node {node:?} {why}"))
+}
+
+/// Why a kubelet may not write a ResourceSlice: it is another node's.
+fn refuse_slice(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
+    let slice = request.old.unwrap_or(object);
+    let what = match request.operation {
+        Operation::Create => "create",
+        Operation::Delete => "delete",
+        _ => "update",
+    };
+    (text(slice, "spec.nodeName") != node).then(|| {
+        format!("can only {what} ResourceSlice with the same NodeName as the requesting node")
+    })
 }
 
 /// Why a kubelet may not write a node: it is another's, or what it says of itself is not for it to say.

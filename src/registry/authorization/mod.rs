@@ -20,6 +20,6 @@ pub use attributes::Attributes;
 pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, everything};
 pub use coverage::{describe_rules, go_list, missing_rules};
 pub use node_authorizer::{NodeAuthorizer, node_of};
-pub use node_graph::NodeGraph;
+pub use node_graph::{MIRROR, NodeGraph, referred_resources};
 pub use role_table::{Binding, Role, RoleTable};
 pub use rule::Rule;

@@ -58,7 +58,12 @@ impl NodeGraph {
         if node.is_empty() {
             return;
         }
-        let needs = needs(pod, namespace);
+        let needs = if is_mirror(pod) {
+            // Its kubelet has made it up, and could name anything.
+            Vec::new()
+        } else {
+            needs(pod, namespace)
+        };
         let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let of_node = graph.needs.entry(node.to_owned()).or_default();
         for need in &needs {
@@ -155,6 +160,19 @@ const DEVICE_CLAIMS: &str = "resourceclaims";
 
 /// What pods refer to.
 const KINDS: [&str; 5] = [SECRETS, CONFIG_MAPS, CLAIMS, ACCOUNTS, DEVICE_CLAIMS];
+
+/// The annotation of pods that kubelets create to show what they run by themselves.
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
+
+fn is_mirror(pod: &Value) -> bool {
+    !pod["metadata"]["annotations"][MIRROR].is_null()
+}
+
+/// The resources of what a pod refers to, such as `secrets`.
+pub fn referred_resources(pod: &Value) -> Vec<&'static str> {
+    let needs = needs(pod, "").into_iter();
+    needs.map(|(resource, ..)| resource).collect()
+}
 
 /// What a pod refers to, each once.
 fn needs(pod: &Value, namespace: &str) -> Vec<Name> {

@@ -171,3 +171,59 @@ async fn kubelets_write_their_own_node_and_pods() {
     .await;
     deleted.expect("its own");
 }
+
+#[tokio::test]
+async fn kubelets_show_pods_of_their_own_that_refer_to_nothing() {
+    let plugin = "--enable-admission-plugins=NodeRestriction";
+    let fixture = Fixture::start_with("Node,RBAC", &[plugin]).await;
+    let pods = format!("{DEFAULT}/pods");
+    let mut mirror = json!({"metadata": {"name": "m",
+        "annotations": {"kubernetes.io/config.mirror": "x"}}, "spec": {"nodeName": "a",
+            "containers": [{"name": "c", "image": "i", "env": [{"name": "E",
+                "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}]}});
+    let refused = as_node(&fixture, "a", Method::POST, &pods, &mirror).await;
+    let words = r#"403 pods "m" is forbidden: node "a" can only create pods with an owner reference set to itself"#;
+    assert_eq!(refused, Err(words.to_owned()));
+    mirror["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Node",
+        "name": "a", "uid": "u", "controller": true}]);
+    let refused = as_node(&fixture, "a", Method::POST, &pods, &mirror).await;
+    let words = r#"403 pods "m" is forbidden: node "a" can not create pods that reference secrets"#;
+    assert_eq!(refused, Err(words.to_owned()));
+    mirror["spec"]["containers"][0]["env"].take();
+    let created = as_node(&fixture, "a", Method::POST, &pods, &mirror).await;
+    created.expect("what it runs by itself");
+}
+
+#[tokio::test]
+async fn kubelets_have_tokens_for_their_own_pods_only() {
+    let plugin = "--enable-admission-plugins=NodeRestriction";
+    let fixture = Fixture::start_with("Node,RBAC", &[plugin]).await;
+    let accounts = format!("{DEFAULT}/serviceaccounts");
+    let robot = json!({"metadata": {"name": "robot"}});
+    fixture.create(&accounts, robot).await;
+    let pods = format!("{DEFAULT}/pods");
+    let mut bot = pod("bot", "a", "s");
+    bot["spec"]["serviceAccountName"] = "robot".into();
+    fixture.create(&pods, bot).await;
+    let tokens = format!("{accounts}/robot/token");
+    let unbound = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600}});
+    let mut refused = Ok(String::new());
+    for _ in 0..LOOKS_MAX {
+        refused = as_node(&fixture, "a", Method::POST, &tokens, &unbound).await;
+        // Until it is known which pods there are, nobody may ask at all.
+        if refused
+            .as_ref()
+            .err()
+            .is_some_and(|it| it.contains("not bound"))
+        {
+            break;
+        }
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+    let why = refused.expect_err("a token for anything");
+    assert!(
+        why.contains("node requested token not bound to a pod"),
+        "{why}"
+    );
+}
