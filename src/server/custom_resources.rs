@@ -99,6 +99,22 @@ struct Serving {
     stores: Vec<Arc<Store>>,
 }
 
+impl Serving {
+    /// A store of the objects as they lie, for what the server itself does to them: neither admission nor a webhook that
+    /// converts is asked, which may be gone or slow.
+    fn unasked(&self) -> Option<Store> {
+        let resources = self.stores.iter().map(|store| store.resource());
+        let stored = resources
+            .clone()
+            .find(|it| it.group_version == it.storage_version);
+        let resource = stored.or_else(|| resources.clone().next())?;
+        Some(Store::new(
+            Arc::clone(resource),
+            Arc::clone(&self.joined.storage),
+        ))
+    }
+}
+
 impl CustomResources {
     /// Serves custom resources until it is dropped.
     pub async fn run(mut self) {

@@ -60,7 +60,7 @@ impl CustomResources {
     }
 
     async fn clean_up_one(&self, name: &str, serving: Option<&Serving>) -> Result<(), Error> {
-        if let Some(store) = serving.and_then(|it| it.stores.first()) {
+        if let Some(store) = serving.and_then(Serving::unasked) {
             let context = self.context("");
             let options = DeleteOptions::default();
             store

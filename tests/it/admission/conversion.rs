@@ -211,6 +211,27 @@ fn kubectl_gets_both(server: &Server) {
     }
 }
 
+/// What is to be deleted need not be converted before.
+#[tokio::test]
+async fn a_definition_goes_though_its_webhook_is_gone() {
+    let webhook = Webhook::start(answer).await;
+    let (_server, client) = start(&webhook).await;
+    let object = widget("v2", "left", json!({"width": 1}));
+    let created = ask(&client, Method::POST, V2, &object).await;
+    assert_eq!(created.0, 201, "{}", message(&created));
+    drop(webhook);
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    let deleted = ask(&client, Method::DELETE, path, &Value::Null).await;
+    assert_eq!(deleted.0, 200, "{}", message(&deleted));
+    let gone = async {
+        while ask(&client, Method::GET, path, &Value::Null).await.0 != 404 {
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    tokio::time::timeout(at_most, gone).await.expect("it goes");
+}
+
 #[tokio::test]
 async fn what_cannot_be_converted_fails_by_itself() {
     let webhook = Webhook::start(answer).await;
