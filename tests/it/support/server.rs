@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -12,6 +13,11 @@ use tempfile::TempDir;
 /// How often a condition is looked at, and how many times at most: a minute in all.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_MAX: u32 = 1200;
+
+/// Where servers listen: below the ports that the kernel gives to connections.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// How many ports a test has before it comes to those of the next.
+const PORTS_A_TEST: u32 = 17;
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
@@ -181,10 +187,17 @@ fn spawn(folder: &TempDir, port: u16, under: &[String], arguments: &[String]) ->
         .expect("the server's binary")
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago. It is none of those that connections of other tests are given, lest one takes it before it is
+/// listened on, and each test, which is a process, begins somewhere else.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("its address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let step = || NEXT.fetch_add(1, Ordering::Relaxed);
+    let ports = u32::from(PORTS.end - PORTS.start);
+    let begin = std::process::id().wrapping_mul(PORTS_A_TEST);
+    (0..ports)
+        .map(|_| PORTS.start + (begin.wrapping_add(step()) % ports) as u16)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("a free port")
 }
 
 fn signal(child: &Child, name: &str) {
