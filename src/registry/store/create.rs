@@ -99,10 +99,8 @@ impl Store {
             namespace,
             dry_run: options.dry_run,
         };
-        let result = match self.validate_new(write, &object).await {
-            Ok(()) => self.store_new(namespace, &object, options).await,
-            Err(refusal) => Err(refusal),
-        };
+        let object = self.validate_new(write, object).await?;
+        let result = self.store_new(namespace, &object, options).await;
         if options.dry_run || result.as_ref().is_err_and(is_certain) {
             self.strategy().release(&object);
         }

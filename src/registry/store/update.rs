@@ -256,8 +256,8 @@ impl<'a> Attempt<'a> {
         store.admit_new(self.write(), &mut object).await?;
         fill_system_fields(self.context, &mut object);
         store.before_create(self.context, self.namespace, &mut object)?;
+        let object = store.validate_new(self.write(), object).await?;
         self.outcome = Outcome::Create(object.clone());
-        store.validate_new(self.write(), &object).await?;
         Ok(object)
     }
 

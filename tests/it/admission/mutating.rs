@@ -159,7 +159,8 @@ async fn every_way_to_write_is_asked_about(client: &Client, webhook: &Webhook) {
         assert_eq!(answered.1["data"], json!({"k": k, "stamped": "UPDATE"}));
     }
     let updates = webhook.take("/stamp");
-    assert_eq!(updates.len(), 3);
+    // One that began with what the cache had a moment ago is tried, and asked about, again.
+    assert!(updates.len() >= 3, "{updates:?}");
     for review in updates {
         let request = &review["request"];
         assert_eq!(request["operation"], "UPDATE");
