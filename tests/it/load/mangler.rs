@@ -8,6 +8,9 @@ use super::proxy::{Chooser, Fault};
 
 /// A delayed event comes after so many newer ones.
 const DELAY_EVENTS: usize = 3;
+/// A fault is taken as seen when so many events went out after it. A watch that its client has left
+/// ends earlier, perhaps before the client has read what is wrong.
+const SEEN_AFTER_EVENTS: usize = 10;
 /// Types of events in JSON.
 const ADDED: &str = r#""ADDED""#;
 const MODIFIED: &str = r#""MODIFIED""#;
@@ -52,6 +55,8 @@ pub(crate) struct Mangler {
     /// Whether an event has come. Before that, whatever is missing might have been skipped by a resume.
     has_begun: bool,
     held: Option<Held>,
+    /// How many more events must go out before the last planted fault is taken as seen.
+    unseen: usize,
 }
 
 /// An event that is held back.
@@ -70,6 +75,7 @@ impl Mangler {
             chooser,
             has_begun: false,
             held: None,
+            unseen: 0,
         }
     }
 
@@ -88,6 +94,7 @@ impl Mangler {
             self.plant(frame, out);
         } else {
             out.extend_from_slice(frame);
+            self.unseen = self.unseen.saturating_sub(1);
         }
         self.has_begun |= is_event;
     }
@@ -96,7 +103,7 @@ impl Mangler {
     pub(crate) fn let_go(&mut self, out: &mut BytesMut) {
         if let Some(held) = self.held.take() {
             if held.passed > 0 {
-                self.chooser.count();
+                self.count();
             } else {
                 self.chooser.owe();
             }
@@ -138,12 +145,18 @@ impl Mangler {
             Fault::WrongType => {
                 let text = text.replacen(MODIFIED, ADDED, 1);
                 out.extend_from_slice(text.as_bytes());
-                self.chooser.count();
+                self.count();
                 return;
             }
         }
         out.extend_from_slice(event);
+        self.count();
+    }
+
+    /// A fault is planted.
+    fn count(&mut self) {
         self.chooser.count();
+        self.unseen = SEEN_AFTER_EVENTS;
     }
 
     /// An event comes while another is held.
@@ -156,10 +169,18 @@ impl Mangler {
         match self.fault {
             Fault::DropEvent => {
                 self.held = None;
-                self.chooser.count();
+                self.count();
             }
             Fault::DelayEvent if held.passed < DELAY_EVENTS => {}
             _ => self.let_go(out),
+        }
+    }
+}
+
+impl Drop for Mangler {
+    fn drop(&mut self) {
+        if self.unseen > 0 {
+            self.chooser.owe();
         }
     }
 }
