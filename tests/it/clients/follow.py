@@ -22,7 +22,8 @@ def number(config_map):
 def main():
     config.load_kube_config(sys.argv[1])
     last, api = int(sys.argv[2]), client.CoreV1Api()
-    deadline, version, seen = time.monotonic() + PATIENCE_SECONDS, None, 0
+    begun = time.monotonic()
+    deadline, version, seen = begun + PATIENCE_SECONDS, None, 0
     while seen < last:
         if time.monotonic() > deadline:
             sys.exit('gave up after %d of %d' % (seen, last))
@@ -46,9 +47,11 @@ def main():
                 if seen >= last:
                     break
         except ApiException as error:
+            print('%.1f s: at %d, version %s: %s' % (time.monotonic() - begun, seen, version, error), file=sys.stderr)
             version = None if error.status == 410 else version
             time.sleep(0.05)
-        except (HTTPError, OSError):
+        except (HTTPError, OSError) as error:
+            print('%.1f s: at %d, version %s: %s' % (time.monotonic() - begun, seen, version, error), file=sys.stderr)
             time.sleep(0.05)
 
 

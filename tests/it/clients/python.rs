@@ -3,7 +3,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
 
 use super::writer::{self, CHANGES};
 use crate::support::etcd::Etcd;
@@ -115,8 +116,9 @@ fn python() -> Option<PathBuf> {
     })
 }
 
-fn follow(python: &Path, kubeconfig: &Path) -> Child {
-    Command::new(python)
+/// A follower whose output is read all the while: one that waits for room in a pipe falls behind.
+fn follow(python: &Path, kubeconfig: &Path) -> JoinHandle<Output> {
+    let follower = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/follow.py"))
         .arg(kubeconfig)
         .arg(CHANGES.to_string())
@@ -124,12 +126,14 @@ fn follow(python: &Path, kubeconfig: &Path) -> Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("python")
+        .expect("python");
+    let read = || follower.wait_with_output().expect("the follower's output");
+    std::thread::spawn(read)
 }
 
 /// Every number once and in order. A list may come first; a later one must have missed nothing.
-fn check(follower: Child) {
-    let output = follower.wait_with_output().expect("the follower's output");
+fn check(follower: JoinHandle<Output>) {
+    let output = follower.join().expect("the follower's output");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let mut seen = None;
@@ -138,7 +142,9 @@ fn check(follower: Child) {
         let number: u64 = number.parse().expect("a number");
         match (kind, seen) {
             ("list", None) => {}
-            ("list", Some(before)) => assert_eq!(number, before, "a list found what no event told"),
+            ("list", Some(before)) => {
+                assert_eq!(number, before, "a list found what no event told\n{errors}")
+            }
             (_, before) => assert_eq!(number, before.unwrap_or_default() + 1, "the next change"),
         }
         seen = Some(number);
