@@ -220,9 +220,6 @@ impl Failure {
                 retry_after_seconds,
                 ..
             } => too_many(message, cause, *retry_after_seconds),
-            Error::MethodNotSupported(message) => {
-                Self::plain(405, "MethodNotAllowed", message.clone())
-            }
             Error::Denied(status) => Self(status.clone()),
             Error::Unprocessable => Self::plain(422, "Invalid", message),
             Error::ServerTimeout {

@@ -277,7 +277,10 @@ fn custom_list_metadata(list: &List) -> Value {
 }
 
 fn list_metadata(list: &List) -> Value {
-    let mut metadata = json!({"resourceVersion": list.revision.to_string()});
+    let mut metadata = json!({});
+    if list.revision > 0 {
+        metadata["resourceVersion"] = list.revision.to_string().into();
+    }
     if let Some(token) = list.continue_token.as_deref().filter(|it| !it.is_empty()) {
         metadata["continue"] = token.into();
     }

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::errors::{About, Failure};
+use super::errors::Failure;
 use super::request_info::RequestInfo;
-use crate::registry::{GroupVersion, Resource, Served, Store, Verb};
+use crate::registry::{GroupVersion, Resource, Store, Verb};
 
 /// The resources that are served.
 #[derive(Debug)]
@@ -99,32 +99,14 @@ impl Routes {
         let key = (group_version, info.resource.clone());
         if let Some(resource) = self.storeless.get(&key) {
             check_path(resource, info).map_err(NoRoute::Refused)?;
-            return match resource.served {
-                Served::Handler => Ok(Route::Review(resource)),
-                Served::Store | Served::Nowhere => Err(NoRoute::Refused(refusal(resource, info))),
-            };
+            return Ok(Route::Review(resource));
         }
         let Some(store) = self.stores.get(&key) else {
             return Err(NoRoute::Refused(Failure::no_such_resource()));
         };
         let verb = check_path(store.resource(), info).map_err(NoRoute::Refused)?;
-        let subresource = store.resource().subresource(&info.subresource);
-        if subresource.is_some_and(|it| it.served == Served::Nowhere) {
-            return Err(NoRoute::Refused(refusal(store.resource(), info)));
-        }
         Ok(Route::Stored(store, verb))
     }
-}
-
-/// The answer to a request that nobody serves yet.
-fn refusal(resource: &Resource, info: &RequestInfo) -> Failure {
-    let subresource = Some(info.subresource.as_str()).filter(|name| !name.is_empty());
-    let about = About {
-        resource,
-        name: &info.name,
-        verb: &info.verb,
-    };
-    Failure::of(&resource.refusal(subresource), about)
 }
 
 /// Whether the resource has such a path, and which of its verbs the request is.

@@ -84,9 +84,6 @@ pub enum Error {
     /// Somebody who was asked about the request refuses it in words of their own.
     #[error("{}", .0.message)]
     Denied(Box<Status>),
-    /// The resource cannot do this.
-    #[error("{0}")]
-    MethodNotSupported(String),
     /// A patch cannot be applied to the object.
     #[error("the server rejected our request due to an error in our request")]
     Unprocessable,

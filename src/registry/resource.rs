@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use super::Strategy;
 use super::table::PrinterColumns;
-use super::{Error, Strategy};
 use crate::meta::FieldSchema;
 
 /// A group and a version; the group is empty for the core.
@@ -88,8 +88,8 @@ pub enum Served {
     Store,
     /// A handler of its own in the endpoints; it stores nothing under its own name.
     Handler,
-    /// Nobody yet: requests are refused with [`Resource::refusal`].
-    Nowhere,
+    /// A store that keeps nothing: its objects are made when they are read.
+    Computed,
 }
 
 /// Where the numbers of an `autoscaling/v1` Scale are in an object: dotted paths.
@@ -234,14 +234,6 @@ impl Resource {
         let GroupVersion { group, version } = &self.storage_version;
         let name = format!("{group}/{version}/{}", self.storage_kind);
         Some(STANDARD.encode(&Sha256::digest(name)[..8]))
-    }
-
-    /// The answer to a request for the resource, or a subresource of it, that nobody serves.
-    #[must_use]
-    pub fn refusal(&self, subresource: Option<&str>) -> Error {
-        let name = self.qualified_name();
-        let name = subresource.map_or_else(|| name.clone(), |part| format!("{name}/{part}"));
-        Error::MethodNotSupported(format!("this server lists {name} but does not serve it"))
     }
 }
 

@@ -139,12 +139,6 @@ pub trait Strategy: Send + Sync + Debug {
         let _ = (object, revision);
     }
 
-    /// For how many seconds an object is kept; `None` for ever.
-    fn ttl_seconds(&self, object: &Value) -> Option<u64> {
-        let _ = object;
-        None
-    }
-
     /// Turns an object of the storage version into the served version.
     fn to_served(&self, object: Value) -> Value {
         object

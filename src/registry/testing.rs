@@ -197,7 +197,6 @@ pub(super) struct TestStrategy {
     pub(super) unconditional_update: bool,
     /// The grace period of the type, if it has any.
     pub(super) grace: Option<i64>,
-    pub(super) ttl: Option<u64>,
     pub(super) garbage_collection: GarbageCollection,
     pub(super) returns_deleted_object: bool,
     /// Serves `data` as `content`.
@@ -214,7 +213,6 @@ impl Default for TestStrategy {
             create_on_update: false,
             unconditional_update: true,
             grace: None,
-            ttl: None,
             garbage_collection: GarbageCollection::DeleteDependents,
             returns_deleted_object: false,
             converts: false,
@@ -328,10 +326,6 @@ impl Strategy for TestStrategy {
 
     fn release(&self, _object: &Value) {
         self.note("release");
-    }
-
-    fn ttl_seconds(&self, _object: &Value) -> Option<u64> {
-        self.ttl
     }
 
     fn to_served(&self, object: Value) -> Value {

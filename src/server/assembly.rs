@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::api_endpoints::{ApiEndpoints, advertised_address};
 use super::api_services::ApiServices;
 use super::bootstrap::{Begun, FirstStores};
+use super::component_statuses::ComponentStatuses;
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
@@ -115,10 +116,12 @@ impl Assembly<'_> {
         let ledger = Ledger::new(self.flags.memory_budget());
         let (metrics, encodings) = answers(&mut registry, &ledger);
         let handshake_errors = connection::handshake_errors(&mut registry);
+        let components = Arc::clone(&security.kubelets.tls.proxied);
+        let components = Arc::new(ComponentStatuses::new(self.store_check(), components));
         let (factory, storages, known) = self.storages(
             &mut registry,
             ledger.clone(),
-            security.encryption,
+            (security.encryption, components),
             background,
         );
         self.relieve(&ledger, &encodings, &storages, background);
@@ -334,7 +337,7 @@ impl Assembly<'_> {
         &self,
         registry: &mut Registry,
         ledger: Ledger,
-        encryption: EncryptionConfig,
+        (encryption, components): (EncryptionConfig, Arc<ComponentStatuses>),
         background: &mut JoinSet<()>,
     ) -> (Arc<StorageFactory>, Storages, oneshot::Receiver<KnownTypes>) {
         let interval = self.flags.etcd.etcd_compaction_interval;
@@ -350,6 +353,8 @@ impl Assembly<'_> {
             encryption,
             caches: self.flags.watch_cache_sizes(),
             plugins: self.flags.admission.plugins(),
+            components,
+            event_ttl: self.flags.etcd.event_ttl,
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),

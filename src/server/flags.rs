@@ -161,6 +161,10 @@ pub struct EtcdFlags {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     pub etcd_compaction_interval: Duration,
 
+    /// For how long events are kept; 0 for ever.
+    #[arg(long, value_name = "DURATION", default_value = "1h0m0s", value_parser = duration::parse)]
+    pub event_ttl: Duration,
+
     /// How long a health check waits for the store.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     pub etcd_healthcheck_timeout: Duration,
@@ -500,6 +504,7 @@ mod tests {
             Duration::from_secs(300)
         );
         assert_eq!(flags.etcd.etcd_healthcheck_timeout, Duration::from_secs(2));
+        assert_eq!(flags.etcd.event_ttl, Duration::from_secs(3600));
         assert_eq!(flags.serving.secure_port, 6443);
         assert_eq!(flags.limits.max_requests_inflight, 400);
         assert_eq!(flags.limits.max_mutating_requests_inflight, 200);

@@ -7,6 +7,7 @@ pub mod assembly;
 pub mod backend_factory;
 pub mod bootstrap;
 pub mod certificates;
+pub mod component_statuses;
 pub mod connection;
 pub mod custom_resources;
 pub mod doorbell;

@@ -6,10 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::admission::Admission;
+use super::component_statuses::ComponentStatuses;
 use super::object_counts::ObjectCounts;
 use super::watch_cache_sizes::WatchCacheSizes;
 use crate::budget::Ledger;
@@ -29,6 +31,9 @@ use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
 /// The group of roles and bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// Where events are kept, of both groups.
+const EVENTS: &str = "events";
+
 /// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
 const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
@@ -47,6 +52,10 @@ pub struct StorageFactory {
     pub caches: WatchCacheSizes,
     /// Who is asked about writes.
     pub plugins: PluginSet,
+    /// What serves the resource of which nothing is stored.
+    pub components: Arc<ComponentStatuses>,
+    /// For how long an event is kept; 0 for ever.
+    pub event_ttl: Duration,
     /// What lists from the store count.
     pub list_metrics: etcd3::ListMetrics,
     /// What is asked of the backend counts.
@@ -120,25 +129,19 @@ impl StorageFactory {
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
         let mut served = Vec::new();
         for resource in resources {
-            if resource.served == Served::Store {
-                let storage = by_prefix
-                    .entry(resource.storage_prefix.clone())
-                    .or_insert_with(|| {
-                        let group = &resource.group_version.group;
-                        let prefix = &resource.storage_prefix;
-                        let name = (group.as_str(), resource.plural.as_str());
-                        let versioner = self.versioner(&resource);
-                        let joined = self.join(&storages.feed, prefix, name, versioner);
-                        storages.cachers.extend(joined.cacher);
-                        let name = resource.qualified_name();
-                        let storage = Arc::clone(&joined.storage);
-                        storages.by_resource.insert(name, storage);
-                        joined.storage
-                    });
-                served.push((resource, Arc::clone(storage)));
-            } else {
-                storages.storeless.push(resource);
-            }
+            let storage = match resource.served {
+                Served::Handler => {
+                    storages.storeless.push(resource);
+                    continue;
+                }
+                Served::Computed => Arc::clone(&self.components) as Arc<dyn Interface>,
+                Served::Store => {
+                    let prefix = resource.storage_prefix.clone();
+                    let join = || self.join_built_in(&resource, &mut storages);
+                    Arc::clone(by_prefix.entry(prefix).or_insert_with(join))
+                }
+            };
+            served.push((resource, storage));
         }
         storages.admission = Admission::new(&self.plugins, served.clone(), &by_prefix, &self.clock);
         let chain = &storages.admission.chain;
@@ -152,8 +155,9 @@ impl StorageFactory {
         let stores = served.into_iter().map(|(resource, storage)| {
             let guards = resource.group_version.group == RBAC;
             let escalation = escalation.as_ref().filter(|_| guards);
+            let ttl = (resource.storage_prefix == EVENTS).then_some(self.event_ttl.as_secs());
             let store = Store::new(resource, storage);
-            let store = store.with_admission(Arc::clone(chain));
+            let store = store.with_admission(Arc::clone(chain)).with_ttl(ttl);
             Arc::new(match escalation {
                 Some(escalation) => store.with_escalation_checked(Arc::clone(escalation)),
                 None => store,
@@ -161,6 +165,19 @@ impl StorageFactory {
         });
         storages.stores = stores.collect();
         (storages, reflector)
+    }
+
+    /// The storage of a built-in resource, with the cache before it.
+    fn join_built_in(&self, resource: &Resource, storages: &mut Storages) -> Arc<dyn Interface> {
+        let group = resource.group_version.group.as_str();
+        let name = (group, resource.plural.as_str());
+        let versioner = self.versioner(resource);
+        let joined = self.join(&storages.feed, &resource.storage_prefix, name, versioner);
+        storages.cachers.extend(joined.cacher);
+        let storage = Arc::clone(&joined.storage);
+        let name = resource.qualified_name();
+        storages.by_resource.insert(name, joined.storage);
+        storage
     }
 
     /// What counts the requests for each type, by what its keys begin with. Resources that share a

@@ -25,16 +25,17 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::endpoints::{
-    Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, ResponseBody, VersionInfo,
-    full,
+    Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Kubelets, Metrics, ResponseBody,
+    VersionInfo, full,
 };
 use ringwatch::registry::admission::PluginSet;
 use ringwatch::registry::authorization::Authorizer;
 use ringwatch::registry::{CreateOptions, RequestContext, User};
+use ringwatch::server::component_statuses::ComponentStatuses;
 use ringwatch::server::flags::KubeletFlags;
-use ringwatch::server::kubelets;
 use ringwatch::server::storage_factory::{StorageFactory, Storages};
 use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
+use ringwatch::server::{health, kubelets};
 use ringwatch::storage::StorageMediaType;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::CacheMetrics;
@@ -56,6 +57,18 @@ struct Fixture {
     _background: JoinSet<()>,
 }
 
+/// Kubelets that need not prove anything.
+fn kubelets() -> Kubelets {
+    kubelets::load(&KubeletFlags {
+        kubelet_certificate_authority: None,
+        kubelet_client_certificate: None,
+        kubelet_client_key: None,
+        kubelet_preferred_address_types: vec!["InternalIP".to_owned()],
+        kubelet_timeout: Duration::from_secs(5),
+    })
+    .expect("no files")
+}
+
 /// An answer that was read to its end.
 struct Answer {
     head: http::response::Parts,
@@ -73,6 +86,8 @@ impl Fixture {
         let clock = Clock::real();
         let mut registry = Registry::default();
         let (_, compact_revision) = tokio::sync::watch::channel(0);
+        let kubelets = kubelets();
+        let tls = Arc::clone(&kubelets.tls.proxied);
         let factory = StorageFactory {
             backend: Arc::new(Embedded::in_memory(clock.clone())),
             prefix: "/registry".to_owned(),
@@ -88,6 +103,8 @@ impl Fixture {
                     "ValidatingAdmissionWebhook",
                 ],
             ),
+            components: Arc::new(ComponentStatuses::new(health::check(|| Ok(())), tls)),
+            event_ttl: Duration::from_secs(3600),
             list_metrics: ListMetrics::register(&mut registry),
             request_metrics: RequestMetrics::register(&mut registry, clock.clone()),
             metrics: CacheMetrics::register(&mut registry),
@@ -124,14 +141,7 @@ impl Fixture {
                 others: Vec::new(),
             }),
             unsafe_deletion: false,
-            kubelets: kubelets::load(&KubeletFlags {
-                kubelet_certificate_authority: None,
-                kubelet_client_certificate: None,
-                kubelet_client_key: None,
-                kubelet_preferred_address_types: vec!["InternalIP".to_owned()],
-                kubelet_timeout: Duration::from_secs(5),
-            })
-            .expect("no files"),
+            kubelets,
         });
         Self {
             api,

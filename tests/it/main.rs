@@ -23,6 +23,7 @@ mod embedded;
 mod encryption;
 mod endpoints;
 mod etcd_backend;
+mod events;
 mod fairness;
 mod full_disk;
 mod hostile_definitions;

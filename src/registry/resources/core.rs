@@ -86,7 +86,7 @@ fn cluster() -> Vec<Row> {
         V1.cluster("componentstatuses", "ComponentStatus")
             .short(&["cs"])
             .verbs(&[Verb::Get, Verb::List])
-            .served(Served::Nowhere),
+            .served(Served::Computed),
         V1.cluster("namespaces", "Namespace")
             .short(&["ns"])
             .without(Verb::DeleteCollection)

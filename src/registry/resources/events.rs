@@ -1,5 +1,5 @@
 //! Events, in the core's words and in those of the group `events.k8s.io`. They are stored in the
-//! core's, and gone after an hour.
+//! core's, and gone after a while.
 
 use serde_json::{Value, json};
 
@@ -8,9 +8,6 @@ use super::path::{get, remove, set, text};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 use crate::registry::FieldError;
-
-/// How long an event is kept, in seconds.
-const TTL_SECONDS: u64 = 60 * 60;
 
 /// What the core calls what the newer group calls otherwise.
 const NAMES: [(&str, &str); 7] = [
@@ -52,10 +49,6 @@ impl Peculiar for Events {
             &json!(involved),
             why,
         )]
-    }
-
-    fn ttl_seconds(&self, _object: &Value) -> Option<u64> {
-        Some(TTL_SECONDS)
     }
 
     fn to_served(&self, mut object: Value) -> Value {
@@ -158,6 +151,5 @@ mod tests {
         assert_eq!(event("a", "a"), 0);
         assert_eq!(event("default", ""), 0);
         assert_eq!(event("a", "b"), 1);
-        assert_eq!(Events::CORE.ttl_seconds(&json!({})), Some(3600));
     }
 }

@@ -298,10 +298,6 @@ impl Strategy for Generic {
         self.peculiar.end_change(object, revision);
     }
 
-    fn ttl_seconds(&self, object: &Value) -> Option<u64> {
-        self.peculiar.ttl_seconds(object)
-    }
-
     fn to_served(&self, object: Value) -> Value {
         self.peculiar.to_served(object)
     }

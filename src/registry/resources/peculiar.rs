@@ -84,12 +84,6 @@ pub(super) trait Peculiar: Debug + Send + Sync {
         let _ = (object, revision);
     }
 
-    /// For how many seconds an object is kept.
-    fn ttl_seconds(&self, object: &Value) -> Option<u64> {
-        let _ = object;
-        None
-    }
-
     /// From the storage version to the served one.
     fn to_served(&self, object: Value) -> Value {
         object

@@ -115,8 +115,10 @@ impl TryUpdate for Attempt<'_, '_> {
             mark_as_deleting(context, &mut object);
         }
         self.waits = finalizes || self.options.grace_period_seconds.unwrap_or(0) > 0;
-        let ttl = store.strategy().ttl_seconds(&object);
-        Ok(Updated { object, ttl })
+        Ok(Updated {
+            object,
+            ttl: store.ttl_seconds,
+        })
     }
 }
 

@@ -120,8 +120,7 @@ impl Store {
         let result = if options.dry_run {
             dry_run::create(&*self.storage, &key, object).await
         } else {
-            let ttl = self.strategy().ttl_seconds(object);
-            self.storage.create(&key, object, ttl).await
+            self.storage.create(&key, object, self.ttl_seconds).await
         };
         match result {
             Ok(created) => Ok(created),
@@ -366,13 +365,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_time_to_live_is_the_strategys() {
-        let fixture = Fixture::new(TestStrategy {
-            ttl: Some(3600),
-            ..TestStrategy::default()
-        });
-        fixture.create(json!({"name": "a"})).await;
-        assert_eq!(fixture.storage.take_ttls(), [Some(3600)]);
+    async fn objects_live_for_the_stores_time() {
+        let mut fixture = Fixture::new(TestStrategy::default());
+        for (set, kept) in [(None, None), (Some(0), None), (Some(3600), Some(3600))] {
+            fixture.store = fixture.store.clone().with_ttl(set);
+            fixture.create(json!({"generateName": "a"})).await;
+            assert_eq!(fixture.storage.take_ttls(), [kept]);
+        }
     }
 
     #[tokio::test]

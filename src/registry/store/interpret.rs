@@ -86,6 +86,6 @@ fn rejected(error: StorageError) -> Error {
     };
     match rejection.downcast::<Error>() {
         Ok(error) => *error,
-        Err(other) => Error::Internal(other.to_string()),
+        Err(other) => Error::Storage(StorageError::Rejected(other)),
     }
 }

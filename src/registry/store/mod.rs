@@ -85,6 +85,8 @@ pub struct Store {
     admission: Arc<Chain>,
     escalation: Option<Arc<Escalation>>,
     after: Option<Arc<dyn After>>,
+    /// For how many seconds an object is kept after each write; `None` for ever.
+    ttl_seconds: Option<u64>,
 }
 
 impl Store {
@@ -97,6 +99,17 @@ impl Store {
             admission: Arc::default(),
             escalation: None,
             after: None,
+            ttl_seconds: None,
+        }
+    }
+
+    /// The same store, whose objects are kept for so many seconds after they were written; without a
+    /// number, or with 0, for ever.
+    #[must_use]
+    pub fn with_ttl(self, seconds: Option<u64>) -> Self {
+        Self {
+            ttl_seconds: seconds.filter(|seconds| *seconds > 0),
+            ..self
         }
     }
 

@@ -217,8 +217,10 @@ impl TryUpdate for Attempt<'_> {
             None => self.create().await?,
             Some(existing) => self.change(existing).await?,
         };
-        let ttl = self.store.strategy().ttl_seconds(&object);
-        Ok(Updated { object, ttl })
+        Ok(Updated {
+            object,
+            ttl: self.store.ttl_seconds,
+        })
     }
 }
 

@@ -61,6 +61,27 @@ pub(super) static RUNTIME_CLASSES: TableConvertor = TableConvertor::new(
     |class| cells![class.name(), class.text("handler"), class.age()],
 );
 
+/// ComponentStatuses.
+pub(super) static COMPONENT_STATUSES: TableConvertor = TableConvertor::new(
+    &[
+        Column::NAME,
+        Column::text("Status", "Status of the component conditions"),
+        Column::text("Message", "Message of the component conditions"),
+        Column::text("Error", "Error of the component conditions"),
+    ],
+    |component| {
+        let mut conditions = component.list("conditions");
+        let healthy = conditions.find(|it| it.text("type") == "Healthy");
+        let status = match healthy.map(|it| it.text("status")) {
+            None => "Unknown",
+            Some("True") => "Healthy",
+            Some(_) => "Unhealthy",
+        };
+        let said = |member| healthy.map_or("", |it| it.text(member));
+        cells![component.name(), status, said("message"), said("error")]
+    },
+);
+
 /// APIServices.
 pub(super) static API_SERVICES: TableConvertor = TableConvertor::new(
     &[

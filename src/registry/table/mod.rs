@@ -178,6 +178,7 @@ impl TableConvertor {
 
 fn core(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
+        "ComponentStatus" => &cluster::COMPONENT_STATUSES,
         "ConfigMap" => &configuration::CONFIG_MAPS,
         "Endpoints" => &network::ENDPOINTS,
         "Event" => &events::EVENTS,

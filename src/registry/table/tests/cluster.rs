@@ -13,6 +13,19 @@ fn namespaces_and_leases_show_their_state() {
 }
 
 #[test]
+fn component_statuses_show_what_was_said() {
+    let shown = |conditions: Value| {
+        let object = json!({"conditions": conditions});
+        cells("", "ComponentStatus", object)
+    };
+    let ill = json!([{"type": "Healthy", "status": "False", "message": "m", "error": "e"}]);
+    assert_eq!(shown(ill), json!(["Unhealthy", "m", "e"]));
+    let well = json!([{"type": "Healthy", "status": "True", "message": "ok"}]);
+    assert_eq!(shown(well), json!(["Healthy", "ok", ""]));
+    assert_eq!(shown(json!([])), json!(["Unknown", "", ""]));
+}
+
+#[test]
 fn classes_show_what_they_stand_for() {
     let class = json!({"value": 100, "globalDefault": true, "preemptionPolicy": "Never"});
     assert_eq!(
