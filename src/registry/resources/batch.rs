@@ -1,9 +1,11 @@
 //! The group `batch`: what runs to its end.
 
-use super::checks::{jobs as checks, warnings};
+use super::checks::job_status::job_status_update;
+use super::checks::{found_in_change, jobs as checks, warnings};
 use super::defaults::batch as defaults;
 use super::generic::Generic;
 use super::jobs::Jobs;
+use super::part::{Part, PartMetadata};
 use super::row::{Group, Row, field_or};
 use crate::registry::GarbageCollection;
 
@@ -33,6 +35,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .defaults(defaults::JOB)
                     .peculiar(Jobs)
+                    .part("status", status())
                     .check(checks::job)
                     .warn_always(warnings::named_template)
                     .check_on_update(checks::job_update)
@@ -40,4 +43,10 @@ pub(super) fn rows() -> Vec<Row> {
                     .garbage_collection(GarbageCollection::OrphanDependents),
             ),
     ]
+}
+
+/// The status of a job.
+fn status() -> Part {
+    let part = Part::new("status", PartMetadata::Free);
+    part.validate_update(|job, old| found_in_change(job_status_update, job, old))
 }

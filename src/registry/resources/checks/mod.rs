@@ -13,6 +13,7 @@ pub(super) mod cluster;
 mod container;
 pub(super) mod endpoints;
 mod env;
+pub(super) mod job_status;
 pub(super) mod jobs;
 mod labels;
 mod mounts;

@@ -69,11 +69,8 @@ fn rule(rule: &At<'_, '_>, completions: i64, errors: &mut Errors) {
     }
 }
 
-/// How many indexes a text such as `1,3-5` names: rising ones, below the number of all.
-fn count_of_indexes(text: &str, all: i64) -> Result<i64, String> {
-    if text.is_empty() {
-        return Ok(0);
-    }
+/// An interval of indexes, such as `3-5` or `4`, below the number of all.
+fn interval(text: &str, all: i64) -> Result<(i64, i64), String> {
     let index = |text: &str| -> Result<i64, String> {
         let index: i64 = text
             .parse()
@@ -83,33 +80,60 @@ fn count_of_indexes(text: &str, all: i64) -> Result<i64, String> {
         }
         Ok(index)
     };
-    let rising = |previous: i64, current: i64| {
-        if previous >= current {
-            let why = format!("non-increasing order, previous: {previous}, current: {current}");
-            return Err(why);
-        }
-        Ok(())
+    let mut parts = text.split('-');
+    let (first, end) = (parts.next().unwrap_or_default(), parts.next());
+    if parts.next().is_some() {
+        return Err(format!(
+            "the fragment {text:?} violates the requirement that an index interval can have at most two parts separated by '-'"
+        ));
+    }
+    let first = index(first)?;
+    match end.map(index).transpose()? {
+        None => Ok((first, first)),
+        Some(end) => rising(first, end).map(|()| (first, end)),
+    }
+}
+
+fn rising(previous: i64, current: i64) -> Result<(), String> {
+    if previous >= current {
+        let why = format!("non-increasing order, previous: {previous}, current: {current}");
+        return Err(why);
+    }
+    Ok(())
+}
+
+/// An index that both texts name, if there is one. What is no interval has none.
+pub(super) fn common_index(one: &str, other: &str, all: i64) -> Option<i64> {
+    let intervals = |text: &str| -> Vec<(i64, i64)> {
+        let each = text.split(',').map(|it| interval(it, all));
+        each.filter_map(Result::ok).collect()
     };
-    let (mut last, mut count) = (None, 0);
-    for interval in text.split(',') {
-        let parts: Vec<&str> = interval.split('-').collect();
-        if parts.len() > 2 {
-            return Err(format!(
-                "the fragment {interval:?} violates the requirement that an index interval can have at most two parts separated by '-'"
-            ));
+    let (one, other) = (intervals(one), intervals(other));
+    let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
+    while let (Some((a, b)), Some((c, d))) = (left.peek(), right.peek()) {
+        if a <= d && c <= b {
+            return Some(*a.max(c));
         }
-        let first = index(parts[0])?;
+        if a <= c {
+            left.next()
+        } else {
+            right.next()
+        };
+    }
+    None
+}
+
+/// How many indexes a text such as `1,3-5` names: rising ones, below the number of all.
+pub(super) fn count_of_indexes(text: &str, all: i64) -> Result<i64, String> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let (mut last, mut count) = (None, 0);
+    for part in text.split(',') {
+        let (first, end) = interval(part, all)?;
         if let Some(last) = last {
             rising(last, first)?;
         }
-        let end = match parts.get(1) {
-            None => first,
-            Some(end) => {
-                let end = index(end)?;
-                rising(first, end)?;
-                end
-            }
-        };
         count += end - first + 1;
         last = Some(end);
     }
@@ -155,6 +179,20 @@ mod tests {
             );
         }
         assert!(count_of_indexes("0-1-2", 5).is_err());
+    }
+
+    #[test]
+    fn common_indexes_are_found() {
+        for (one, other, common) in [
+            ("0,2-4", "1,5", None),
+            ("0,2-4", "1,3", Some(3)),
+            ("x,7", "7", Some(7)),
+            ("0-3", "x", None),
+            ("", "1", None),
+            ("5-9", "1-6", Some(5)),
+        ] {
+            assert_eq!(common_index(one, other, 10), common, "{one} {other}");
+        }
     }
 
     #[test]
