@@ -36,7 +36,7 @@ impl Kubectl {
                     Exactly("deployment.apps/web labeled"),
                 ),
                 (
-                    "wait deployment web --for=delete --timeout=300ms",
+                    "wait deployment web --for=delete --timeout=3s",
                     Fails("timed out waiting for the condition on deployments/web"),
                 ),
                 // The garbage collector's part.
@@ -170,7 +170,7 @@ impl Kubectl {
                 Exactly("deployment.apps/waited created"),
             ),
             (
-                "wait deployment waited --for=condition=Available --timeout=300ms",
+                "wait deployment waited --for=condition=Available --timeout=3s",
                 Fails("timed out waiting for the condition on deployments/waited"),
             ),
             (
