@@ -38,6 +38,11 @@ pub fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
         audiences: named.audiences().to_vec(),
         signing,
         others,
+        seconds_max: named
+            .service_account_max_token_expiration
+            .map(|longest| i64::try_from(longest.as_secs()).unwrap_or(i64::MAX)),
+        extends_mounted: named.service_account_extend_token_expiration,
+        keys_uri: named.service_account_jwks_uri.clone(),
     })
 }
 

@@ -75,6 +75,19 @@ struct Answer {
     body: Bytes,
 }
 
+/// Service accounts whose tokens this key signs.
+fn accounts(key: &str) -> ServiceAccountConfig {
+    ServiceAccountConfig {
+        issuers: vec!["https://issuer.example".to_owned()],
+        audiences: vec!["https://issuer.example".to_owned()],
+        signing: SigningKey::from_pem(key).expect("a key"),
+        others: Vec::new(),
+        seconds_max: None,
+        extends_mounted: true,
+        keys_uri: None,
+    }
+}
+
 impl Fixture {
     /// An API with the namespace `default`.
     async fn start(cached: bool) -> Self {
@@ -134,12 +147,7 @@ impl Fixture {
             encodings: encodings.clone(),
             min_request_timeout: Duration::from_secs(1800),
             authenticator: Arc::new(Authenticator::default()),
-            token_issuer: TokenIssuer::new(&ServiceAccountConfig {
-                issuers: vec!["https://issuer.example".to_owned()],
-                audiences: vec!["https://issuer.example".to_owned()],
-                signing: SigningKey::from_pem(&key.serialize_pem()).expect("a key"),
-                others: Vec::new(),
-            }),
+            token_issuer: TokenIssuer::new(&accounts(&key.serialize_pem())),
             unsafe_deletion: false,
             kubelets,
         });

@@ -197,6 +197,40 @@ async fn a_pods_token_tells_the_pod_and_its_node() {
 }
 
 #[tokio::test]
+async fn tokens_are_no_longer_than_the_operator_wants() {
+    let longest = "--service-account-max-token-expiration=1h";
+    let fixture = Fixture::start(&[longest]).await;
+    create(&fixture.admin, "pods", pod("p", None)).await;
+    let path = format!("{CORE}/serviceaccounts/robot/token");
+    let body = json!({"spec": {"expirationSeconds": 7200}}).to_string();
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(kube::client::Body::from(body.into_bytes()));
+    let answer = fixture
+        .admin
+        .send(request.expect("a request"))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        answer.headers()["warning"],
+        r#"299 - "requested expiration of 7200 seconds shortened to 3600 seconds""#
+    );
+    let mounted = async |fixture: &Fixture| {
+        let mut spec = bound("Pod", "p");
+        spec["expirationSeconds"] = json!(3607);
+        let answer = fixture.request(spec).await.expect("a token");
+        let (_, claims) = parts(answer["status"]["token"].as_str().expect("a token"));
+        let seconds =
+            claims["exp"].as_i64().expect("a time") - claims["iat"].as_i64().expect("a time");
+        (answer["spec"]["expirationSeconds"].clone(), seconds)
+    };
+    assert_eq!(mounted(&fixture).await, (json!(3600), 3600));
+
+    let fixture = Fixture::start(&["--service-account-extend-token-expiration=false"]).await;
+    create(&fixture.admin, "pods", pod("p", None)).await;
+    assert_eq!(mounted(&fixture).await, (json!(3607), 3607));
+}
+
+#[tokio::test]
 async fn a_token_ends_with_what_it_is_bound_to() {
     let fixture = Fixture::start(&[]).await;
     create(&fixture.admin, "nodes", json!({"metadata": {"name": "n"}})).await;

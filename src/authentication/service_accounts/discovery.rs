@@ -38,9 +38,11 @@ impl KeyDiscovery {
             .collect();
         algorithms.sort_unstable();
         algorithms.dedup();
+        let here = || format!("https://{address}{KEYS_PATH}");
+        let keys_uri = config.keys_uri.clone().unwrap_or_else(here);
         let configuration = json!({
             "issuer": issuer,
-            "jwks_uri": format!("https://{address}{KEYS_PATH}"),
+            "jwks_uri": keys_uri,
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": algorithms,

@@ -23,6 +23,8 @@ pub struct TokenIssuer {
     name: String,
     audiences: Vec<String>,
     key: SigningKey,
+    seconds_max: Option<i64>,
+    extends_mounted: bool,
 }
 
 /// What a token is to say.
@@ -48,6 +50,8 @@ impl TokenIssuer {
             name: config.issuers.first().cloned().unwrap_or_default(),
             audiences: config.audiences.clone(),
             key: config.signing.clone(),
+            seconds_max: config.seconds_max,
+            extends_mounted: config.extends_mounted,
         }
     }
 
@@ -55,6 +59,12 @@ impl TokenIssuer {
     #[must_use]
     pub fn default_audiences(&self) -> &[String] {
         &self.audiences
+    }
+
+    /// The longest that may be had of so many seconds.
+    #[must_use]
+    pub fn longest(&self, seconds: i64) -> i64 {
+        self.seconds_max.map_or(seconds, |most| seconds.min(most))
     }
 
     /// A new token.
@@ -105,7 +115,7 @@ impl TokenIssuer {
     fn lifetime(&self, grant: &Grant<'_>) -> (i64, Option<i64>) {
         let mounted = matches!(grant.bound, Bound::Pod { .. }) && grant.seconds == MOUNTED_SECONDS;
         let ours = |audience| self.audiences.contains(audience);
-        if mounted && grant.audiences.iter().all(ours) {
+        if self.extends_mounted && mounted && grant.audiences.iter().all(ours) {
             (EXTENDED_SECONDS, Some(grant.seconds))
         } else {
             (grant.seconds, None)

@@ -32,6 +32,12 @@ pub struct ServiceAccountConfig {
     pub signing: SigningKey,
     /// What tokens may be signed with beside that.
     pub others: Vec<VerifyingKey>,
+    /// For how many seconds a token is good at most.
+    pub seconds_max: Option<i64>,
+    /// Whether tokens that are mounted into pods are good for longer than was asked for.
+    pub extends_mounted: bool,
+    /// Where others find the keys, if not here.
+    pub keys_uri: Option<String>,
 }
 
 impl ServiceAccountConfig {

@@ -76,6 +76,7 @@ async fn answer(
         audiences = call.token_issuer.default_audiences().to_vec();
     }
     let reference = request["spec"]["boundObjectRef"].take();
+    let seconds = shortened(call, seconds);
     let grant = Grant {
         namespace: call.namespace(),
         account,
@@ -93,6 +94,17 @@ async fn answer(
         "boundObjectRef": reference});
     request["status"] = json!({"token": token, "expirationTimestamp": written(expires)});
     Ok(())
+}
+
+/// For how long the token is at most, of which the client is told.
+fn shortened(call: &Call<'_>, seconds: i64) -> i64 {
+    let shortened = call.token_issuer.longest(seconds);
+    if shortened < seconds {
+        call.context.warn(format!(
+            "requested expiration of {seconds} seconds shortened to {shortened} seconds"
+        ));
+    }
+    shortened
 }
 
 /// What the body says about the account must be true.

@@ -1,9 +1,12 @@
 //! The flags about tokens of service accounts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use http::Uri;
+
+use crate::duration;
 
 /// How tokens of service accounts are made and judged.
 #[derive(Args, Clone, Debug)]
@@ -27,6 +30,39 @@ pub struct ServiceAccountFlags {
     /// For whom tokens must be that this server takes, comma-separated. The default are the issuers.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub api_audiences: Vec<String>,
+
+    /// The longest time for which a token is made. Who asks for more gets one for so long.
+    #[arg(long, value_name = "DURATION", value_parser = parse_longest)]
+    pub service_account_max_token_expiration: Option<Duration>,
+
+    /// Whether tokens that pods have mounted are good for a year, so that programs which read them once go on.
+    /// Longer-lived ones than --service-account-max-token-expiration says are made for them too.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          default_missing_value = "true", value_name = "BOOL")]
+    pub service_account_extend_token_expiration: bool,
+
+    /// Where others find the public keys, as an https URL. The default is this server.
+    #[arg(long, value_name = "URL", value_parser = parse_jwks_uri)]
+    pub service_account_jwks_uri: Option<String>,
+}
+
+/// What the longest time may be.
+const LONGEST_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
+
+fn parse_longest(text: &str) -> Result<Duration, String> {
+    let longest = duration::parse(text).map_err(|error| error.to_string())?;
+    if !LONGEST_SECONDS.contains(&longest.as_secs()) {
+        return Err("it must be between 1 hour and 2^32 seconds".to_owned());
+    }
+    Ok(longest)
+}
+
+fn parse_jwks_uri(text: &str) -> Result<String, String> {
+    let uri: Uri = text.parse().map_err(|error| format!("{error}"))?;
+    match uri.scheme_str() {
+        Some("https") => Ok(text.to_owned()),
+        _ => Err("it must be an https URL".to_owned()),
+    }
 }
 
 impl ServiceAccountFlags {
@@ -66,6 +102,22 @@ mod tests {
         }
         for wrong in ["", "a:b c", "host.example:8443"] {
             assert!(parse_issuer(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_for_an_hour_at_least() {
+        assert_eq!(parse_longest("1h30m"), Ok(Duration::from_secs(5400)));
+        for wrong in ["59m", "0s", "1193047h", "soon"] {
+            assert!(parse_longest(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keys_are_found_over_tls() {
+        assert!(parse_jwks_uri("https://keys.example/jwks").is_ok());
+        for wrong in ["http://keys.example/jwks", "/jwks", "keys.example", ""] {
+            assert!(parse_jwks_uri(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -56,6 +56,15 @@ async fn others_can_judge_tokens_by_what_the_server_tells() {
 }
 
 #[tokio::test]
+async fn keys_may_be_told_elsewhere() {
+    let uri = "https://keys.example/jwks";
+    let flag = format!("--service-account-jwks-uri={uri}");
+    let fixture = Fixture::start(&[&flag]).await;
+    let configuration = get(&fixture, "/.well-known/openid-configuration").await;
+    assert_eq!(configuration["jwks_uri"], uri);
+}
+
+#[tokio::test]
 async fn a_new_key_and_issuer_do_not_end_the_tokens_of_the_old_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
