@@ -23,6 +23,9 @@ impl Assembly<'_> {
         let flags = &self.flags.limits;
         let (fairness, flows) = self.fairness(storages, background);
         let most = |most| if fairness.is_some() { 0 } else { most };
+        if let Some(fairness) = &fairness {
+            fairness.register(registry);
+        }
         let in_flight = InFlight::new(
             most(flags.max_requests_inflight),
             most(flags.max_mutating_requests_inflight),

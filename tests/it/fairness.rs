@@ -98,6 +98,32 @@ async fn a_flood_of_slow_lists_of_one_user_leaves_room_for_another() {
         let answer = tokio::time::timeout(PROMPTLY, send(&fixture.joe, &path)).await;
         assert_eq!(answer.expect("in time").status(), StatusCode::OK);
     }
+    let request = Request::get("/metrics").body(Vec::new());
+    let metrics = fixture
+        .admin
+        .request_text(request.expect("a request"))
+        .await;
+    let metrics = metrics.expect("metrics");
+    let of = r#"flow_schema="global-default",priority_level="global-default""#;
+    for (name, at_least) in [
+        (
+            format!(r#"rejected_requests_total{{{of},reason="queue-full"}}"#),
+            1.0,
+        ),
+        (format!("dispatched_requests_total{{{of}}}"), 1.0),
+        (format!("current_executing_requests{{{of}}}"), 1.0),
+        (format!("current_executing_seats{{{of}}}"), 1.0),
+        (format!("current_inqueue_requests{{{of}}}"), 0.0),
+        (
+            r#"nominal_limit_seats{priority_level="global-default"}"#.to_owned(),
+            1.0,
+        ),
+    ] {
+        let name = format!("apiserver_flowcontrol_{name} ");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        let value: f64 = line.expect(&name).parse().expect("a number");
+        assert!(value >= at_least, "{name}{value}");
+    }
     flood.retain(|it| it.is_finished());
     let mut codes = Vec::new();
     for answer in flood {

@@ -55,6 +55,12 @@ impl FlowTable {
         })
     }
 
+    /// The names of all schemas, and the levels that they lead to.
+    pub fn schemas(&self) -> impl Iterator<Item = (&str, &Arc<Level>)> {
+        let schemas = self.schemas.iter();
+        schemas.map(|(schema, level)| (&*schema.metadata.name, level))
+    }
+
     /// All levels.
     #[must_use]
     pub fn levels(&self) -> &[Arc<Level>] {

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
-use super::fairness::{Seat, TooMany, width};
+use super::fairness::{TooMany, Turn, width};
 use super::{Fairness, HeldBody, InFlight, Watches, answer, deadline};
 use crate::authentication::{Authenticator, CertifiedUser};
 use crate::clock::Clock;
@@ -196,7 +196,7 @@ impl Filters {
         query: &str,
         user: &User,
         info: &RequestInfo,
-    ) -> Result<Option<Seat>, TooMany> {
+    ) -> Result<Option<Turn>, TooMany> {
         let Some(fairness) = &self.limits.fairness else {
             return Ok(None);
         };
@@ -219,7 +219,7 @@ impl Filters {
         info: &RequestInfo,
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
-        let Ok(seat) = self.turn(query, &user, info).await else {
+        let Ok(turn) = self.turn(query, &user, info).await else {
             return answer::too_many_requests().map(HeldBody::from);
         };
         let now = self.clock.now();
@@ -228,7 +228,7 @@ impl Filters {
         };
         self.authorized(request, user, info)
             .await
-            .map(|body| HeldBody::holding(body, permit, seat))
+            .map(|body| HeldBody::holding(body, permit, turn))
     }
 
     async fn authorized(

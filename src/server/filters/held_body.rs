@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::Permit;
-use super::fairness::{Seat, WatchPlace};
+use super::fairness::{Turn, WatchPlace};
 use crate::endpoints::{BoxError, ResponseBody};
 use crate::server::ending::{Ended, Ending};
 
@@ -32,7 +32,7 @@ enum Held {
     /// A place among the requests in progress.
     Place {
         _permit: Permit,
-        _seat: Option<Box<Seat>>,
+        _turn: Option<Box<Turn>>,
     },
     /// One among the watches of a user.
     Watch {
@@ -41,13 +41,13 @@ enum Held {
 }
 
 impl HeldBody {
-    /// A body that holds a permit, and the seats of the request's turn.
+    /// A body that holds a permit, and the request's turn.
     #[must_use]
-    pub fn holding(inner: ResponseBody, permit: Permit, seat: Option<Seat>) -> Self {
+    pub fn holding(inner: ResponseBody, permit: Permit, turn: Option<Turn>) -> Self {
         Self {
             held: Held::Place {
                 _permit: permit,
-                _seat: seat.map(Box::new),
+                _turn: turn.map(Box::new),
             },
             ..Self::from(inner)
         }

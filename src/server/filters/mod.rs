@@ -19,6 +19,6 @@ mod in_flight;
 
 pub use answer::{error_text, plain};
 pub use chain::{Filters, Handler, Limits, OwnPaths};
-pub use fairness::{Fairness, Filed, Seat, TooMany, WatchPlace, Watches};
+pub use fairness::{Fairness, Filed, TooMany, Turn, WatchPlace, Watches};
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};

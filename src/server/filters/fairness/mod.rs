@@ -4,19 +4,22 @@
 //! once; else it waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow
 //! has more than half of what its level can get, so one user's slow requests always leave room for another's.
 
+mod metrics;
 mod seats;
 mod watches;
 mod width;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
+use prometheus_client::registry::Registry;
 
-pub use self::seats::Seat;
-use self::seats::Seats;
+use self::metrics::{Executing, FairnessMetrics, InQueue, Rejection, SchemaMetrics};
+use self::seats::{Asking, Seat, Seats};
 pub use self::watches::{WatchPlace, Watches};
 pub(super) use self::width::width;
 use crate::clock::{Clock, Instant};
@@ -35,9 +38,25 @@ const WAIT_DIVISOR: u32 = 4;
 /// Who waits for whom.
 #[derive(Debug)]
 pub struct Fairness {
-    flows: ArcSwap<FlowTable>,
+    flows: ArcSwap<Flows>,
     seats: Arc<Seats>,
     wait_max: Duration,
+    metrics: FairnessMetrics,
+}
+
+/// By what requests are told apart, and the numbers of each schema.
+#[derive(Debug, Default)]
+struct Flows {
+    table: FlowTable,
+    metrics: HashMap<String, Arc<SchemaMetrics>>,
+}
+
+/// A request whose turn it is. Dropping it ends its turn.
+#[derive(Debug)]
+pub struct Turn {
+    /// Unset if its level never has anybody wait.
+    _seat: Option<Seat>,
+    _executing: Executing,
 }
 
 /// What a response tells of where its request belongs.
@@ -68,22 +87,36 @@ impl Fairness {
             flows: ArcSwap::default(),
             seats: Arc::new(Seats::new(total, request_timeout)),
             wait_max: request_timeout / WAIT_DIVISOR,
+            metrics: FairnessMetrics::new(),
         };
         fairness.set_flows(flows);
         fairness
     }
 
+    /// Makes the numbers part of what `/metrics` shows.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
     /// Goes by these schemas and levels from now on.
-    pub fn set_flows(&self, flows: FlowTable) {
-        self.seats.set_levels(flows.levels());
-        self.flows.store(Arc::new(flows));
+    pub fn set_flows(&self, table: FlowTable) {
+        self.seats.set_levels(table.levels());
+        let limits = self.seats.nominal_limits(table.levels());
+        let limits = limits.iter().map(|(level, seats)| (&**level, *seats));
+        self.metrics.set_nominal_limits(limits);
+        let metrics = table.schemas().map(|(schema, level)| {
+            let metrics = self.metrics.of(schema, &level.name);
+            (schema.to_owned(), Arc::new(metrics))
+        });
+        let metrics = metrics.collect();
+        self.flows.store(Arc::new(Flows { table, metrics }));
     }
 
     /// Where a request belongs.
     #[must_use]
     pub fn filed(&self, user: &User, info: &RequestInfo) -> Option<Filed> {
         let flows = self.flows.load();
-        let flow = flows.find(&attributes(user, info))?;
+        let flow = flows.table.find(&attributes(user, info))?;
         Some(Filed {
             schema: flow.schema_uid.to_owned(),
             level: flow.level.uid.clone(),
@@ -100,22 +133,57 @@ impl Fairness {
         info: &RequestInfo,
         width: u32,
         clock: &Clock,
-    ) -> Result<Option<Seat>, TooMany> {
-        let waiting = {
+    ) -> Result<Option<Turn>, TooMany> {
+        let (asked, metrics) = {
             let flows = self.flows.load();
-            let Some(Flow { level, key, .. }) = flows.find(&attributes(user, info)) else {
+            let Some(Flow { level, key, .. }) = flows.table.find(&attributes(user, info)) else {
                 return Ok(None);
             };
-            let Some(limits) = level.limits else {
+            let Some(metrics) = flows.metrics.get(key.0).cloned() else {
                 return Ok(None);
             };
-            let now: Instant = clock.now();
-            self.seats
-                .ask(&level.name, limits, key, width, now)
-                .ok_or(TooMany)?
+            let asked = match level.limits {
+                Some(limits) => {
+                    let now: Instant = clock.now();
+                    let asking = self.seats.ask(&level.name, limits, key, width, now);
+                    let refusal = match limits.queue_length {
+                        0 => Rejection::NoSeats,
+                        _ => Rejection::QueueFull,
+                    };
+                    Some(asking.ok_or(refusal))
+                }
+                None => None,
+            };
+            (asked, metrics)
         };
-        let seat = tokio::time::timeout(self.wait_max, waiting.seated()).await;
-        seat.ok().flatten().map(Some).ok_or(TooMany)
+        let seat = match asked {
+            None => None,
+            Some(Ok(asking)) => Some(self.wait(asking, &metrics, clock).await?),
+            Some(Err(rejection)) => {
+                metrics.reject(rejection);
+                return Err(TooMany);
+            }
+        };
+        let width = seat.as_ref().map_or(width, Seat::width);
+        Ok(Some(Turn {
+            _seat: seat,
+            _executing: Executing::new(&metrics, width),
+        }))
+    }
+
+    async fn wait(
+        &self,
+        asking: Asking,
+        metrics: &SchemaMetrics,
+        clock: &Clock,
+    ) -> Result<Seat, TooMany> {
+        let waits = asking.waits().then(|| InQueue::new(metrics, clock));
+        let seated = tokio::time::timeout(self.wait_max, asking.seated()).await;
+        let seat = seated.ok().flatten();
+        if let Some(waits) = waits {
+            waits.ends(seat.as_ref().map(|_| ()).ok_or(Rejection::TimeOut));
+        }
+        seat.ok_or(TooMany)
     }
 }
 

@@ -65,11 +65,19 @@ struct Waiting {
 
 /// A request that has its seats, or waits for them. Dropping it gives them back.
 #[derive(Debug)]
-pub struct Seat {
+pub(super) struct Seat {
     seats: Arc<Seats>,
     level: Arc<str>,
     flow: Arc<str>,
     number: u64,
+    width: u32,
+}
+
+impl Seat {
+    /// How many it has, or waits for.
+    pub(super) fn width(&self) -> u32 {
+        self.width
+    }
 }
 
 /// A request that may have to wait for its seats.
@@ -93,6 +101,19 @@ impl Seats {
             state: Mutex::new(state),
             lapse,
         }
+    }
+
+    /// How many of the seats are each level's, if none were lent.
+    pub(super) fn nominal_limits(&self, levels: &[Arc<Level>]) -> Vec<(Arc<str>, u32)> {
+        let shares = |level: &Level| level.limits.map_or(0, |limits| limits.shares);
+        let all: u64 = levels.iter().map(|level| shares(level)).sum();
+        let total = u64::from(self.lock().total);
+        let nominal = levels.iter().map(|level| {
+            let seats = (total * shares(level)).div_ceil(all.max(1));
+            let seats = u32::try_from(seats).unwrap_or(u32::MAX);
+            (Arc::clone(&level.name), seats)
+        });
+        nominal.collect()
     }
 
     /// Divides the seats among these levels. What is in progress and what waits stays where it is.
@@ -132,7 +153,7 @@ impl Seats {
         state.number += 1;
         let number = state.number;
         let width = width.min(state.flow_most(level));
-        if !state.fits(level, &flow, width) {
+        if !(state.flow_may(level, &flow, width) && state.level_can(level, width)) {
             state.lapse(level, now, self.lapse);
         }
         let queue = state
@@ -155,6 +176,7 @@ impl Seats {
             level: Arc::clone(level),
             flow,
             number,
+            width,
         };
         let held = state
             .levels
@@ -175,6 +197,11 @@ impl Seats {
 }
 
 impl Asking {
+    /// Whether it has no seats yet.
+    pub(super) fn waits(&self) -> bool {
+        self.turn.is_some()
+    }
+
     /// Waits for the seats; `None` when the level is gone.
     pub(super) async fn seated(self) -> Option<Seat> {
         if let Some(turn) = self.turn {
@@ -206,42 +233,59 @@ impl State {
         (self.most(level) / FLOW_DIVISOR).max(1)
     }
 
-    /// Whether a request of a flow can have its seats now.
-    fn fits(&self, level: &str, flow: &str, width: u32) -> bool {
-        let Some(own) = self.levels.get(level) else {
-            return true;
-        };
-        let of_flow = own.flows.get(flow).map_or(0, |queue| queue.taken);
-        if of_flow > 0 && of_flow + width > self.flow_most(level) {
-            return false;
-        }
-        let others = self.levels.iter().filter(|(name, _)| &***name != level);
-        let others: u32 = others.map(|(_, it)| it.taken.max(it.guaranteed)).sum();
-        own.taken == 0 || own.taken + width + others <= self.total
+    /// Whether a flow may have so many seats more, as far as other flows are concerned.
+    fn flow_may(&self, level: &str, flow: &str, width: u32) -> bool {
+        let of_flow = self.levels.get(level).and_then(|own| own.flows.get(flow));
+        let of_flow = of_flow.map_or(0, |queue| queue.taken);
+        of_flow == 0 || of_flow + width <= self.flow_most(level)
     }
 
-    /// Seats those who wait at all levels.
+    /// Whether a level can have so many seats more.
+    fn level_can(&self, level: &str, width: u32) -> bool {
+        let own = self.levels.get(level).map_or(0, |own| own.taken);
+        let others = self.levels.iter().filter(|(name, _)| &***name != level);
+        let others: u32 = others.map(|(_, it)| it.taken.max(it.guaranteed)).sum();
+        own == 0 || own + width + others <= self.total
+    }
+
+    /// Whether a level may have so many seats more for a request: what it is guaranteed, and beyond that what nobody else
+    /// has waited for longer.
+    fn level_may(&self, level: &str, first: &Waiting) -> bool {
+        let own = self.levels.get(level);
+        if own.is_none_or(|own| own.taken == 0 || own.taken + first.width <= own.guaranteed) {
+            return true;
+        }
+        let others = self.levels.keys().filter(|name| &***name != level);
+        let mut waiting = others.filter_map(|name| self.first(name));
+        waiting.all(|(_, other)| first.number < other.number)
+    }
+
+    /// Seats those who wait at all levels. When one has its seats, others may have what it did not leave them.
     fn seat_all(&mut self) {
         let waits = |level: &Levelled| level.flows.values().any(|queue| !queue.waiting.is_empty());
         let levels = self.levels.iter().filter(|(_, level)| waits(level));
         let levels: Vec<Arc<str>> = levels.map(|(name, _)| Arc::clone(name)).collect();
-        for level in levels {
-            self.seat(&level);
+        let mut seats = true;
+        while seats {
+            seats = false;
+            for level in &levels {
+                seats |= self.seat(level);
+            }
         }
     }
 
-    /// Seats those who wait at a level, as long as there are seats: of the flows that wait and may have more, the
-    /// one that has the fewest, and of those the one that has waited for longest.
-    fn seat(&mut self, level: &Arc<str>) {
+    /// Seats those who wait at a level, as long as there are seats. Says whether it has seated any.
+    fn seat(&mut self, level: &Arc<str>) -> bool {
+        let mut seated = false;
         while let Some(flow) = self.next(level) {
             let Some(own) = self.levels.get_mut(level) else {
-                return;
+                return seated;
             };
             let Some(queue) = own.flows.get_mut(&flow) else {
-                return;
+                return seated;
             };
             let Some(first) = queue.waiting.pop_front() else {
-                return;
+                return seated;
             };
             // Whoever has gone meanwhile gives them back by its drop.
             let _ = first.wake.send(());
@@ -255,18 +299,30 @@ impl State {
                     since: first.since,
                 },
             );
+            seated = true;
         }
+        seated
     }
 
+    /// The flow that is next, if there are seats for it. Until there are no other is: a wide request would wait in vain
+    /// while narrow ones take each seat that is free.
     fn next(&self, level: &str) -> Option<Arc<str>> {
+        let (flow, first) = self.first(level)?;
+        let fits = self.level_can(level, first.width) && self.level_may(level, first);
+        fits.then(|| Arc::clone(flow))
+    }
+
+    /// Of the flows that wait and may have more, the one that has the fewest seats, and of those the one that has waited for
+    /// longest.
+    fn first(&self, level: &str) -> Option<(&Arc<str>, &Waiting)> {
         let flows = self.levels.get(level)?.flows.iter();
         let waiting = flows.filter_map(|(flow, queue)| {
             let first = queue.waiting.front()?;
-            let fits = self.fits(level, flow, first.width);
-            fits.then_some(((queue.taken, first.number), flow))
+            let may = self.flow_may(level, flow, first.width);
+            may.then_some((queue.taken, flow, first))
         });
-        let next = waiting.min_by_key(|(order, _)| *order);
-        next.map(|(_, flow)| Arc::clone(flow))
+        let first = waiting.min_by_key(|(taken, _, first)| (*taken, first.number));
+        first.map(|(_, flow, first)| (flow, first))
     }
 
     fn waits(&self, level: &str, flow: &str) -> usize {
@@ -375,6 +431,56 @@ mod tests {
         assert!((&mut next).now_or_never().is_none());
         drop(others);
         assert!((&mut next).now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_wide_request_gets_its_seats_under_a_steady_load_of_narrow_ones() {
+        let seats = seats(4, &[("a", limits(1, 0))]);
+        let mut held: VecDeque<Seat> = (0..4)
+            .map(|it| seated(ask(&seats, "a", &format!("h{it}"), 1)))
+            .collect();
+        let mut wide = ask(&seats, "a", "wide", 2)
+            .expect("it waits")
+            .seated()
+            .boxed();
+        // Whenever a narrow one ends, another waits already.
+        for step in 0..20 {
+            let mut next = ask(&seats, "a", &format!("n{step}"), 1).map(|it| it.seated().boxed());
+            held.pop_front();
+            if let Some(Some(Some(seat))) = next.as_mut().map(|it| it.now_or_never()) {
+                held.push_back(seat);
+            }
+            if (&mut wide).now_or_never().is_some() {
+                assert!(step < 4, "it waits until enough of them have ended");
+                return;
+            }
+        }
+        panic!("it waits in vain");
+    }
+
+    #[test]
+    fn what_a_level_lends_it_gets_back_for_a_wide_request() {
+        let seats = seats(4, &[("a", limits(1, 100)), ("b", limits(1, 100))]);
+        let first = seated(ask(&seats, "a", "first", 1));
+        let mut held: VecDeque<Seat> = (0..3)
+            .map(|it| seated(ask(&seats, "b", &format!("h{it}"), 1)))
+            .collect();
+        let mut wide = ask(&seats, "a", "wide", 2)
+            .expect("it waits")
+            .seated()
+            .boxed();
+        for step in 0..20 {
+            let mut next = ask(&seats, "b", &format!("n{step}"), 1).map(|it| it.seated().boxed());
+            held.pop_front();
+            if let Some(Some(Some(seat))) = next.as_mut().map(|it| it.now_or_never()) {
+                held.push_back(seat);
+            }
+            if (&mut wide).now_or_never().is_some() {
+                drop(first);
+                return;
+            }
+        }
+        panic!("it waits in vain");
     }
 
     #[test]
