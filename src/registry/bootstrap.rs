@@ -3,17 +3,18 @@
 mod default_roles;
 mod flow_control;
 mod role_reconciliation;
+mod service_range;
 
 use serde_json::{Value, json};
 
 pub(super) use self::default_roles::node_rules;
 pub use self::flow_control::{default_flows, ensure_flow_control};
 pub use self::role_reconciliation::{RolesAndBindings, ensure_default_roles};
+pub use self::service_range::ensure_service_range;
 use super::resources::SYSTEM_PRIORITIES;
 use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;
-use crate::codec;
-use crate::storage::{GetOptions, ListOptions};
+use crate::storage::GetOptions;
 
 /// The namespaces of every cluster.
 const SYSTEM_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -86,37 +87,19 @@ pub(super) async fn ensure(
         Err(Error::NotFound { .. }) => {}
         found => return found.map(|_| ()),
     }
-    let context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone());
     let options = CreateOptions::default();
-    match store.create(&context, namespace, object, &options).await {
+    match store
+        .create(&own_context(clock), namespace, object, &options)
+        .await
+    {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// How many objects are read at a time. Pages come from the store while a cache is being filled.
-const HELD_PAGE_OBJECTS: u64 = 500;
-
-/// Shows the strategy of a store what is stored there, so that it knows what objects hold that
-/// were stored before this process began: the addresses of services. Until then addresses may be
-/// given twice, so do this before serving writes.
-///
-/// # Errors
-/// When the store cannot be listed.
-pub async fn hold_what_is_stored(store: &Store) -> Result<(), Error> {
-    let mut options = ListOptions::default();
-    options.predicate.limit = HELD_PAGE_OBJECTS;
-    loop {
-        let list = store.list("", options.clone()).await?;
-        for object in &list.items {
-            let value = codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
-            store.resource().strategy.hold(&value);
-        }
-        match list.continue_token {
-            Some(token) => options.predicate.continue_token = token,
-            None => return Ok(()),
-        }
-    }
+/// The server itself writes.
+fn own_context(clock: &Clock) -> RequestContext {
+    RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
 }
 
 #[cfg(test)]
@@ -124,8 +107,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::codec;
     use crate::registry::resources;
     use crate::registry::testing::{MemoryStorage, context};
+    use crate::storage::ListOptions;
 
     #[tokio::test]
     async fn the_systems_namespaces_are_there_and_stay_as_they_are() {
@@ -157,37 +142,5 @@ mod tests {
         let value = codec::tree(&list.items[0]).expect("an object");
         assert_eq!(value["status"]["phase"], "Active");
         assert_eq!(value["spec"]["finalizers"], json!(["kubernetes"]));
-    }
-
-    #[tokio::test]
-    async fn what_services_have_is_not_given_again() {
-        let storage = MemoryStorage::new("/services/specs");
-        let service = |name: &str| {
-            json!({"apiVersion": "v1", "kind": "Service",
-                "metadata": {"name": name, "namespace": "a"},
-                "spec": {"clusterIP": "10.0.0.7", "ports": [{"port": 80}]}})
-        };
-        let options = CreateOptions::default();
-        // Every process begins with resources of its own.
-        let store = || {
-            let services = resources::built_in()
-                .into_iter()
-                .find(|it| it.plural == "services");
-            Store::new(services.expect("built in"), Arc::clone(&storage) as _)
-        };
-        store()
-            .create(&context(), "a", service("one"), &options)
-            .await
-            .expect("created");
-        let later = store();
-        hold_what_is_stored(&later).await.expect("held");
-        let refused = later
-            .create(&context(), "a", service("two"), &options)
-            .await;
-        let message = refused.expect_err("taken").to_string();
-        assert!(
-            message.contains("provided IP is already allocated"),
-            "{message}"
-        );
     }
 }

@@ -6,6 +6,7 @@
 
 mod accessor;
 pub mod admission;
+pub mod allocation;
 mod api_endpoints;
 mod api_services;
 pub mod authorization;
@@ -36,8 +37,8 @@ pub use api_endpoints::publish_addresses;
 pub use api_services::{publish_built_in_apis, publish_custom_apis};
 pub use bootstrap::{
     RolesAndBindings, default_flows, ensure_default_roles, ensure_flow_control,
-    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
-    hold_what_is_stored,
+    ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
+    ensure_system_priorities,
 };
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};

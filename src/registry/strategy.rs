@@ -112,33 +112,6 @@ pub trait Strategy: Send + Sync + Debug {
         let _ = object;
     }
 
-    /// Takes note of what an object holds (addresses) that was stored before this process began.
-    fn hold(&self, object: &Value) {
-        let _ = object;
-    }
-
-    /// Takes back what preparing an object handed out: the object was deleted, or its creation
-    /// failed or was a dry run.
-    fn release(&self, object: &Value) {
-        let _ = object;
-    }
-
-    /// Whether changes of an object hand something out, so that the beginning and the end of each are told.
-    fn hands_out(&self) -> bool {
-        false
-    }
-
-    /// A change of an object begins.
-    fn begin_change(&self, object: &Value) {
-        let _ = object;
-    }
-
-    /// A change of an object is over. What is stored now is given, with its revision; none if nobody knows
-    /// whether the change was written.
-    fn end_change(&self, object: &Value, revision: Option<u64>) {
-        let _ = (object, revision);
-    }
-
     /// Turns an object of the storage version into the served version.
     fn to_served(&self, object: Value) -> Value {
         object

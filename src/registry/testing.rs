@@ -324,10 +324,6 @@ impl Strategy for TestStrategy {
         object["status"]["phase"] = json!("Terminating");
     }
 
-    fn release(&self, _object: &Value) {
-        self.note("release");
-    }
-
     fn to_served(&self, object: Value) -> Value {
         rename(object, self.converts, "data", "content")
     }

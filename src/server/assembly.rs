@@ -38,6 +38,7 @@ use crate::clock::Clock;
 use crate::endpoints::{
     Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
 };
+use crate::registry::allocation::Repair;
 use crate::registry::authorization::Authorizer;
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
@@ -85,6 +86,8 @@ pub struct Assembled {
     pub first: FirstStores,
     /// Where the server is reached, if it can be told.
     pub api_endpoints: Option<ApiEndpoints>,
+    /// What gives back addresses that nobody has.
+    pub repair: Option<Repair>,
     /// The stores of roles and bindings, if they count.
     pub roles: Option<RoleStores>,
     /// The stores of what requests wait by, if they wait for each other.
@@ -176,6 +179,7 @@ impl Assembly<'_> {
             connections,
             first: FirstStores::of(&storages),
             api_endpoints,
+            repair: self.repair(&storages),
             roles,
             flows,
             begun,
@@ -219,6 +223,16 @@ impl Assembly<'_> {
                 .of(("discovery.k8s.io", "endpointslices"))
                 .cloned()?,
             leases: shared.then(|| factory.server_leases()),
+            clock: self.clock.clone(),
+        })
+    }
+
+    /// What gives back addresses and ports that writes left behind.
+    fn repair(&self, storages: &Storages) -> Option<Repair> {
+        Some(Repair {
+            allocator: storages.allocator.clone()?,
+            services: storages.of(("", "services")).cloned()?,
+            request_timeout: self.flags.limits.request_timeout,
             clock: self.clock.clone(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::assembly::Assembled;
 use super::error::StartError;
@@ -10,9 +11,14 @@ use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::registry::{
     Error, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
-    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
-    hold_what_is_stored, publish_built_in_apis,
+    ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
+    ensure_system_priorities, publish_built_in_apis,
 };
+
+/// How often the address of the API is asked for while somebody else has it, and for how many times what a request may
+/// take: it is given back before that if nobody does.
+const ADDRESS_RETRY_PERIOD: Duration = Duration::from_millis(100);
+const ADDRESS_WAIT_TIMEOUTS: u32 = 5;
 
 /// What is to be done before the server is ready.
 #[derive(Debug, Default)]
@@ -36,6 +42,8 @@ pub struct FirstStores {
     pub priority_classes: Option<Arc<Store>>,
     /// That of services.
     pub services: Option<Arc<Store>>,
+    /// That of the ranges of their addresses.
+    pub service_ranges: Option<Arc<Store>>,
     /// That of APIServices.
     pub api_services: Option<Arc<Store>>,
     /// The versions of groups that are served.
@@ -51,6 +59,7 @@ impl FirstStores {
             namespaces: store("", "namespaces"),
             priority_classes: store("scheduling.k8s.io", "priorityclasses"),
             services: store("", "services"),
+            service_ranges: store("networking.k8s.io", "servicecidrs"),
             api_services: store("apiregistration.k8s.io", "apiservices"),
             served: storages.group_versions(),
         }
@@ -72,11 +81,17 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
         ensured.map_err(|error| unwritten("create the first classes of priorities", error))?;
     }
     if let Some(services) = &first.services {
-        hold_what_is_stored(services).await.map_err(|error| {
-            let advice = "check that the store can be read, then start again";
-            StartError::new("read the services that have addresses", error, advice)
-        })?;
-        let ensured = ensure_kubernetes_service(services, port, clock).await;
+        if let Some(ranges) = &first.service_ranges {
+            let ensured = ensure_service_range(ranges, clock).await;
+            ensured.map_err(|error| unwritten("create the range of addresses", error))?;
+        }
+        if let Some(repair) = &assembled.repair {
+            repair.begin().await.map_err(|error| {
+                let advice = "check that the store can be read and written, then start again";
+                StartError::new("note what services have", error, advice)
+            })?;
+        }
+        let ensured = ensure_api_service(assembled, services, port, clock).await;
         ensured.map_err(|error| unwritten("create the service of the API", error))?;
     }
     if let Some(services) = &first.api_services {
@@ -95,6 +110,34 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
     }
     begun.bootstrapped.set();
     Ok(())
+}
+
+/// Creates the service of the API. Its address may be noted though it is not there: another server is just creating it, or one was
+/// killed when it was. So that is waited for, and repaired meanwhile.
+async fn ensure_api_service(
+    assembled: &Assembled,
+    services: &Store,
+    port: u16,
+    clock: &Clock,
+) -> Result<(), Error> {
+    let first = ensure_kubernetes_service(services, port, clock).await;
+    let (Err(Error::Invalid { .. }), Some(repair)) = (&first, &assembled.repair) else {
+        return first;
+    };
+    let end = clock.now() + repair.request_timeout * ADDRESS_WAIT_TIMEOUTS;
+    let again = async {
+        loop {
+            clock.sleep(ADDRESS_RETRY_PERIOD).await;
+            let ensured = ensure_kubernetes_service(services, port, clock).await;
+            if !matches!(ensured, Err(Error::Invalid { .. })) || clock.now() > end {
+                return ensured;
+            }
+        }
+    };
+    tokio::select! {
+        ensured = again => ensured,
+        () = repair.run() => first,
+    }
 }
 
 fn unwritten(what: &str, error: Error) -> StartError {

@@ -134,6 +134,12 @@ impl Server {
 
         wait_until_filled(&assembled.cachers).await;
         bootstrap(&assembled, address.port(), &clock).await?;
+        if let Some(repair) = assembled.repair {
+            let end = background_end.clone();
+            background.spawn(async move {
+                end.run_until_cancelled(repair.run()).await;
+            });
+        }
         let taking_back = CancellationToken::new();
         let telling = tell_addresses(assembled.api_endpoints, &taking_back).await;
         announce(flags, &url, &data_dir, &kubeconfig_path);

@@ -17,6 +17,7 @@ use super::watch_cache_sizes::WatchCacheSizes;
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::admission::PluginSet;
+use crate::registry::allocation::{Allocator, NODE_PORT_RANGES};
 use crate::registry::resources::built_in;
 use crate::registry::{
     Escalation, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
@@ -87,6 +88,8 @@ pub struct Storages {
     pub feed: Feed,
     /// How many objects there are, and how large.
     pub counts: ObjectCounts,
+    /// What hands out addresses and ports.
+    pub allocator: Option<Arc<Allocator>>,
 }
 
 /// The storage of one type.
@@ -125,6 +128,7 @@ impl StorageFactory {
             admission: Admission::default(),
             feed,
             counts: ObjectCounts::default(),
+            allocator: None,
         };
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
         let mut served = Vec::new();
@@ -164,6 +168,7 @@ impl StorageFactory {
             })
         });
         storages.stores = stores.collect();
+        self.allocate(&mut storages);
         (storages, reflector)
     }
 
@@ -178,6 +183,28 @@ impl StorageFactory {
         let name = resource.qualified_name();
         storages.by_resource.insert(name, joined.storage);
         storage
+    }
+
+    /// Has services get addresses and ports of the nodes.
+    fn allocate(&self, storages: &mut Storages) {
+        let of = |group, plural| storages.of((group, plural)).map(|store| store.admitted());
+        let network = "networking.k8s.io";
+        let (Some(addresses), Some(ranges)) =
+            (of(network, "ipaddresses"), of(network, "servicecidrs"))
+        else {
+            return;
+        };
+        let versioner = Versioner::default().writing(self.media_type);
+        let ports = Arc::new(self.store(NODE_PORT_RANGES, versioner));
+        let allocator = Allocator::new(addresses, ranges, ports, self.clock.clone());
+        let allocator = Arc::new(allocator);
+        for store in &mut storages.stores {
+            if store.resource().qualified_name() == "services" {
+                let allocating = Store::clone(store).with_allocator(Arc::clone(&allocator));
+                *store = Arc::new(allocating);
+            }
+        }
+        storages.allocator = Some(allocator);
     }
 
     /// What counts the requests for each type, by what its keys begin with. Resources that share a

@@ -1,6 +1,7 @@
 //! Addresses of services and ports on the nodes: none is handed out twice, whoever comes, changes and goes.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,12 +14,21 @@ use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
+const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
+/// Where the ports of the nodes are noted, and how so that a test can read it.
+const NODE_PORTS: &str = "/registry/ranges/servicenodeports";
+const AS_JSON: &str = "--storage-media-type=application/json";
+/// What nobody has is given back after a few times what a request may take.
+const SHORT_REQUESTS: &str = "--request-timeout=8s";
 /// So many clients, each with so many services at a time, which all fit into the range of addresses.
 const CLIENTS: u64 = 8;
 const SERVICES_MAX: usize = 12;
 const STEPS: usize = 60;
-/// How long a request may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a request may take, or something that happens by itself, and how often that is looked for.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Tells users apart who are not there at the same time.
+static NAMES: AtomicU32 = AtomicU32::new(0);
 
 /// What somebody certainly has. It is noted after the server has said so, and forgotten before the server is asked
 /// to take it back.
@@ -28,43 +38,147 @@ type Held = Arc<Mutex<HashMap<String, String>>>;
 async fn nothing_is_handed_out_twice_by_the_embedded_store() {
     let mut server = Server::start(&[]);
     let client = server.client().await;
-    clients_come_and_go(client).await;
+    let held = Held::default();
+    clients_come_and_go(std::slice::from_ref(&client), &held).await;
+    all_is_given_back(&client).await;
 }
 
 #[tokio::test]
-async fn nothing_is_handed_out_twice_over_etcd() {
-    let Some(etcd) = Etcd::start("allocations over etcd") else {
+async fn nothing_is_handed_out_twice_by_two_servers_over_etcd() {
+    let Some(etcd) = Etcd::start("allocations of two servers") else {
         return;
     };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let client = server.client().await;
-    clients_come_and_go(client).await;
+    let flags = ["--etcd-servers", &etcd.endpoint(), AS_JSON];
+    let (mut one, mut two) = (Server::start(&flags), Server::start(&flags));
+    let clients = [one.client().await, two.client().await];
+    let held = Held::default();
+    clients_come_and_go(&clients, &held).await;
+    // What one has handed out the other takes back.
+    all_is_given_back(&clients[1]).await;
+    nothing_is_noted(&clients[0], &etcd).await;
 }
 
-async fn clients_come_and_go(client: kube::Client) {
+#[tokio::test]
+async fn what_a_killed_server_leaves_behind_is_given_back() {
+    let Some(etcd) = Etcd::start("allocations of a server that is killed") else {
+        return;
+    };
+    let flags = ["--etcd-servers", &etcd.endpoint(), AS_JSON, SHORT_REQUESTS];
+    let (mut killed, mut left) = (Server::start(&flags), Server::start(&flags));
+    let (client, other) = (killed.client().await, left.client().await);
     let held = Held::default();
+    // Somebody is always about to get something, or to give it back.
     let mut tasks = JoinSet::new();
     for seed in 0..CLIENTS {
-        let user = User {
-            client: client.clone(),
-            held: Arc::clone(&held),
-            random: StdRng::seed_from_u64(seed),
-            name: format!("user-{seed}"),
-            services: Vec::new(),
-        };
-        tasks.spawn(user.run());
+        tasks.spawn(User::new(&client, &held, seed).until_it_is_killed());
+    }
+    let some = async {
+        while services(&other).await.len() < SERVICES_MAX {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, some)
+        .await
+        .expect("services");
+    killed.kill();
+    while let Some(ended) = tasks.join_next().await {
+        ended.expect("no number was handed out twice");
+    }
+    // Those whose services nobody answered for may be there or not. Others go on meanwhile, and get none of them.
+    let held = Held::default();
+    for service in services(&other).await {
+        let name = service["metadata"]["name"].as_str().expect("a name");
+        note(&held, name, &numbers(&service));
+    }
+    killed.start_again();
+    let again = killed.client().await;
+    clients_come_and_go(&[other.clone(), again.clone()], &held).await;
+    all_is_given_back(&again).await;
+    nothing_is_noted(&other, &etcd).await;
+}
+
+#[tokio::test]
+async fn a_start_that_was_killed_does_not_keep_the_next_from_starting() {
+    let Some(etcd) = Etcd::start("a start that was killed") else {
+        return;
+    };
+    let left = json!({"apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+        "metadata": {"name": "10.0.0.1", "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"ipaddress.kubernetes.io/ip-family": "IPv4",
+                "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}},
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}}});
+    etcd.etcdctl(&["put", "/registry/ipaddresses/10.0.0.1", &left.to_string()]);
+    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), "--request-timeout=2s"]);
+    let client = server.client().await;
+    let path = format!("{SERVICES}/kubernetes");
+    let service = ask(&client, "GET", &path, Value::Null)
+        .await
+        .expect("there");
+    assert_eq!(service["spec"]["clusterIP"], "10.0.0.1");
+    let noted = ask(
+        &client,
+        "GET",
+        &format!("{ADDRESSES}/10.0.0.1"),
+        Value::Null,
+    )
+    .await;
+    assert_ne!(noted.expect("noted")["metadata"]["uid"], "1");
+}
+
+/// Has clients of each of these servers at a time.
+async fn clients_come_and_go(servers: &[kube::Client], held: &Held) {
+    let mut tasks = JoinSet::new();
+    for (seed, client) in (0..CLIENTS).zip(servers.iter().cycle()) {
+        tasks.spawn(User::new(client, held, seed).run());
     }
     while let Some(ended) = tasks.join_next().await {
         ended.expect("no number was handed out twice");
     }
-    // What was given back can be had again: far more was created than there are addresses.
-    let list = ask(&client, "GET", SERVICES, Value::Null)
-        .await
-        .expect("a list");
-    let kept = list["items"].as_array().expect("items").len() - 1;
+    let kept = services(&servers[0]).await.len();
     let held = held.lock().expect("sound");
     let addresses = held.keys().filter(|it| it.contains('.')).count();
     assert_eq!(kept, addresses, "each service has one address");
+}
+
+/// The services of all these clients.
+async fn services(client: &kube::Client) -> Vec<Value> {
+    let list = ask(client, "GET", SERVICES, Value::Null).await;
+    let list = list.expect("a list")["items"].clone();
+    let all = list.as_array().expect("items").iter();
+    all.filter(|it| it["metadata"]["name"] != "kubernetes")
+        .cloned()
+        .collect()
+}
+
+async fn all_is_given_back(client: &kube::Client) {
+    for service in services(client).await {
+        let name = service["metadata"]["name"].as_str().expect("a name");
+        let path = format!("{SERVICES}/{name}");
+        ask(client, "DELETE", &path, Value::Null)
+            .await
+            .expect("deleted");
+    }
+}
+
+/// Waits until the service of the API has the only address, and nobody a port of the nodes.
+async fn nothing_is_noted(client: &kube::Client, etcd: &Etcd) {
+    let end = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let list = ask(client, "GET", ADDRESSES, Value::Null).await;
+        let list = list.expect("a list")["items"].clone();
+        let addresses = list.as_array().expect("items").iter();
+        let addresses: Vec<_> = addresses.map(|it| &it["metadata"]["name"]).collect();
+        let ports = etcd.etcdctl(&["get", "--print-value-only", NODE_PORTS]);
+        let ports: Value = serde_json::from_str(&ports).expect("JSON");
+        assert_eq!(ports["range"], "30000-32767");
+        let bits = ports["data"].as_str().unwrap_or_default();
+        if addresses == ["10.0.0.1"] && bits.is_empty() {
+            return;
+        }
+        let now = tokio::time::Instant::now();
+        assert!(now < end, "{addresses:?} and {bits:?} are noted");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 /// A client that creates, changes and deletes services of its own.
@@ -77,6 +191,16 @@ struct User {
 }
 
 impl User {
+    fn new(client: &kube::Client, held: &Held, seed: u64) -> Self {
+        Self {
+            client: client.clone(),
+            held: Arc::clone(held),
+            random: StdRng::seed_from_u64(seed),
+            name: format!("user-{seed}-{}", NAMES.fetch_add(1, Ordering::Relaxed)),
+            services: Vec::new(),
+        }
+    }
+
     async fn run(mut self) {
         for step in 0..STEPS {
             let full = self.services.len() == SERVICES_MAX;
@@ -89,18 +213,41 @@ impl User {
         }
     }
 
+    /// Creates and deletes services, until the server no longer answers.
+    async fn until_it_is_killed(mut self) {
+        for step in 0.. {
+            let name = format!("{}-{step}", self.name);
+            let service = new_service(&name, step);
+            let Ok(created) = ask(&self.client, "POST", SERVICES, service).await else {
+                return;
+            };
+            note(&self.held, &name, &numbers(&created));
+            self.services.push((name, numbers(&created)));
+            if self.services.len() > SERVICES_MAX / 2 {
+                let index = self.random.random_range(0..self.services.len());
+                let (name, numbers) = self.services.swap_remove(index);
+                self.forget(&numbers);
+                let path = format!("{SERVICES}/{name}");
+                if ask(&self.client, "DELETE", &path, Value::Null)
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        }
+    }
+
     async fn create(&mut self, step: usize) {
         let name = format!("{}-{step}", self.name);
-        let kind = ["ClusterIP", "NodePort", "LoadBalancer"][step % 3];
-        let ports = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
-        let service = json!({"metadata": {"name": name}, "spec": {"type": kind, "ports": ports}});
+        let service = new_service(&name, step);
         let dry = format!("{SERVICES}?dryRun=All");
         ask(&self.client, "POST", &dry, service.clone())
             .await
             .expect("tried");
         let created = ask(&self.client, "POST", SERVICES, service).await;
         let numbers = numbers(&created.expect("created"));
-        self.note(&name, &numbers);
+        note(&self.held, &name, &numbers);
         self.services.push((name, numbers));
     }
 
@@ -121,7 +268,7 @@ impl User {
         self.forget(&before);
         let changed = ask(&self.client, "PATCH", &path, patch).await;
         let numbers = numbers(&changed.expect("changed"));
-        self.note(&name, &numbers);
+        note(&self.held, &name, &numbers);
         self.services.push((name, numbers));
     }
 
@@ -134,19 +281,25 @@ impl User {
         deleted.expect("deleted");
     }
 
-    fn note(&self, name: &str, numbers: &[String]) {
-        let mut held = self.held.lock().expect("sound");
-        for number in numbers {
-            let other = held.insert(number.clone(), name.to_owned());
-            assert_eq!(other, None, "{name} has {number} as well");
-        }
-    }
-
     fn forget(&self, numbers: &[String]) {
         let mut held = self.held.lock().expect("sound");
         for number in numbers {
             held.remove(number);
         }
+    }
+}
+
+fn new_service(name: &str, step: usize) -> Value {
+    let kind = ["ClusterIP", "NodePort", "LoadBalancer"][step % 3];
+    let ports = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
+    json!({"metadata": {"name": name}, "spec": {"type": kind, "ports": ports}})
+}
+
+fn note(held: &Held, name: &str, numbers: &[String]) {
+    let mut held = held.lock().expect("sound");
+    for number in numbers {
+        let other = held.insert(number.clone(), name.to_owned());
+        assert_eq!(other, None, "{name} has {number} as well");
     }
 }
 

@@ -247,7 +247,7 @@ fn network() -> Vec<Row> {
                     .check(service_checks::service)
                     .warn_always(warnings::service)
                     .check_on_update(service_checks::service_update)
-                    .peculiar(Services::new())
+                    .peculiar(Services)
                     .create_on_update()
                     .name_rule(NameRule::Dns1035Label)
                     .returns_deleted_object(),

@@ -278,26 +278,6 @@ impl Strategy for Generic {
         self.peculiar.prepare_for_deletion(object);
     }
 
-    fn hold(&self, object: &Value) {
-        self.peculiar.hold(object);
-    }
-
-    fn release(&self, object: &Value) {
-        self.peculiar.release(object);
-    }
-
-    fn hands_out(&self) -> bool {
-        self.peculiar.hands_out()
-    }
-
-    fn begin_change(&self, object: &Value) {
-        self.peculiar.begin_change(object);
-    }
-
-    fn end_change(&self, object: &Value, revision: Option<u64>) {
-        self.peculiar.end_change(object, revision);
-    }
-
     fn to_served(&self, object: Value) -> Value {
         self.peculiar.to_served(object)
     }

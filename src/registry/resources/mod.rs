@@ -42,7 +42,7 @@ mod rbac;
 mod resource;
 mod row;
 mod scheduling;
-mod services;
+pub(super) mod services;
 mod stateful_sets;
 mod storage;
 mod version_rules;
@@ -179,7 +179,6 @@ mod tests {
                 strategy.prepare_for_deletion(&mut object);
                 let mut options = DeleteOptions::default();
                 strategy.check_graceful_delete(&context, &object, &mut options);
-                strategy.release(&object);
                 for (part, object) in resource.subresources.iter().zip(&mut parts) {
                     if let Some(strategy) = strategy.subresource(&part.name) {
                         strategy.prepare_for_update(&context, object, &old);

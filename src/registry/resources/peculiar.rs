@@ -59,31 +59,6 @@ pub(super) trait Peculiar: Debug + Send + Sync {
         let _ = object;
     }
 
-    /// Takes note of what a stored object holds.
-    fn hold(&self, object: &Value) {
-        let _ = object;
-    }
-
-    /// Takes back what preparing an object handed out.
-    fn release(&self, object: &Value) {
-        let _ = object;
-    }
-
-    /// Whether changes of an object hand something out.
-    fn hands_out(&self) -> bool {
-        false
-    }
-
-    /// A change of an object begins.
-    fn begin_change(&self, object: &Value) {
-        let _ = object;
-    }
-
-    /// A change of an object is over; this is stored now, if the revision is known.
-    fn end_change(&self, object: &Value, revision: Option<u64>) {
-        let _ = (object, revision);
-    }
-
     /// From the storage version to the served one.
     fn to_served(&self, object: Value) -> Value {
         object

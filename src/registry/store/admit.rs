@@ -11,7 +11,7 @@ use super::read::value_of;
 use crate::meta::Object;
 use crate::registry::accessor::text;
 use crate::registry::admission::{Operation, Request};
-use crate::registry::{self, Error, RequestContext};
+use crate::registry::{Error, RequestContext};
 use crate::storage::{DeletionCheck, Rejection};
 
 /// A write, as far as all that is asked about it agrees.
@@ -69,22 +69,11 @@ impl Store {
         self.check_escalation(&request, object).await
     }
 
-    /// Asks admission about a new object that has been checked. Unless it agrees, what preparing the object handed out is given
-    /// back, also if nobody waits for its answer any more.
-    pub(super) async fn validate_new(
-        &self,
-        write: Write<'_>,
-        object: Value,
-    ) -> Result<Value, Error> {
-        let prepared = Prepared {
-            strategy: self.strategy(),
-            object: Some(object),
-        };
-        let object = prepared.object.as_ref().unwrap_or(&Value::Null);
-        let name = text(object, "name").to_owned();
-        let request = self.request(write, Operation::Create, &name, None);
-        self.admission.validate(&request, object).await?;
-        Ok(prepared.agreed())
+    /// Asks admission about a new object that has been checked.
+    pub(super) async fn validate_new(&self, write: Write<'_>, object: &Value) -> Result<(), Error> {
+        let name = text(object, "name");
+        let request = self.request(write, Operation::Create, name, None);
+        self.admission.validate(&request, object).await
     }
 
     /// Lets admission change the next content of an object.
@@ -148,27 +137,6 @@ impl Store {
             name,
             old,
             dry_run: write.dry_run,
-        }
-    }
-}
-
-/// A new object that nothing is done with yet. Dropping it gives back what preparing it handed out.
-struct Prepared<'a> {
-    strategy: &'a dyn registry::Strategy,
-    /// Until it is agreed to.
-    object: Option<Value>,
-}
-
-impl Prepared<'_> {
-    fn agreed(mut self) -> Value {
-        self.object.take().unwrap_or_default()
-    }
-}
-
-impl Drop for Prepared<'_> {
-    fn drop(&mut self) {
-        if let Some(object) = &self.object {
-            self.strategy.release(object);
         }
     }
 }
@@ -260,21 +228,6 @@ mod tests {
         }
     }
 
-    /// Never answers.
-    #[derive(Debug)]
-    struct Hanging;
-
-    #[async_trait]
-    impl Plugin for Hanging {
-        fn name(&self) -> &'static str {
-            "ResourceQuota"
-        }
-
-        async fn validate(&self, _: &Request<'_>, _: &Value) -> Result<(), Error> {
-            std::future::pending().await
-        }
-    }
-
     fn fixture(strategy: TestStrategy, refuses: &'static str) -> (Fixture, Arc<Noting>) {
         let mut fixture = Fixture::new(strategy);
         let noting = Arc::new(Noting {
@@ -307,7 +260,6 @@ mod tests {
                 "warnings_on_create",
                 "canonicalize",
                 "agree",
-                "release",
             ]
         );
         assert_eq!(
@@ -322,24 +274,6 @@ mod tests {
         let asked = noting.take_asked();
         assert!(asked[0].starts_with(r#"admit CREATE "" null"#), "{asked:?}");
         assert!(asked[1].starts_with(r#"agree CREATE "a-"#), "{asked:?}");
-    }
-
-    #[tokio::test]
-    async fn nothing_stays_handed_out_when_nobody_waits_for_an_answer() {
-        let (mut fixture, _) = fixture(TestStrategy::default(), "");
-        let chain = Chain::new(vec![Arc::new(Hanging) as _]);
-        fixture.store = fixture.store.with_admission(Arc::new(chain));
-        let (object, options) = (config_map(json!({"name": "a"})), CreateOptions::default());
-        let create = fixture
-            .store
-            .create(&fixture.context, "ns", object, &options);
-        let mut create = Box::pin(create);
-        assert!(
-            futures::poll!(&mut create).is_pending(),
-            "it waits for the plugin"
-        );
-        drop(create);
-        assert_eq!(fixture.strategy.take_calls().last(), Some(&"release"));
     }
 
     #[tokio::test]
@@ -386,13 +320,13 @@ mod tests {
 
     /// Has somebody else write while it is asked for the first time.
     struct Racing<'a> {
-        inner: &'a mut dyn registry::UpdatedObject,
+        inner: &'a mut dyn crate::registry::UpdatedObject,
         store: &'a Store,
         written: &'a mut bool,
     }
 
     #[async_trait]
-    impl registry::UpdatedObject for Racing<'_> {
+    impl crate::registry::UpdatedObject for Racing<'_> {
         async fn updated(
             &mut self,
             context: &RequestContext,
@@ -451,7 +385,6 @@ mod tests {
             let mut put = Put(object());
             let error = store.update(context, "ns", "a", &mut put, &options).await;
             assert_eq!(error.expect_err("refused").to_string(), words);
-            assert!(fixture.strategy.take_calls().contains(&"release") == (refuses == "agree"));
 
             let (name, admitted) = ("a", store.admitted());
             let options = CreateOptions::default();

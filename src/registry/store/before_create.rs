@@ -27,7 +27,6 @@ impl Store {
             validate_object_meta(object, self.resource.namespaced, strategy.name_rule());
         errors.extend(strategy.validate(object));
         if !errors.is_empty() {
-            strategy.release(object);
             return Err(self.invalid(object, errors));
         }
         for warning in strategy.warnings_on_create(object) {

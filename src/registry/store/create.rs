@@ -11,6 +11,7 @@ use super::read::value_of;
 use super::{Store, dry_run};
 use crate::meta::Object;
 use crate::registry::accessor::{is_terminating, remove, set, text};
+use crate::registry::allocation::Outcome;
 use crate::registry::names::generate_name;
 use crate::registry::{CreateOptions, Error, RequestContext};
 use crate::storage::{GetOptions, StorageError};
@@ -99,11 +100,12 @@ impl Store {
             namespace,
             dry_run: options.dry_run,
         };
-        let object = self.validate_new(write, object).await?;
-        let result = self.store_new(namespace, &object, options).await;
-        if options.dry_run || result.as_ref().is_err_and(is_certain) {
-            self.strategy().release(&object);
-        }
+        let allocation = self.allocate(&mut object, None, options.dry_run).await?;
+        let result = match self.validate_new(write, &object).await {
+            Ok(()) => self.store_new(namespace, &object, options).await,
+            Err(refusal) => Err(refusal),
+        };
+        self.settle(allocation, outcome(&result)).await;
         let created = result?;
         self.after_create(&created, options.dry_run);
         Ok(created)
@@ -158,13 +160,16 @@ impl Store {
     }
 }
 
-/// Whether an error leaves no doubt that nothing was written.
-pub(super) fn is_certain(error: &Error) -> bool {
-    !matches!(
-        error,
-        Error::ServerTimeout { .. }
-            | Error::Storage(StorageError::Timeout { .. } | StorageError::Internal { .. })
-    )
+/// What became of the write of a new object.
+fn outcome(result: &Result<Arc<Object>, Error>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Written,
+        Err(
+            Error::ServerTimeout { .. }
+            | Error::Storage(StorageError::Timeout { .. } | StorageError::Internal { .. }),
+        ) => Outcome::Unknown,
+        Err(_) => Outcome::NotWritten,
+    }
 }
 
 #[cfg(test)]
@@ -256,12 +261,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(fixture.storage.revision().await, 1, "nothing is written");
-        assert!(
-            fixture
-                .strategy
-                .take_calls()
-                .ends_with(&["validate", "release"])
-        );
+        assert_eq!(fixture.strategy.take_calls().last(), Some(&"validate"));
     }
 
     #[tokio::test]
@@ -311,7 +311,6 @@ mod tests {
             .await;
         let error = refused(&fixture, "ns", config_map(json!({"name": "a"}))).await;
         assert_eq!(error.to_string(), "configmaps \"a\" already exists");
-        assert!(fixture.strategy.take_calls().contains(&"release"));
 
         let deleted = fixture
             .store
@@ -357,7 +356,6 @@ mod tests {
             (fixture.stored("a").await, fixture.storage.revision().await),
             (None, 1)
         );
-        assert_eq!(fixture.strategy.take_calls().last(), Some(&"release"));
 
         fixture.create(json!({"name": "a"})).await;
         let error = store.create(&fixture.context, "ns", object, &options).await;

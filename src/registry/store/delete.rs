@@ -180,7 +180,7 @@ impl Store {
             (Ok(object), _) | (Err(StorageError::KeyNotFound { .. }), Some(object)) => object,
             (Err(error), _) => return Err(self.undeletable(error, name)),
         };
-        self.after_delete(&object, dry_run)?;
+        self.after_delete(&object, dry_run);
         Ok(Some(Deleted {
             object,
             finished: true,
@@ -203,18 +203,16 @@ impl Store {
             preconditions,
             ..storage::DeleteOptions::default()
         };
-        self.storage.delete(key, options, check).await
+        let removed = self.storage.delete(key, options, check).await?;
+        self.release(&removed).await;
+        Ok(removed)
     }
 
-    /// Gives back what a deleted object held, and tells who wants to know.
-    pub(super) fn after_delete(&self, object: &Object, dry_run: bool) -> Result<(), Error> {
-        if !dry_run {
-            self.strategy().release(&value_of(object)?);
-        }
+    /// Tells who wants to know that an object was deleted.
+    pub(super) fn after_delete(&self, object: &Object, dry_run: bool) {
         if let Some(after) = &self.after {
             after.after_delete(object, dry_run);
         }
-        Ok(())
     }
 
     /// The answer to a deletion that changed nothing, as it is waited for already.

@@ -9,6 +9,7 @@
 
 mod admit;
 mod after;
+mod allocation;
 mod before_create;
 mod before_delete;
 mod before_update;
@@ -32,6 +33,7 @@ use serde_json::Value;
 pub use self::after::After;
 pub(super) use self::incoming::bring_in;
 use super::admission::Chain;
+use super::allocation::Allocator;
 use super::validation::formats;
 use super::{Error, Escalation, RequestContext, Resource, Strategy};
 use crate::meta::Object;
@@ -87,6 +89,7 @@ pub struct Store {
     after: Option<Arc<dyn After>>,
     /// For how many seconds an object is kept after each write; `None` for ever.
     ttl_seconds: Option<u64>,
+    allocator: Option<Arc<Allocator>>,
 }
 
 impl Store {
@@ -100,6 +103,7 @@ impl Store {
             escalation: None,
             after: None,
             ttl_seconds: None,
+            allocator: None,
         }
     }
 

@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::admit::Write;
-use super::create::is_certain;
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::interpret::{Operation, interpret};
 use super::read::value_of;
-use super::{Store, UpdatedObject, dry_run};
+use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::meta::Object;
+use crate::registry::allocation::{Allocation, Outcome as WriteOutcome};
 use crate::registry::authorization::Attributes;
 use crate::registry::{Error, RequestContext, UpdateOptions};
 use crate::storage::{self, NoCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated};
@@ -29,8 +29,8 @@ struct Attempt<'a> {
     dry_run: bool,
     updated: &'a mut dyn UpdatedObject,
     outcome: Outcome,
-    /// A change that may have handed something out, with what was stored before it.
-    begun: Option<(Value, u64)>,
+    /// What the last attempt was given.
+    allocation: Option<Allocation>,
 }
 
 /// What the last attempt came to.
@@ -83,17 +83,21 @@ impl Store {
             dry_run: options.dry_run,
             updated,
             outcome: Outcome::Undecided,
-            begun: None,
+            allocation: None,
         };
         let result = self
             .guaranteed_update(&key, storage_options, &mut attempt, options.dry_run)
             .await;
-        if let Some(before) = attempt.begun.take() {
-            self.end_change(before, &result, options.dry_run);
-        }
+        self.settle(attempt.allocation.take(), allocation::outcome(&result))
+            .await;
         let outcome = attempt.outcome;
         if let Outcome::Create(object) = outcome {
-            return self.created(&key, &object, result, options.dry_run).await;
+            let created = match result {
+                Ok(created) => created,
+                Err(error) => return Err(self.interpret_create(error, &key, &object).await),
+            };
+            self.after_create(&created, options.dry_run);
+            return Ok((created, true));
         }
         if let (Err(StorageError::Rejected(rejection)), Outcome::Delete(object, revision)) =
             (&result, outcome)
@@ -135,48 +139,6 @@ impl Store {
         }
     }
 
-    /// Tells the strategy what is stored after a change.
-    fn end_change(
-        &self,
-        (before, revision): (Value, u64),
-        result: &Result<Arc<Object>, StorageError>,
-        dry_run: bool,
-    ) {
-        let strategy = self.strategy();
-        let unknown = matches!(
-            result,
-            Err(StorageError::Timeout { .. }
-                | StorageError::Unreachable { .. }
-                | StorageError::Internal { .. })
-        );
-        let written = result.as_ref().ok().filter(|_| !dry_run);
-        match written.map(|object| (value_of(object), object.revision())) {
-            Some((Ok(object), revision)) => strategy.end_change(&object, Some(revision)),
-            Some((Err(_), _)) => strategy.end_change(&before, None),
-            None => strategy.end_change(&before, (!unknown).then_some(revision)),
-        }
-    }
-
-    /// Ends an update that created an object, or tried to.
-    async fn created(
-        &self,
-        key: &str,
-        object: &Value,
-        result: Result<Arc<Object>, StorageError>,
-        dry_run: bool,
-    ) -> Result<(Arc<Object>, bool), Error> {
-        let result = match result {
-            Ok(created) => Ok(created),
-            Err(error) => Err(self.interpret_create(error, key, object).await),
-        };
-        if dry_run || result.as_ref().is_err_and(is_certain) {
-            self.strategy().release(object);
-        }
-        let created = result?;
-        self.after_create(&created, dry_run);
-        Ok((created, true))
-    }
-
     /// Deletes an object whose last finalizer an update took away, and answers that update.
     async fn delete_emptied(
         &self,
@@ -197,7 +159,7 @@ impl Store {
                 ));
             }
         }
-        self.after_delete(&last, dry_run)?;
+        self.after_delete(&last, dry_run);
         Ok(last)
     }
 }
@@ -205,14 +167,10 @@ impl Store {
 #[async_trait]
 impl TryUpdate for Attempt<'_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        // An attempt may be repeated: what the one before handed out is taken back.
-        if let Outcome::Create(object) = std::mem::replace(&mut self.outcome, Outcome::Undecided) {
-            self.store.strategy().release(&object);
-        }
-        if let Some((before, revision)) = self.begun.take() {
-            let strategy = self.store.strategy();
-            strategy.end_change(&before, Some(revision));
-        }
+        // An attempt is repeated when the one before was not written: what that was given is taken back.
+        self.outcome = Outcome::Undecided;
+        let given = self.allocation.take();
+        self.store.settle(given, WriteOutcome::NotWritten).await;
         let object = match existing {
             None => self.create().await?,
             Some(existing) => self.change(existing).await?,
@@ -258,7 +216,8 @@ impl<'a> Attempt<'a> {
         store.admit_new(self.write(), &mut object).await?;
         fill_system_fields(self.context, &mut object);
         store.before_create(self.context, self.namespace, &mut object)?;
-        let object = store.validate_new(self.write(), object).await?;
+        self.allocation = store.allocate(&mut object, None, self.dry_run).await?;
+        store.validate_new(self.write(), &object).await?;
         self.outcome = Outcome::Create(object.clone());
         Ok(object)
     }
@@ -284,12 +243,10 @@ impl<'a> Attempt<'a> {
             .admit_change(write, self.name, &mut object, &old)
             .await?;
         store.check_version(&mut object, &old, self.name)?;
-        let strategy = store.strategy_of(self.context);
-        if strategy.hands_out() {
-            strategy.begin_change(&old);
-            self.begun = Some((old.clone(), existing.revision()));
-        }
         store.before_update(self.context, self.namespace, &mut object, &old)?;
+        self.allocation = store
+            .allocate(&mut object, Some(&old), self.dry_run)
+            .await?;
         store
             .validate_change(write, self.name, &object, &old)
             .await?;

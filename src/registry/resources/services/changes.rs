@@ -85,16 +85,16 @@ fn drop_what_no_longer_applies(service: &mut Value, old: &Value) {
     }
 }
 
-fn has_address(service: &Value) -> bool {
+pub(in crate::registry) fn has_address(service: &Value) -> bool {
     text(service, "spec.type") != "ExternalName"
 }
 
-fn has_node_ports(service: &Value) -> bool {
+pub(in crate::registry) fn has_node_ports(service: &Value) -> bool {
     matches!(text(service, "spec.type"), "NodePort" | "LoadBalancer")
 }
 
 /// Whether nodes answer for the health of a service's pods.
-pub(super) fn is_health_checked(service: &Value) -> bool {
+pub(in crate::registry) fn is_health_checked(service: &Value) -> bool {
     text(service, "spec.type") == "LoadBalancer"
         && text(service, "spec.externalTrafficPolicy") == "Local"
 }

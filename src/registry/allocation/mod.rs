@@ -1,0 +1,219 @@
+//! Addresses of the cluster and ports of its nodes, each of which belongs to one service at a time.
+//!
+//! What is handed out is noted in the store, by one atomic write, before the service that gets it is written, and the
+//! note goes after the service has given it up. So nothing is handed out twice, however many servers share a
+//! store and whenever one of them dies. Writes that were abandoned, and those of which nobody knows what became, leave notes
+//! behind; [`Repair`] gives back what they say.
+
+mod addresses;
+mod needs;
+mod node_ports;
+mod port_set;
+mod range;
+mod repair;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use self::addresses::{AddressRefusal, Addresses};
+use self::needs::Needs;
+pub use self::node_ports::NODE_PORT_RANGES;
+use self::node_ports::{NodePorts, PortRefusal};
+pub use self::repair::Repair;
+use super::resources::services::{self, Owner};
+use super::{Error, FieldError, Store};
+use crate::clock::Clock;
+use crate::storage::Interface;
+
+/// Hands out addresses and ports of the nodes to services.
+#[derive(Debug)]
+pub struct Allocator {
+    addresses: Addresses,
+    node_ports: NodePorts,
+    /// Whether what stored services have is known to be noted.
+    ready: AtomicBool,
+}
+
+/// What a write of a service takes, and what it gives up.
+#[derive(Debug)]
+pub struct Allocation {
+    owner: Owner,
+    gained: Numbers,
+    given_up: Numbers,
+}
+
+#[derive(Debug, Default)]
+struct Numbers {
+    address: Option<Ipv4Addr>,
+    ports: Vec<u16>,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is stored.
+    Written,
+    /// It is not, and never will be.
+    NotWritten,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Allocator {
+    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage of
+    /// their own.
+    #[must_use]
+    pub fn new(
+        addresses: Store,
+        ranges: Store,
+        node_ports: Arc<dyn Interface>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            addresses: Addresses::new(addresses, ranges, clock),
+            node_ports: NodePorts::new(node_ports),
+            ready: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives a new or changed service what it needs. A dry run notes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when another has what the service asks for, [`Error::Internal`] when there is nothing left,
+    /// and what the store says.
+    pub async fn allocate(
+        &self,
+        service: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+    ) -> Result<Allocation, Error> {
+        let needs = Needs::of(service, old);
+        let mut allocation = Allocation {
+            owner: Owner::of(service),
+            gained: Numbers::default(),
+            given_up: Numbers::default(),
+        };
+        if !needs.is_empty() {
+            if !self.ready.load(Ordering::Acquire) {
+                return Err(Error::Internal("allocator not ready".to_owned()));
+            }
+            self.take(&needs, service, &mut allocation, dry_run).await?;
+        }
+        if dry_run {
+            allocation.gained = Numbers::default();
+        } else if let Some(old) = old {
+            allocation.given_up = needs::given_up(service, old);
+        }
+        Ok(allocation)
+    }
+
+    async fn take(
+        &self,
+        needs: &Needs,
+        service: &mut Value,
+        allocation: &mut Allocation,
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        if let Some(asked) = needs.address.as_deref() {
+            let taken = self.addresses.take(asked, &allocation.owner, dry_run).await;
+            let address = taken.map_err(|refusal| refused_address(refusal, asked, service))?;
+            needs::set_address(service, address);
+            allocation.gained.address = Some(address);
+        }
+        match self.node_ports.take(&needs.asked_ports(), dry_run).await {
+            Ok(ports) => {
+                needs.set_ports(service, &ports);
+                allocation.gained.ports = ports;
+                Ok(())
+            }
+            Err(refusal) => {
+                if !dry_run {
+                    self.give_back(&allocation.owner, &allocation.gained).await;
+                }
+                Err(refused_port(refusal, needs, service))
+            }
+        }
+    }
+
+    /// Gives back what is of no use now that a write is over.
+    pub async fn settle(&self, allocation: Allocation, outcome: Outcome) {
+        let unused = match outcome {
+            Outcome::Written => &allocation.given_up,
+            Outcome::NotWritten => &allocation.gained,
+            Outcome::Unknown => return,
+        };
+        self.give_back(&allocation.owner, unused).await;
+    }
+
+    /// Gives back what a service had that is no longer stored. To be called once for each, by whoever took it out of the store:
+    /// somebody else may have its numbers soon.
+    pub async fn release(&self, service: &Value) {
+        let numbers = Numbers {
+            address: services::address_of(service),
+            ports: services::node_ports_of(service),
+        };
+        self.give_back(&Owner::of(service), &numbers).await;
+    }
+
+    /// What cannot be given back now is found by the repair.
+    async fn give_back(&self, owner: &Owner, numbers: &Numbers) {
+        if let Some(address) = numbers.address
+            && let Err(error) = self.addresses.give_back(address, owner).await
+        {
+            tracing::warn!(%error, "the address {address} is not given back yet");
+        }
+        if let Err(error) = self.node_ports.give_back(&numbers.ports).await {
+            tracing::warn!(%error, "ports of the nodes are not given back yet");
+        }
+    }
+}
+
+fn refused_address(refusal: AddressRefusal, asked: &str, service: &Value) -> Error {
+    match refusal {
+        AddressRefusal::Store(error) => error,
+        AddressRefusal::Full => {
+            Error::Internal(format!("failed to allocate a serviceIP: {refusal}"))
+        }
+        AddressRefusal::Taken | AddressRefusal::OtherNetwork => {
+            let why = format!("failed to allocate IP {asked}: {refusal}");
+            invalid(
+                service,
+                FieldError::invalid("spec.clusterIPs", &json!([asked]), why),
+            )
+        }
+    }
+}
+
+fn refused_port(refusal: PortRefusal, needs: &Needs, service: &Value) -> Error {
+    let why = refusal.to_string();
+    match refusal {
+        PortRefusal::Store(error) => Error::Storage(error),
+        PortRefusal::OtherRange { .. } => Error::Internal(why),
+        PortRefusal::Full => Error::Internal(format!("failed to allocate a nodePort: {why}")),
+        PortRefusal::Taken(number) | PortRefusal::NotInRange(number) => {
+            match needs.place_of(number) {
+                Some(place) => {
+                    let field = format!("spec.ports[{place}].nodePort");
+                    invalid(service, FieldError::invalid(field, &json!(number), why))
+                }
+                None => Error::Internal(format!(
+                    "failed to allocate requested HealthCheck NodePort {number}: {why}"
+                )),
+            }
+        }
+    }
+}
+
+fn invalid(service: &Value, error: FieldError) -> Error {
+    Error::Invalid {
+        kind: "Service".to_owned(),
+        name: super::accessor::text(service, "name").to_owned(),
+        errors: vec![error],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! What a store hands out with its objects, and takes back; see [`crate::registry::allocation`].
+//!
+//! What is handed out is itself noted by stores, so these futures are boxed.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use serde_json::Value;
+
+use super::Store;
+use super::read::value_of;
+use crate::meta::Object;
+use crate::registry::Error;
+use crate::registry::allocation::{Allocation, Allocator, Outcome};
+use crate::storage::StorageError;
+
+impl Store {
+    /// The same store, whose objects have something of which each belongs to one at a time.
+    #[must_use]
+    pub fn with_allocator(self, allocator: Arc<Allocator>) -> Self {
+        Self {
+            allocator: Some(allocator),
+            ..self
+        }
+    }
+
+    /// Gives an object that has been checked what it needs; to be settled when its write is over.
+    pub(super) fn allocate<'a>(
+        &'a self,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        dry_run: bool,
+    ) -> BoxFuture<'a, Result<Option<Allocation>, Error>> {
+        match &self.allocator {
+            Some(allocator) => {
+                async move { allocator.allocate(object, old, dry_run).await.map(Some) }.boxed()
+            }
+            None => ready(Ok(None)).boxed(),
+        }
+    }
+
+    /// Takes back what is of no use after a write.
+    pub(super) fn settle(
+        &self,
+        allocation: Option<Allocation>,
+        outcome: Outcome,
+    ) -> BoxFuture<'_, ()> {
+        match (&self.allocator, allocation) {
+            (Some(allocator), Some(allocation)) => allocator.settle(allocation, outcome).boxed(),
+            _ => ready(()).boxed(),
+        }
+    }
+
+    /// Takes back what an object had that has been taken out of the storage.
+    pub(super) fn release<'a>(&'a self, object: &'a Object) -> BoxFuture<'a, ()> {
+        let Some(allocator) = &self.allocator else {
+            return ready(()).boxed();
+        };
+        async move {
+            if let Ok(object) = value_of(object) {
+                allocator.release(&object).await;
+            }
+        }
+        .boxed()
+    }
+}
+
+/// What became of a write, by what the storage said.
+pub(super) fn outcome<T>(result: &Result<T, StorageError>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Written,
+        Err(
+            StorageError::Timeout { .. }
+            | StorageError::Unreachable { .. }
+            | StorageError::Internal { .. },
+        ) => Outcome::Unknown,
+        Err(_) => Outcome::NotWritten,
+    }
+}
