@@ -265,9 +265,9 @@ impl Failure {
                 status.metadata.continue_token = Some(token.clone());
                 Self(Box::new(status))
             }
-            StorageError::InvalidContinue(_)
-            | StorageError::ContinueWithVersion
-            | StorageError::InvalidKey(_) => Self::bad_request(message),
+            StorageError::InvalidContinue(_) | StorageError::ContinueWithVersion => {
+                Self::bad_request(message)
+            }
             StorageError::InvalidResourceVersion(_) if about.verb == "list" => {
                 Self::bad_request(format!("invalid resource version: {message}"))
             }
@@ -295,6 +295,7 @@ impl Failure {
             },
             StorageError::Shared(error) => Self::of_storage(error, about),
             StorageError::VersionOnCreate
+            | StorageError::InvalidKey(_)
             | StorageError::InvalidResourceVersion(_)
             | StorageError::Timeout { .. }
             | StorageError::TooLarge { .. } => unknown(message),

@@ -14,7 +14,8 @@ use super::authorization::{
 use super::resources::path::text;
 use super::{Error, accessor};
 use crate::codec;
-use crate::storage::{GetOptions, Interface, StorageError};
+use crate::meta::Object;
+use crate::storage::{GetOptions, Interface, ListOptions, StorageError};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -76,7 +77,8 @@ impl Escalation {
         confirm(authorizer, request, binding, &rules)
     }
 
-    /// The rules of the role that is bound. The authorizer may not know a role that was created just now.
+    /// The rules of the role that is bound. The authorizer may not know a role that was created just now; what
+    /// that aggregates is looked up then.
     async fn role_rules(
         &self,
         authorizer: &Authorizer,
@@ -94,9 +96,13 @@ impl Escalation {
         }
         match storage.get(&key, GetOptions::default()).await {
             Ok(object) => {
-                let role =
-                    codec::tree(&object).map_err(|error| Error::Internal(error.to_string()))?;
-                Ok(Arc::from(read(&role)?.rules()))
+                let role = stored(&object)?;
+                let others = if role.aggregates() {
+                    self.cluster_roles().await?
+                } else {
+                    Vec::new()
+                };
+                Ok(Arc::from(role.resolve(&others)))
             }
             Err(StorageError::KeyNotFound { .. }) => Err(Error::NotFound {
                 resource: format!("{plural}.{GROUP}"),
@@ -105,6 +111,21 @@ impl Escalation {
             Err(error) => Err(Error::Storage(error)),
         }
     }
+
+    async fn cluster_roles(&self) -> Result<Vec<Arc<Role>>, Error> {
+        let options = ListOptions {
+            recursive: true,
+            ..ListOptions::default()
+        };
+        let list = self.cluster_roles.get_list("/clusterroles/", options).await;
+        let items = list.map_err(Error::Storage)?.items;
+        items.iter().map(|it| stored(it).map(Arc::new)).collect()
+    }
+}
+
+fn stored(role: &Object) -> Result<Role, Error> {
+    let role = codec::tree(role).map_err(|error| Error::Internal(error.to_string()))?;
+    read(&role)
 }
 
 /// Whether only that changes by which a collector of garbage lets an object go.
@@ -167,4 +188,81 @@ fn confirm(
 
 fn read(role: &Value) -> Result<Role, Error> {
     serde_json::from_value(role.clone()).map_err(|error| Error::BadRequest(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::User;
+    use super::super::authorization::AuthorizationMode;
+    use super::super::resources::built_in;
+    use super::super::testing::{MemoryStorage, context};
+    use super::*;
+
+    /// What an authorizer that knows no roles yet says of a binding of a role that is stored already.
+    async fn bound(role: &str) -> Result<(), String> {
+        let cluster_roles = MemoryStorage::new("/clusterroles");
+        let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]);
+        for (name, more) in [
+            (
+                "reads",
+                json!({"metadata": {"name": "reads", "labels": {"part": "x"}}, "rules": rules}),
+            ),
+            (
+                "nothing",
+                json!({"metadata": {"name": "nothing"}, "rules": []}),
+            ),
+            (
+                "all",
+                json!({"metadata": {"name": "all"}, "rules": null, "aggregationRule":
+                {"clusterRoleSelectors": [{"matchLabels": {"part": "x"}}]}}),
+            ),
+        ] {
+            let mut role = more;
+            role["kind"] = "ClusterRole".into();
+            role["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+            let key = format!("/clusterroles/{name}");
+            let created = cluster_roles.create(&key, &role, None);
+            created.await.expect("created");
+        }
+        let escalation = Escalation {
+            roles: MemoryStorage::new("/roles"),
+            cluster_roles,
+        };
+        let user = User {
+            name: "jane".to_owned(),
+            ..User::default()
+        };
+        let mut context = context();
+        context.user = user;
+        context.authorizer = Some(Arc::new(Authorizer::new(vec![AuthorizationMode::Rbac])));
+        let resources = built_in();
+        let bindings = resources.iter().find(|it| it.plural == "rolebindings");
+        let request = Request {
+            context: &context,
+            operation: Operation::Create,
+            resource: bindings.expect("built in"),
+            namespace: "ns",
+            name: "b",
+            old: None,
+            dry_run: false,
+        };
+        let binding =
+            json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": role}});
+        let checked = escalation.check(&request, &binding).await;
+        checked.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_role_that_nobody_knows_yet_gives_what_it_aggregates() {
+        assert_eq!(bound("nothing").await, Ok(()));
+        for role in ["reads", "all"] {
+            let refused = bound(role).await.expect_err(role);
+            let missing = r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}"#;
+            assert!(refused.ends_with(missing), "{role}: {refused}");
+        }
+        let gone = bound("gone").await.expect_err("no such role");
+        assert!(gone.ends_with("\"gone\" not found"), "{gone}");
+    }
 }

@@ -9,7 +9,7 @@ use super::{Operation, Plugin, Request};
 use crate::codec;
 use crate::registry::Error;
 use crate::registry::authorization::{MIRROR, node_of, referred_resources};
-use crate::registry::resources::path::{get, list, text};
+use crate::registry::resources::path::{get, list, remove, text};
 use crate::storage::{GetOptions, Interface, StorageError};
 
 /// Labels of these domains say what a node is to the cluster. A kubelet sets some of them.
@@ -28,6 +28,13 @@ const KUBELET_LABELS: [&str; 12] = [
     "failure-domain.kubernetes.io/region",
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
+];
+/// What a kubelet tells of a claim: what has come of its growth.
+const CLAIM_MEMBERS: [&str; 4] = [
+    "status.allocatedResourceStatuses",
+    "status.allocatedResources",
+    "status.capacity",
+    "status.conditions",
 ];
 const RESTRICTED_DOMAIN: &str = "node-restriction.kubernetes.io";
 
@@ -144,6 +151,7 @@ impl Plugin for NodeRestriction {
         let refusal = match (version.as_str(), request.resource.plural.as_str()) {
             ("", "pods") => self.refuse_pod(node, request, object).await?,
             ("", "nodes") => refuse_node(node, request, object),
+            ("", "persistentvolumeclaims") => refuse_claim(node, request, object),
             ("", "serviceaccounts") if request.subresource() == "token" => {
                 self.refuse_token(node, request, object).await?
             }
@@ -211,6 +219,33 @@ fn refuse_slice(node: &str, request: &Request<'_>, object: &Value) -> Option<Str
     };
     (text(slice, "spec.nodeName") != node).then(|| {
         format!("can only {what} ResourceSlice with the same NodeName as the requesting node")
+    })
+}
+
+/// Why a kubelet may not write a claim: it says no more of one than how large its volume has become.
+fn refuse_claim(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
+    if request.subresource() != "status" {
+        return Some("may only update PVC status".to_owned());
+    }
+    let Some(old) = request.old else {
+        let operation = request.operation.name();
+        return Some(format!("unexpected operation {operation:?}"));
+    };
+    let rest = |claim: &Value| {
+        let mut rest = claim.clone();
+        let versions = ["metadata.resourceVersion", "metadata.managedFields"];
+        for path in CLAIM_MEMBERS.iter().chain(&versions) {
+            drop(remove(&mut rest, path));
+        }
+        if rest["status"] == serde_json::json!({}) {
+            drop(remove(&mut rest, "status"));
+        }
+        rest
+    };
+    (rest(old) != rest(object)).then(|| {
+        format!(
+            "node {node:?} is not allowed to update fields other than status.quantity and status.conditions"
+        )
     })
 }
 

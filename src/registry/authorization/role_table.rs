@@ -193,8 +193,15 @@ impl Role {
         self.rules.as_deref().unwrap_or_default()
     }
 
+    /// Whether its rules are those of others.
+    #[must_use]
+    pub fn aggregates(&self) -> bool {
+        self.aggregation_rule.is_some()
+    }
+
     /// Its own rules, or those that it aggregates.
-    fn resolve(&self, roles: &[Arc<Self>]) -> Vec<Rule> {
+    #[must_use]
+    pub fn resolve(&self, roles: &[Arc<Self>]) -> Vec<Rule> {
         let mut rules = Vec::new();
         self.gather(roles, &mut HashSet::new(), &mut rules);
         rules

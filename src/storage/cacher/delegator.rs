@@ -13,7 +13,7 @@ use super::handle::{Cacher, Listed};
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
-    TryUpdate, UpdateOptions, Versioner, WatchStream,
+    TryUpdate, UpdateOptions, Versioner, WatchStream, prepare_key,
 };
 
 /// A store with a watch cache in front of it.
@@ -63,6 +63,7 @@ impl Interface for CacheDelegator {
     }
 
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
+        prepare_key("", key, options.recursive)?;
         self.cacher.watch(key, options).await
     }
 
@@ -78,6 +79,7 @@ impl Interface for CacheDelegator {
     }
 
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
+        prepare_key("", key, options.recursive)?;
         let Some(plan) = decide::list(key, &options)? else {
             return self.store.get_list(key, options).await;
         };

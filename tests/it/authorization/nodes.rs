@@ -173,6 +173,45 @@ async fn kubelets_write_their_own_node_and_pods() {
 }
 
 #[tokio::test]
+async fn kubelets_tell_how_large_volumes_have_become() {
+    let plugin = "--enable-admission-plugins=NodeRestriction";
+    let fixture = Fixture::start_with("Node,RBAC", &[plugin]).await;
+    let claims = format!("{DEFAULT}/persistentvolumeclaims");
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    fixture.create(&claims, claim).await;
+    let mut user = pod("p", "a", "s");
+    user["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
+    fixture.create(&format!("{DEFAULT}/pods"), user).await;
+    let path = format!("{claims}/c");
+    until(&fixture, "a", &path, true).await;
+    let found = get(&fixture, "a", &path).await.expect("its pod's");
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    let status = format!("{path}/status");
+    let words = r#"403 persistentvolumeclaims "c" is forbidden: node "a" is not allowed to update fields other than status.quantity and status.conditions"#;
+    for (member, value) in [
+        ("/metadata/labels", json!({"mine": "yes"})),
+        ("/metadata/finalizers", json!([])),
+        ("/spec/resources/requests/storage", json!("2Gi")),
+        ("/status/phase", json!("Bound")),
+    ] {
+        let mut changed = found.clone();
+        changed["metadata"]["labels"] = json!({});
+        *changed.pointer_mut(member).expect("a member") = value;
+        let refused = as_node(&fixture, "a", Method::PUT, &status, &changed).await;
+        assert_eq!(refused, Err(words.to_owned()), "{member}");
+    }
+    let mut grown = found.clone();
+    grown["status"]["capacity"] = json!({"storage": "1Gi"});
+    grown["status"]["allocatedResources"] = json!({"storage": "1Gi"});
+    let told = as_node(&fixture, "a", Method::PUT, &status, &grown).await;
+    let told: Value = serde_json::from_str(&told.expect("its to tell")).expect("JSON");
+    assert_eq!(told["status"]["capacity"]["storage"], "1Gi");
+    let other = as_node(&fixture, "b", Method::PUT, &status, &grown).await;
+    other.expect_err("no pod of it is there");
+}
+
+#[tokio::test]
 async fn kubelets_show_pods_of_their_own_that_refer_to_nothing() {
     let plugin = "--enable-admission-plugins=NodeRestriction";
     let fixture = Fixture::start_with("Node,RBAC", &[plugin]).await;

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, NoCheck, Preconditions, Rejection, StorageError,
-    TryUpdate, UpdateOptions, Updated,
+    DeleteOptions, DeletionCheck, GetOptions, ListOptions, NoCheck, Preconditions, Rejection,
+    StorageError, TryUpdate, UpdateOptions, Updated,
 };
 use serde_json::json;
 
@@ -487,6 +487,22 @@ pub(super) async fn keys_cannot_lead_out_of_their_type(subject: Subject) {
             .await;
         assert!(
             matches!(refused, Err(StorageError::InvalidKey(_))),
+            "{bad:?}: {refused:?}"
+        );
+    }
+    for bad in ["/pods/../", "/pods/./", "/pods/a/../"] {
+        let options = || ListOptions {
+            recursive: true,
+            ..ListOptions::default()
+        };
+        let refused = subject.interface.get_list(bad, options()).await;
+        assert!(
+            matches!(refused, Err(StorageError::InvalidKey(_))),
+            "{bad:?}: {refused:?}"
+        );
+        let refused = subject.interface.watch(bad, options()).await.err();
+        assert!(
+            matches!(refused, Some(StorageError::InvalidKey(_))),
             "{bad:?}: {refused:?}"
         );
     }

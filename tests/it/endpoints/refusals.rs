@@ -289,3 +289,25 @@ async fn there_is_one_class_for_pods_without_one() {
     let changed = fixture.patch(&first, "merge-patch+json", described).await;
     assert_eq!(changed.head.status, StatusCode::OK, "{}", changed.text());
 }
+
+/// kube-apiserver does not translate what its store says of such keys.
+#[tokio::test]
+async fn no_namespace_leads_out_of_a_type() {
+    for cached in [true, false] {
+        let fixture = Fixture::start(cached).await;
+        for (query, key) in [
+            ("", "/configmaps/../"),
+            ("?watch=true", "/configmaps/../"),
+            ("/x", "/configmaps/../x"),
+        ] {
+            let path = format!("/api/v1/namespaces/%2e%2e/configmaps{query}");
+            let answer = fixture.get(&path).await;
+            assert_eq!(answer.head.status, 500, "{path}");
+            let status = answer.json();
+            assert_eq!(status["message"], format!("invalid key: {key:?}"), "{path}");
+            assert!(status["reason"].is_null(), "{status}");
+        }
+        let dots = fixture.get("/api/v1/namespaces/a..b/configmaps").await;
+        assert_eq!(dots.head.status, 200);
+    }
+}
