@@ -7,5 +7,5 @@ mod scope;
 
 pub(super) use amounts::Amounts;
 pub(super) use counted::Counted;
-pub(super) use pod_usage::{Which, container_amounts, pod_amounts};
+pub(super) use pod_usage::{Which, amounts_of_containers, container_amounts, pod_amounts};
 pub(super) use scope::Scope;

@@ -29,14 +29,14 @@ pub(in crate::registry) fn container_amounts(container: &Value, which: Which) ->
     Amounts::read(&container["resources"][which.member()])
 }
 
-/// What a pod comes to.
-pub(in crate::registry) fn pod_amounts(pod: &Value, which: Which) -> Amounts {
+/// What the containers in the spec of a pod come to.
+pub(in crate::registry) fn amounts_of_containers(spec: &Value, which: Which) -> Amounts {
     let mut sum = Amounts::default();
-    for container in list(pod, "spec.containers") {
+    for container in list(spec, "containers") {
         sum.add(&container_amounts(container, which));
     }
     let (mut beside, mut before) = (Amounts::default(), Amounts::default());
-    for container in list(pod, "spec.initContainers") {
+    for container in list(spec, "initContainers") {
         let mut needed = container_amounts(container, which);
         if text(container, "restartPolicy") == "Always" {
             sum.add(&needed);
@@ -48,6 +48,12 @@ pub(in crate::registry) fn pod_amounts(pod: &Value, which: Which) -> Amounts {
         before.raise(&needed);
     }
     sum.raise(&before);
+    sum
+}
+
+/// What a pod comes to.
+pub(in crate::registry) fn pod_amounts(pod: &Value, which: Which) -> Amounts {
+    let mut sum = amounts_of_containers(&pod["spec"], which);
     for (name, amount) in Amounts::read(&pod["spec"]["resources"][which.member()]).iter() {
         sum.set(name, amount);
     }

@@ -131,7 +131,11 @@ fn common(container: &At<'_, '_>, pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     container
         .at("imagePullPolicy")
         .may_be_one_of(&policies, errors);
-    quantities::requirements(&container.at("resources"), errors);
+    quantities::requirements(
+        &container.at("resources"),
+        quantities::container_name,
+        errors,
+    );
     resize_policy(container, pod.spec, errors);
     let host_users = pod.spec.at("hostUsers");
     let host_users = !host_users.is_set() || host_users.is_true();

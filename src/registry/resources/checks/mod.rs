@@ -19,6 +19,7 @@ mod labels;
 mod mounts;
 pub(super) mod networking;
 pub(super) mod pod;
+mod pod_resources;
 mod probes;
 mod quantities;
 pub(super) mod quotas;

@@ -4,8 +4,9 @@ use super::at::{At, Errors};
 use super::container::{
     Pod, containers, ephemeral_containers, init_containers, no_spaces_around_image,
 };
+use super::pod_resources::pod_resources;
 use super::values::ip;
-use super::{labels, quantities, scheduling, security, volumes};
+use super::{labels, scheduling, security, volumes};
 use crate::registry::validation::formats;
 
 /// How many servers of names a pod may ask, and in how many domains it may look.
@@ -79,7 +80,7 @@ fn spec(spec: &At<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
     containers(pod, errors);
     init_containers(pod, errors);
     ephemeral_containers(pod, errors);
-    quantities::requirements(&spec.at("resources"), errors);
+    pod_resources(spec, errors);
     spec.at("restartPolicy")
         .may_be_one_of(&["Always", "OnFailure", "Never"], errors);
     spec.at("dnsPolicy").may_be_one_of(

@@ -78,11 +78,14 @@ pub(super) fn amount(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What a container may use and wants: no more is wanted than it may use.
-pub(super) fn requirements(at: &At<'_, '_>, errors: &mut Errors) {
+/// A check of a resource's name at a place named by it.
+pub(super) type NameCheck = fn(&str, &At<'_, '_>, &mut Errors);
+
+/// What a container, or a pod, may use and wants: no more is wanted than it may use.
+pub(super) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors) {
     for which in ["limits", "requests"] {
         for (resource, quantity) in at.members(which) {
-            container_name(resource, &quantity, errors);
+            name(resource, &quantity, errors);
             amount(resource, &quantity, errors);
         }
     }
@@ -128,7 +131,7 @@ pub(super) fn positive(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn is_pages(resource: &str) -> bool {
+pub(super) fn is_pages(resource: &str) -> bool {
     resource.starts_with(PAGES)
 }
 
@@ -164,6 +167,7 @@ mod tests {
         let mut errors = Vec::new();
         requirements(
             &At::root(&json!({"resources": resources})).at("resources"),
+            container_name,
             &mut errors,
         );
         errors

@@ -5,7 +5,13 @@ use serde_json::{Value, json};
 use super::Literal::{Empty, Int, Text, True};
 use super::Rule::{self, In, Run, Set, With, Zero};
 use super::volume::VOLUME;
+use crate::registry::quota::{Amounts, Which, amounts_of_containers};
 use crate::registry::resources::path::{get, list, remove, set, text};
+
+/// What pods limit as a whole, and may request less of.
+const SHARED: [&str; 2] = ["cpu", "memory"];
+/// What the names of huge pages begin with.
+const PAGES: &str = "hugepages-";
 
 /// A pod.
 pub(in crate::registry::resources) const POD: &[Rule] = &[
@@ -14,6 +20,10 @@ pub(in crate::registry::resources) const POD: &[Rule] = &[
     Set("spec.enableServiceLinks", True),
     In("spec.containers[]", REQUESTS),
     In("spec.initContainers[]", REQUESTS),
+    With(
+        "spec.resources",
+        &[In("spec", &[Run(whole_limits), Run(whole_requests)])],
+    ),
     In("status.conditions[]", CONDITION),
     Run(pair_pod_ips),
 ];
@@ -109,6 +119,45 @@ fn request_the_limits(container: &mut Value) {
         if let Some(requests) = requests.as_object_mut() {
             requests.entry(name).or_insert(limit);
         }
+    }
+}
+
+/// What a pod may use as a whole of huge pages is what its containers may, if it says anything about itself and
+/// nothing about those.
+fn whole_limits(spec: &mut Value) {
+    let says = |which| get(spec, which).is_some_and(|it| *it != json!({}));
+    if says("resources.limits") || says("resources.requests") {
+        let of_containers = amounts_of_containers(spec, Which::Limits);
+        fill(spec, Which::Limits, of_containers, |name| {
+            name.starts_with(PAGES)
+        });
+    }
+}
+
+/// What a pod limits as a whole it requests: as much as its containers do, or else up to the limit.
+fn whole_requests(spec: &mut Value) {
+    let limits = Amounts::read(&spec["resources"]["limits"]);
+    if limits.is_empty() {
+        return;
+    }
+    let of_containers = amounts_of_containers(spec, Which::Requests);
+    fill(spec, Which::Requests, of_containers, |name| {
+        SHARED.contains(&name)
+    });
+    fill(spec, Which::Requests, limits, |name| {
+        SHARED.contains(&name) || name.starts_with(PAGES)
+    });
+}
+
+/// Says these amounts for the pod as a whole where it says none.
+fn fill(spec: &mut Value, which: Which, amounts: Amounts, wanted: fn(&str) -> bool) {
+    let mut all = amounts.only(|name, _| wanted(name));
+    let path = format!("resources.{}", which.member());
+    for (name, amount) in Amounts::read(&spec["resources"][which.member()]).iter() {
+        all.set(name, amount);
+    }
+    if !all.is_empty() {
+        set(spec, &path, all.to_value());
     }
 }
 
@@ -219,6 +268,62 @@ mod tests {
         ] {
             assert_eq!(is_latest(image), latest, "{image}");
         }
+    }
+
+    /// The resources of a pod as a whole, with these containers, after defaulting.
+    fn whole(resources: Value, containers: Value, init: Value) -> Value {
+        let mut pod = json!({"spec": {"resources": resources, "containers": containers,
+            "initContainers": init}});
+        apply(POD, &mut pod);
+        pod["spec"]["resources"].take()
+    }
+
+    #[test]
+    fn a_pod_requests_what_its_containers_do_or_what_it_limits() {
+        let cpu = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});
+        let none = || json!([]);
+        let limits = json!({"cpu": "2", "memory": "1Gi"});
+        assert_eq!(
+            whole(json!({"limits": limits}), json!([{}]), none()),
+            json!({"limits": limits, "requests": limits})
+        );
+        assert_eq!(
+            whole(
+                json!({"limits": limits}),
+                json!([cpu("500m"), cpu("250m")]),
+                none()
+            ),
+            json!({"limits": limits, "requests": {"cpu": "750m", "memory": "1Gi"}})
+        );
+        assert_eq!(
+            whole(
+                json!({"limits": {"memory": "1Gi"}}),
+                json!([cpu("1")]),
+                json!([cpu("2")])
+            ),
+            json!({"limits": {"memory": "1Gi"}, "requests": {"cpu": "2", "memory": "1Gi"}}),
+            "what an init container needs counts, and what is not limited as well"
+        );
+        let said = json!({"limits": limits, "requests": {"cpu": "1"}});
+        assert_eq!(
+            whole(said, json!([cpu("500m")]), none()),
+            json!({"limits": limits, "requests": {"cpu": "1", "memory": "1Gi"}})
+        );
+        for silent in [json!({}), json!({"requests": {"cpu": "1"}})] {
+            assert_eq!(whole(silent.clone(), json!([cpu("500m")]), none()), silent);
+        }
+    }
+
+    #[test]
+    fn a_pod_limits_the_huge_pages_of_its_containers() {
+        let pages = json!([{"resources": {"limits": {"hugepages-2Mi": "4Mi", "cpu": "1"}}},
+            {"resources": {"limits": {"hugepages-2Mi": "2Mi", "cpu": "1"}}}]);
+        assert_eq!(
+            whole(json!({"limits": {"cpu": "3"}}), pages.clone(), json!([])),
+            json!({"limits": {"cpu": "3", "hugepages-2Mi": "6Mi"},
+                "requests": {"cpu": "2", "hugepages-2Mi": "6Mi"}})
+        );
+        assert_eq!(whole(json!({}), pages, json!([])), json!({}));
     }
 
     #[test]

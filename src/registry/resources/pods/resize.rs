@@ -281,7 +281,7 @@ mod tests {
             ),
             (
                 |pod| {
-                    let same = json!({"cpu": "1", "memory": "1Gi"});
+                    let same = json!({"cpu": "4", "memory": "1Gi"});
                     let same = json!({"requests": same, "limits": same});
                     pod["spec"]["resources"] = same;
                 },
