@@ -42,7 +42,11 @@ impl Watches {
             let socket = tokio::net::TcpStream::from_std(socket).unwrap();
             let shared = serving.connections.clone();
             connections.spawn_on(
-                async move { shared.serve_http(socket, protocol, None).await },
+                async move {
+                    shared
+                        .serve_http(socket, protocol, Default::default())
+                        .await
+                },
                 runtime.handle(),
             );
         }

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use clap::Parser;
 use futures::StreamExt;
 use prometheus_client::registry::Registry;
+use ringwatch::authentication::Peer;
 use ringwatch::clock::Clock;
 use ringwatch::endpoints::full;
 use ringwatch::server::assembly::Assembly;
@@ -126,7 +127,10 @@ impl Serving {
         let token = format!("Bearer {TOKEN}");
         let request = request.header(http::header::AUTHORIZATION, token);
         let request = request.body(full(body)).unwrap();
-        self.connections.filters.answer(request, None).await
+        self.connections
+            .filters
+            .answer(request, &Peer::default())
+            .await
     }
 }
 

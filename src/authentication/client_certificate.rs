@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::{DistinguishedName, RootCertStore};
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -19,6 +19,24 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 #[derive(Clone, Debug)]
 pub struct ClientCertificates {
     verifier: Arc<dyn ClientCertVerifier>,
+    proxies: Option<Proxies>,
+}
+
+/// Whose requests may say who asks.
+#[derive(Clone, Debug)]
+struct Proxies {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// The common names that they may have; any if there is none.
+    names: Vec<String>,
+}
+
+/// What the certificate of a client is good for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// Who it is.
+    pub user: Option<CertifiedUser>,
+    /// Until when its requests may say who asks, in seconds since the epoch.
+    pub names_others_until_seconds: Option<i64>,
 }
 
 /// A user who showed a good certificate.
@@ -44,11 +62,37 @@ impl ClientCertificates {
     /// # Errors
     /// There is no usable authority among them.
     pub fn new(authorities: RootCertStore) -> Result<Self, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider)
-            .build()
-            .map_err(|error| rustls::Error::General(error.to_string()))?;
-        Ok(Self { verifier })
+        Ok(Self {
+            verifier: verifier(authorities)?,
+            proxies: None,
+        })
+    }
+
+    /// The same, which lets those say who asks for whom these authorities vouch, under one of these common names or,
+    /// if there is none, any.
+    ///
+    /// # Errors
+    /// There is no usable authority among them.
+    pub fn with_proxies(
+        self,
+        authorities: RootCertStore,
+        names: Vec<String>,
+    ) -> Result<Self, rustls::Error> {
+        let verifier = verifier(authorities)?;
+        Ok(Self {
+            proxies: Some(Proxies { verifier, names }),
+            ..self
+        })
+    }
+
+    /// The names of all authorities, by which clients choose what they show.
+    #[must_use]
+    pub fn authorities(&self) -> Vec<DistinguishedName> {
+        let proxies = self.proxies.as_ref().map(|it| &it.verifier);
+        let all = std::iter::once(&self.verifier).chain(proxies);
+        all.flat_map(|it| it.root_hint_subjects())
+            .cloned()
+            .collect()
     }
 
     /// What checks chains and signatures.
@@ -57,23 +101,63 @@ impl ClientCertificates {
         Arc::clone(&self.verifier)
     }
 
-    /// The user of a chain that a client has shown, if it is good.
+    /// What a chain is good for that a client has shown.
     #[must_use]
-    pub fn identify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<CertifiedUser> {
-        let (leaf, intermediates) = chain.split_first()?;
+    pub fn identify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Peer {
+        let Some((leaf, intermediates)) = chain.split_first() else {
+            return Peer::default();
+        };
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();
         let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
-        if let Err(error) = self.verifier.verify_client_cert(leaf, intermediates, time) {
-            tracing::info!(%error, "a client certificate is not good");
-            return None;
+        let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
+            return Peer::default();
+        };
+        let valid_until_seconds = certificate.validity().not_after.timestamp();
+        let is_good = |verifier: &Arc<dyn ClientCertVerifier>| {
+            verifier.verify_client_cert(leaf, intermediates, time)
+        };
+        let proxy = self.proxies.as_ref();
+        let proxy = proxy.filter(|it| it.knows(&certificate) && is_good(&it.verifier).is_ok());
+        let user = match is_good(&self.verifier) {
+            Ok(_) => user_of(&certificate, leaf),
+            Err(error) if proxy.is_none() => {
+                tracing::info!(%error, "a client certificate is not good");
+                None
+            }
+            Err(_) => None,
+        };
+        Peer {
+            user: user.map(|user| CertifiedUser {
+                user,
+                valid_until_seconds,
+            }),
+            names_others_until_seconds: proxy.map(|_| valid_until_seconds),
         }
-        let (_, certificate) = X509Certificate::from_der(leaf).ok()?;
-        let user = user_of(&certificate, leaf)?;
-        Some(CertifiedUser {
-            user,
-            valid_until_seconds: certificate.validity().not_after.timestamp(),
-        })
     }
+}
+
+impl Peer {
+    /// Whether its requests may say who asks; connections may outlive the certificate.
+    #[must_use]
+    pub fn names_others_at(&self, now: Timestamp) -> bool {
+        let until = self.names_others_until_seconds;
+        until.is_some_and(|until| now.as_second() <= until)
+    }
+}
+
+impl Proxies {
+    fn knows(&self, certificate: &X509Certificate<'_>) -> bool {
+        let mut names = certificate.subject().iter_common_name();
+        let name = names.next().and_then(|it| it.as_str().ok());
+        self.names.is_empty() || self.names.iter().any(|known| Some(known.as_str()) == name)
+    }
+}
+
+fn verifier(authorities: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider)
+        .build()
+        .map_err(|error| rustls::Error::General(error.to_string()))
 }
 
 /// Nobody if the certificate has no common name.
@@ -134,6 +218,7 @@ mod tests {
         let chain = [der(&certificates.admin.certificate)];
         let certified = judge(&certificates.authority)
             .identify(&chain, now())
+            .user
             .expect("a user");
         assert_eq!(certified.user.name, "kubernetes-admin");
         assert_eq!(certified.user.groups, ["system:masters"]);
@@ -146,16 +231,41 @@ mod tests {
         let ours = certificates();
         let theirs = certificates();
         let judge = judge(&ours.authority);
+        let nobody = Peer::default();
         assert_eq!(
             judge.identify(&[der(&theirs.admin.certificate)], now()),
-            None
+            nobody
         );
         assert_eq!(
             judge.identify(&[der(&ours.server.certificate)], now()),
-            None
+            nobody
         );
         let later = "2030-01-01T00:00:00Z".parse().expect("a time");
-        assert_eq!(judge.identify(&[der(&ours.admin.certificate)], later), None);
-        assert_eq!(judge.identify(&[], now()), None);
+        let admin = der(&ours.admin.certificate);
+        assert_eq!(judge.identify(&[admin], later), nobody);
+        assert_eq!(judge.identify(&[], now()), nobody);
+    }
+
+    #[test]
+    fn only_known_proxies_say_who_asks() {
+        let (ours, theirs) = (certificates(), certificates());
+        let with = |names: &[&str]| {
+            let mut roots = RootCertStore::empty();
+            roots.add(der(&theirs.authority)).expect("an authority");
+            let names = names.iter().map(ToString::to_string).collect();
+            let judge = judge(&ours.authority).with_proxies(roots, names);
+            judge.expect("authorities")
+        };
+        let (own, other) = (der(&ours.admin.certificate), der(&theirs.admin.certificate));
+        let peer = with(&[]).identify(std::slice::from_ref(&other), now());
+        assert!(peer.names_others_at(now()) && peer.user.is_none());
+        let later = "2030-01-01T00:00:00Z".parse().expect("a time");
+        assert!(!peer.names_others_at(later));
+        let peer = with(&["x", "kubernetes-admin"]).identify(std::slice::from_ref(&other), now());
+        assert!(peer.names_others_at(now()));
+        assert_eq!(with(&["x"]).identify(&[other], now()), Peer::default());
+        let peer = with(&[]).identify(&[own], now());
+        assert!(!peer.names_others_at(now()) && peer.user.is_some());
+        assert_eq!(with(&[]).authorities().len(), 2);
     }
 }

@@ -10,12 +10,14 @@ mod error;
 mod jwt;
 mod keys;
 pub mod oidc;
+mod request_headers;
 pub mod service_accounts;
 mod token_file;
 
 use authenticator::target_audiences;
 pub use authenticator::{Authenticator, Identified};
-pub use client_certificate::{CertifiedUser, ClientCertificates};
+pub use client_certificate::{CertifiedUser, ClientCertificates, Peer};
 pub use error::TokenError;
 pub use keys::{KeyError, SigningKey, VerifyingKey};
+pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;

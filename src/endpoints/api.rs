@@ -3,7 +3,7 @@
 //! [`Api::handle`] is the same few steps for every request: find who answers, let them, then add
 //! what every answer has (audit id, warnings, compression) and count it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,6 +11,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
 
+use super::aggregation::{self, Remotes};
 use super::body::{RequestBody, ResponseBody};
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
@@ -85,9 +86,18 @@ pub struct Api {
     config: ApiConfig,
     /// What is served now.
     served: ArcSwap<Served>,
+    /// What of that is not from the start.
+    later: Mutex<Later>,
     memory: MemoryGate,
     /// What is kept of its description.
     documents: Documents,
+}
+
+/// What is served from when somebody says so.
+#[derive(Debug, Default)]
+struct Later {
+    custom: Vec<Arc<Store>>,
+    remotes: Remotes,
 }
 
 /// What is served at one time. A request is answered by what was served when it came.
@@ -96,14 +106,17 @@ struct Served {
     routes: Routes,
     discovery: Discovery,
     openapi: OpenApi,
+    remotes: Remotes,
 }
 
 impl Served {
-    fn new(config: &ApiConfig, stores: &[Arc<Store>]) -> Self {
+    fn new(config: &ApiConfig, later: &Later) -> Self {
+        let stores = [config.stores.as_slice(), &later.custom].concat();
         Self {
-            routes: Routes::new(stores, &config.storeless),
-            discovery: Discovery::new(config, stores),
-            openapi: OpenApi::new(config, stores),
+            routes: Routes::new(&stores, &config.storeless),
+            discovery: Discovery::new(config, &stores, &later.remotes),
+            openapi: OpenApi::new(config, &stores, &later.remotes),
+            remotes: later.remotes.clone(),
         }
     }
 }
@@ -130,7 +143,8 @@ impl Api {
     pub fn new(config: ApiConfig) -> Self {
         expect_watches(&config, &config.stores);
         Self {
-            served: ArcSwap::from_pointee(Served::new(&config, &config.stores)),
+            served: ArcSwap::from_pointee(Served::new(&config, &Later::default())),
+            later: Mutex::default(),
             memory: MemoryGate::new(config.ledger.clone(), config.metrics.clone()),
             documents: Documents::new(&config.ledger),
             config,
@@ -141,9 +155,19 @@ impl Api {
     /// the custom resources that were served before.
     pub fn serve_custom(&self, custom: &[Arc<Store>]) {
         expect_watches(&self.config, custom);
-        let stores = [&self.config.stores, custom].concat();
-        self.served
-            .store(Arc::new(Served::new(&self.config, &stores)));
+        self.serve(|later| later.custom = custom.to_vec());
+    }
+
+    /// Has these APIs served by others from now on, instead of those that were before.
+    pub fn serve_remote(&self, remotes: Remotes) {
+        self.serve(|later| later.remotes = remotes);
+    }
+
+    fn serve(&self, change: impl FnOnce(&mut Later)) {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut later);
+        let served = Served::new(&self.config, &later);
+        self.served.store(Arc::new(served));
     }
 
     /// Answers a request of an authenticated user. Never fails: what goes wrong is in the response.
@@ -165,15 +189,18 @@ impl Api {
             headers: &parts.headers,
             pretty: negotiation::wants_pretty(&query, &parts.headers),
         };
-        let (mut response, kind) = if info.is_resource {
-            self.resource(&served, &asked, body, user).await
-        } else {
-            let response = self.document(&served, &asked).await;
+        let (mut response, kind) = if let Some(remote) = served.remotes.serving(&info.path) {
+            let path = parts.uri.path_and_query();
+            let asked = aggregation::Asked {
+                method: &parts.method,
+                path_and_query: path.map_or(&info.path, |path| path.as_str()),
+                headers: &parts.headers,
+            };
+            let response = aggregation::proxy(&served.remotes, remote, asked, body, &user).await;
             (response, RequestKind::unknown(&info))
+        } else {
+            self.answer(&served, &asked, body, user).await
         };
-        if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
-            response = response::compress(&parts.headers, response);
-        }
         response
             .headers_mut()
             .insert(AUDIT_ID, audit_id(&parts.headers));
@@ -185,6 +212,27 @@ impl Api {
         };
         self.config.metrics.observe(&kind, outcome);
         response
+    }
+
+    /// Answers a request for what is served here.
+    async fn answer(
+        &self,
+        served: &Served,
+        asked: &Asked<'_>,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let info = asked.info;
+        let (mut response, kind) = if info.is_resource {
+            self.resource(served, asked, body, user).await
+        } else {
+            let response = self.document(served, asked).await;
+            (response, RequestKind::unknown(info))
+        };
+        if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
+            response = response::compress(asked.headers, response);
+        }
+        (response, kind)
     }
 
     /// Answers a request for a document about the API.
@@ -331,14 +379,14 @@ impl Api {
         if verb == Verb::Patch && handlers::is_apply(headers) {
             kind.verb = "APPLY".to_owned();
         }
-        let answer = self.answer(&call, verb, body, &kind).await;
+        let answer = self.verb(&call, verb, body, &kind).await;
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&call.context.warnings(), response.headers_mut());
         (response, kind)
     }
 
     /// Lets the verb's handler answer.
-    async fn answer(
+    async fn verb(
         &self,
         call: &Call<'_>,
         verb: Verb,

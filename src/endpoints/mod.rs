@@ -4,6 +4,7 @@
 //! parameters, the accepted media types and the body, calls the store, and writes the answer.
 //! Who the user is, how many requests may be in flight, health and TLS are the server's.
 
+mod aggregation;
 mod api;
 mod authorization;
 mod body;
@@ -28,12 +29,19 @@ mod routes;
 mod version;
 mod warnings;
 
+pub use aggregation::{
+    NotDiscovery, Remote, Remotes, ResourceDiscovery, aggregated, legacy, set_identity,
+};
 pub use api::{Api, ApiConfig};
 pub use authorization::refuse;
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use impersonation::{NotImpersonated, acting_user};
 pub use metrics::Metrics;
-pub use relay::{KubeletTls, Kubelets, RelayError, Switched, Tunnel};
+pub use relay::{
+    Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, Switched, Tunnel, fetch,
+    probe,
+};
 pub use request_info::RequestInfo;
+pub use response::error_text;
 pub use version::VersionInfo;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
@@ -33,6 +35,18 @@ pub(super) fn respond(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// An error as a line of text, as Go's `http.Error` writes it.
+#[must_use]
+pub fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
+    let body = full(format!("{text}\n"));
+    let mut response = respond(code, "text/plain; charset=utf-8", body);
+    let no_sniff = HeaderValue::from_static("nosniff");
+    response
+        .headers_mut()
+        .insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
     response
 }
 

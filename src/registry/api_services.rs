@@ -20,6 +20,9 @@ use crate::clock::Clock;
 use crate::codec;
 use crate::storage::ListOptions;
 
+/// The group of APIServices, which comes first.
+const GROUP: &str = "apiregistration.k8s.io";
+
 /// The label of those that the server looks after, and what it says of built-in and custom ones.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const AT_START: &str = "onstart";
@@ -116,6 +119,10 @@ fn managed(object: &Value) -> Option<&str> {
 }
 
 fn built_in(served: &GroupVersion) -> Option<Value> {
+    Some(api_service(served, built_in_priorities(served)?, AT_START))
+}
+
+fn built_in_priorities(served: &GroupVersion) -> Option<(i64, i64)> {
     let (_, group) = GROUP_PRIORITIES
         .iter()
         .find(|(group, _)| *group == served.group)?;
@@ -123,7 +130,16 @@ fn built_in(served: &GroupVersion) -> Option<Value> {
         .iter()
         .find(|(group, version, _)| *group == served.group && *version == served.version);
     let version = version.map_or(VERSION_PRIORITY, |(_, _, priority)| *priority);
-    Some(api_service(served, (*group, version), AT_START))
+    Some((*group, version))
+}
+
+/// Where the group and the version of what is served here come in discovery: higher ones come first.
+#[must_use]
+pub fn local_priorities(served: &GroupVersion) -> (i64, i64) {
+    if served.group == GROUP {
+        return (i64::MAX, VERSION_PRIORITY);
+    }
+    built_in_priorities(served).unwrap_or(CUSTOM_PRIORITIES)
 }
 
 fn custom(served: &GroupVersion) -> Value {
@@ -195,6 +211,68 @@ fn is_available(object: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|it| it["type"] == "Available" && it["status"] == "True" && it["reason"] == "Local")
+}
+
+/// What is said of an API that another server serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Availability {
+    /// Whether requests are passed on: `True`, `False` or `Unknown`.
+    pub status: &'static str,
+    /// Why, in a word.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
+impl Availability {
+    /// It is not available.
+    #[must_use]
+    pub fn no(reason: &'static str, message: String) -> Self {
+        Self {
+            status: "False",
+            reason,
+            message,
+        }
+    }
+}
+
+/// Says in an APIService whether the API is available; nothing is done if it is gone, or if the API is
+/// served here now.
+///
+/// # Errors
+/// When it cannot be read or written.
+pub async fn tell_availability(
+    store: &Store,
+    name: &str,
+    said: &Availability,
+    clock: &Clock,
+) -> Result<(), Error> {
+    let mut tell = |object: &mut Value| {
+        if !object["spec"]["service"].is_null() {
+            set_condition(object, said, &format_time(clock.wall()));
+        }
+    };
+    change(store, name, "status", &mut tell, clock).await
+}
+
+/// The time is that of the last change of what matters.
+fn set_condition(object: &mut Value, said: &Availability, now: &str) {
+    let mut condition = json!({"type": "Available", "status": said.status,
+        "lastTransitionTime": now, "reason": said.reason, "message": said.message});
+    let mut others = match object["status"]["conditions"].take() {
+        Value::Array(conditions) => conditions,
+        _ => Vec::new(),
+    };
+    match others.iter_mut().find(|it| it["type"] == "Available") {
+        Some(known) => {
+            if known["status"] == said.status {
+                condition["lastTransitionTime"] = known["lastTransitionTime"].take();
+            }
+            *known = condition;
+        }
+        None => others.push(condition),
+    }
+    object["status"]["conditions"] = others.into();
 }
 
 /// One of the writes that go on at the same time.

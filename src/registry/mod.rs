@@ -16,25 +16,31 @@ mod context;
 pub mod custom_resources;
 mod error;
 mod escalation;
+mod extension_authentication;
 pub mod field_manager;
 pub mod flow_control;
 mod names;
 mod options;
 mod quota;
+mod remote_api;
 mod resource;
 pub mod resources;
 pub mod selector_text;
 mod server_leases;
+mod service_addresses;
 mod store;
 mod strategy;
 pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod validation;
+mod version_order;
 pub mod webhook_client;
 
 pub use api_endpoints::publish_addresses;
-pub use api_services::{publish_built_in_apis, publish_custom_apis};
+pub use api_services::{
+    Availability, local_priorities, publish_built_in_apis, publish_custom_apis, tell_availability,
+};
 pub use bootstrap::{
     RolesAndBindings, default_flows, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
@@ -43,10 +49,14 @@ pub use bootstrap::{
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use escalation::Escalation;
+pub use extension_authentication::ExtensionAuthentication;
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
 };
+pub use remote_api::{RemoteApi, ServiceReference};
 pub use resource::{GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
 pub use server_leases::{SERVER_LEASES, ServerLeases};
+pub use service_addresses::ServiceAddresses;
 pub use store::{After, Deleted, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};
+pub use version_order::version_order;

@@ -9,9 +9,8 @@ use futures::future::BoxFuture;
 
 use super::following::Following;
 use super::storage_factory::Storages;
-use super::webhook_client::{self, Services};
+use super::webhook_client;
 use crate::clock::Clock;
-use crate::registry::Store;
 use crate::registry::admission::policies::{Policies, PolicyObject};
 use crate::registry::admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
@@ -22,6 +21,7 @@ use crate::registry::admission::{
     StorageProtection,
 };
 use crate::registry::webhook_client::WebhookClient;
+use crate::registry::{ServiceAddresses, Store};
 use crate::storage::Interface;
 
 /// What the keys of quotas begin with.
@@ -82,7 +82,7 @@ impl Admission {
         let types = Arc::new(ServedTypes::new(built_in));
         self.types = Some(Arc::clone(&types));
         let scene = Scene { namespaces, types };
-        let client = webhook_client::client(Services { services, slices });
+        let client = webhook_client::client(ServiceAddresses { services, slices });
         self.client = Some(Arc::clone(&client));
         let webhooks = |configurations: &Arc<Followed<Configuration>>| Webhooks {
             configurations: Arc::clone(configurations),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::flags::ServingFlags;
+use super::flags::{ServeFlags, ServingFlags, StorageBackend};
+use super::storage_factory::{StorageFactory, Storages};
 use crate::clock::Clock;
 use crate::registry::{self, ServerLeases, Store};
 use crate::storage::StorageError;
@@ -47,6 +48,31 @@ pub enum ApiEndpointsError {
 }
 
 impl ApiEndpoints {
+    /// Where others reach a server that listens on an address. Only an etcd may have others beside this one.
+    #[must_use]
+    pub fn of(
+        flags: &ServeFlags,
+        factory: &StorageFactory,
+        storages: &Storages,
+        listening: SocketAddr,
+        clock: &Clock,
+    ) -> Option<Self> {
+        let address = advertised_address(&flags.serving);
+        if address.is_none() {
+            tracing::warn!("no address of the API can be told; --advertise-address names one");
+        }
+        let shared = flags.backend() == StorageBackend::Etcd3;
+        Some(Self {
+            own: (address?, listening.port()),
+            endpoints: storages.of(("", "endpoints")).cloned()?,
+            slices: storages
+                .of(("discovery.k8s.io", "endpointslices"))
+                .cloned()?,
+            leases: shared.then(|| factory.server_leases()),
+            clock: clock.clone(),
+        })
+    }
+
     /// Holds the own lease and writes down the addresses of all.
     ///
     /// # Errors

@@ -9,17 +9,20 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::api_endpoints::{ApiEndpoints, advertised_address};
+use super::aggregation::{Aggregation, ProxyTls};
+use super::api_endpoints::ApiEndpoints;
 use super::api_services::ApiServices;
+use super::backend_factory::store_check;
 use super::bootstrap::{Begun, FirstStores};
 use super::component_statuses::ComponentStatuses;
 use super::connection::{self, Connections};
 use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
+use super::extension_authentication;
 use super::filters::Filters;
-use super::flags::{ServeFlags, StorageBackend};
+use super::flags::ServeFlags;
 use super::flow_control::FlowStores;
-use super::health::{Check, Done, Health, Scope, check};
+use super::health::{Done, Health, Scope, check};
 use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
 use super::nodes::Nodes;
@@ -119,25 +122,23 @@ impl Assembly<'_> {
         let ledger = Ledger::new(self.flags.memory_budget());
         let (metrics, encodings) = answers(&mut registry, &ledger);
         let handshake_errors = connection::handshake_errors(&mut registry);
-        let components = Arc::clone(&security.kubelets.tls.proxied);
-        let components = Arc::new(ComponentStatuses::new(self.store_check(), components));
         let (factory, storages, known) = self.storages(
             &mut registry,
             ledger.clone(),
-            (security.encryption, components),
+            (security.encryption, &security.kubelets.tls.proxied),
             background,
         );
         self.relieve(&ledger, &encodings, &storages, background);
         let (limits, flows) = self.limits(&mut registry, &storages, background);
         let begun = Begun::default();
-        let api_endpoints = self.api_endpoints(&factory, &storages, address.port());
+        let api_endpoints = ApiEndpoints::of(self.flags, &factory, &storages, address, &self.clock);
         let version = VersionInfo::kubernetes_1_36();
         let accounts = &security.service_accounts;
         let (tokens, oidc) = (security.tokens, security.oidc);
         let authenticator = self.authenticator(tokens, oidc, accounts, &storages, background);
         let (authorizer, roles) = self.authorizer(&storages, background);
-        let counts = (roles.is_some(), flows.is_some());
-        let health = self.health(&storages.cachers, &begun, counts);
+        let has = (roles.is_some(), flows.is_some());
+        let health = self.health(&storages.cachers, &begun, has);
         let own = self.own_paths(health, registry, &ledger, &version, accounts, address);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
@@ -157,6 +158,8 @@ impl Assembly<'_> {
             token_issuer: TokenIssuer::new(accounts),
         }));
         self.serve_custom((factory, known), &storages, &api, &begun, background);
+        let first = FirstStores::of(&storages, security.extension);
+        self.aggregate(security.proxy, &storages, (&api, &first), background);
         let filters = Filters {
             authenticator,
             authorizer,
@@ -177,7 +180,7 @@ impl Assembly<'_> {
         };
         Assembled {
             connections,
-            first: FirstStores::of(&storages),
+            first,
             api_endpoints,
             repair: self.repair(&storages),
             roles,
@@ -204,29 +207,6 @@ impl Assembly<'_> {
         Duration::from_secs(self.flags.limits.min_request_timeout.into())
     }
 
-    /// Where others reach the server. Only an etcd may have others beside this one.
-    fn api_endpoints(
-        &self,
-        factory: &StorageFactory,
-        storages: &Storages,
-        port: u16,
-    ) -> Option<ApiEndpoints> {
-        let address = advertised_address(&self.flags.serving);
-        if address.is_none() {
-            tracing::warn!("no address of the API can be told; --advertise-address names one");
-        }
-        let shared = self.flags.backend() == StorageBackend::Etcd3;
-        Some(ApiEndpoints {
-            own: (address?, port),
-            endpoints: storages.of(("", "endpoints")).cloned()?,
-            slices: storages
-                .of(("discovery.k8s.io", "endpointslices"))
-                .cloned()?,
-            leases: shared.then(|| factory.server_leases()),
-            clock: self.clock.clone(),
-        })
-    }
-
     /// What gives back addresses and ports that writes left behind.
     fn repair(&self, storages: &Storages) -> Option<Repair> {
         Some(Repair {
@@ -246,7 +226,9 @@ impl Assembly<'_> {
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) -> Arc<Authenticator> {
-        let mut authenticator = authenticator(tokens, accounts, storages);
+        let request_headers = self.flags.aggregation.request_headers();
+        let mut authenticator =
+            authenticator(tokens, accounts, storages).with_request_headers(request_headers);
         if let Some(provider) = provider {
             authenticator = authenticator.with_oidc(Arc::clone(&provider.tokens));
             self.run(provider.follow(self.clock.clone()), background);
@@ -335,6 +317,23 @@ impl Assembly<'_> {
         }
     }
 
+    /// Has APIs served by other servers, and tells those whom to believe, from the background.
+    fn aggregate(
+        &self,
+        tls: ProxyTls,
+        storages: &Storages,
+        (api, first): (&Arc<Api>, &FirstStores),
+        background: &mut JoinSet<()>,
+    ) {
+        if let Some(aggregation) = Aggregation::of(storages, tls, api, self.clock.clone()) {
+            self.run(aggregation.run(), background);
+        }
+        if let Some(said) = first.extension.clone() {
+            let told = extension_authentication::run(said, self.clock.clone());
+            self.run(told, background);
+        }
+    }
+
     /// Runs something in the background until the end.
     pub(super) fn run(
         &self,
@@ -351,7 +350,7 @@ impl Assembly<'_> {
         &self,
         registry: &mut Registry,
         ledger: Ledger,
-        (encryption, components): (EncryptionConfig, Arc<ComponentStatuses>),
+        (encryption, anyone): (EncryptionConfig, &Arc<rustls::ClientConfig>),
         background: &mut JoinSet<()>,
     ) -> (Arc<StorageFactory>, Storages, oneshot::Receiver<KnownTypes>) {
         let interval = self.flags.etcd.etcd_compaction_interval;
@@ -360,6 +359,7 @@ impl Assembly<'_> {
             (!interval.is_zero()).then_some(interval),
             self.clock.clone(),
         );
+        let check = store_check(&self.backend, &self.flags.etcd, &self.clock);
         let factory = Arc::new(StorageFactory {
             backend: Arc::clone(&self.backend),
             prefix: self.flags.etcd.etcd_prefix.clone(),
@@ -367,7 +367,7 @@ impl Assembly<'_> {
             encryption,
             caches: self.flags.watch_cache_sizes(),
             plugins: self.flags.admission.plugins(),
-            components,
+            components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
             event_ttl: self.flags.etcd.event_ttl,
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
@@ -403,8 +403,16 @@ impl Assembly<'_> {
 
     fn health(&self, cachers: &[Arc<Cacher>], begun: &Begun, has: (bool, bool)) -> Health {
         let mut health = Health::new(self.steps.shutting_down.clone());
-        health.add("etcd", Scope::Liveness, self.store_check());
-        health.add("etcd-readiness", Scope::Readiness, self.store_check());
+        health.add(
+            "etcd",
+            Scope::Liveness,
+            store_check(&self.backend, &self.flags.etcd, &self.clock),
+        );
+        health.add(
+            "etcd-readiness",
+            Scope::Readiness,
+            store_check(&self.backend, &self.flags.etcd, &self.clock),
+        );
         let cachers = cachers.to_vec();
         let filled = check(move || {
             let unready: Vec<String> = cachers.iter().filter_map(|it| it.complaint()).collect();
@@ -426,27 +434,6 @@ impl Assembly<'_> {
             begins(FLOWS_CHECK, &begun.flows_ensured);
         }
         health
-    }
-
-    /// Whether the store answers, in the time that the flags allow.
-    fn store_check(&self) -> Check {
-        let probe = etcd3::Health::new(
-            Arc::clone(&self.backend),
-            &self.flags.etcd.etcd_prefix,
-            self.clock.clone(),
-        );
-        let probe = Arc::new(probe);
-        let at_most = self.flags.etcd.etcd_healthcheck_timeout;
-        Arc::new(move || {
-            let probe = Arc::clone(&probe);
-            Box::pin(async move {
-                match tokio::time::timeout(at_most, probe.check()).await {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(format!("etcd client: {error}")),
-                    Err(_) => Err("etcd client: context deadline exceeded".to_owned()),
-                }
-            })
-        })
     }
 }
 

@@ -11,10 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::StartError;
 use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
+use super::health::Check;
 use crate::clock::Clock;
 use crate::storage::backend::embedded::Embedded;
 use crate::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use crate::storage::backend::{Backend, BackendError};
+use crate::storage::etcd3;
 
 /// The database of the embedded store, in the data directory.
 const DATABASE: &str = "store.redb";
@@ -176,4 +178,21 @@ impl OpenBackend {
         }
         self.tasks.shutdown().await;
     }
+}
+
+/// Whether the store answers, in the time that the flags allow.
+pub fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
+    let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
+    let probe = Arc::new(probe);
+    let at_most = flags.etcd_healthcheck_timeout;
+    Arc::new(move || {
+        let probe = Arc::clone(&probe);
+        Box::pin(async move {
+            match tokio::time::timeout(at_most, probe.check()).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => Err(format!("etcd client: {error}")),
+                Err(_) => Err("etcd client: context deadline exceeded".to_owned()),
+            }
+        })
+    })
 }

@@ -10,7 +10,7 @@ use super::health::Done;
 use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::registry::{
-    Error, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
+    Error, ExtensionAuthentication, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
     ensure_system_priorities, publish_built_in_apis,
 };
@@ -44,6 +44,8 @@ pub struct FirstStores {
     pub services: Option<Arc<Store>>,
     /// That of the ranges of their addresses.
     pub service_ranges: Option<Arc<Store>>,
+    /// That of config maps, and what is told in one of them.
+    pub extension: Option<(Arc<Store>, ExtensionAuthentication)>,
     /// That of APIServices.
     pub api_services: Option<Arc<Store>>,
     /// The versions of groups that are served.
@@ -53,13 +55,14 @@ pub struct FirstStores {
 impl FirstStores {
     /// Those of a server.
     #[must_use]
-    pub fn of(storages: &Storages) -> Self {
+    pub fn of(storages: &Storages, extension: ExtensionAuthentication) -> Self {
         let store = |group, plural| storages.of((group, plural)).cloned();
         Self {
             namespaces: store("", "namespaces"),
             priority_classes: store("scheduling.k8s.io", "priorityclasses"),
             services: store("", "services"),
             service_ranges: store("networking.k8s.io", "servicecidrs"),
+            extension: store("", "configmaps").map(|store| (store, extension)),
             api_services: store("apiregistration.k8s.io", "apiservices"),
             served: storages.group_versions(),
         }
@@ -93,6 +96,11 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
         }
         let ensured = ensure_api_service(assembled, services, port, clock).await;
         ensured.map_err(|error| unwritten("create the service of the API", error))?;
+    }
+    if let Some((config_maps, said)) = &first.extension {
+        let published = said.publish(config_maps, clock).await;
+        let what = "tell servers of aggregated APIs whom to believe";
+        published.map_err(|error| unwritten(what, error))?;
     }
     if let Some(services) = &first.api_services {
         let published = publish_built_in_apis(services, &first.served, clock).await;

@@ -3,7 +3,6 @@
 //! Nothing is stored. Every read asks whom it is about, all of them at the same time, where kube-apiserver
 //! expects them: on this machine, at their usual ports. The store is one part, however many servers it has.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -137,14 +136,9 @@ impl Found {
 
 /// What is told of a page that is not there, in the words of Go's client.
 fn failure(url: &str, error: &GetError) -> String {
-    let address = url.trim_start_matches("https://").split('/').next();
-    let address = address.unwrap_or_default();
     let why = match error {
         GetError::Status(code) => {
             return format!("HTTP probe failed with statuscode: {}", code.as_u16());
-        }
-        GetError::Connect(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            format!("dial tcp {address}: connect: connection refused")
         }
         GetError::TimedOut => {
             "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned()

@@ -34,7 +34,7 @@ use super::joined_io;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::Prefaced;
 use super::unread_body;
-use crate::authentication::{CertifiedUser, ClientCertificates};
+use crate::authentication::{ClientCertificates, Peer};
 use crate::budget::Ledger;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 
@@ -130,26 +130,19 @@ impl Connections {
         };
         let chain = session.peer_certificates().unwrap_or_default();
         let now = self.filters.clock.wall();
-        let certified = (!chain.is_empty())
-            .then(|| self.clients.identify(chain, now))
-            .flatten()
-            .map(Arc::new);
-        self.serve_http(stream, protocol, certified)
+        let peer = Arc::new(self.clients.identify(chain, now));
+        self.serve_http(stream, protocol, peer)
     }
 
     /// Serves HTTP over any I/O object until the client or the server wants to end.
-    pub async fn serve_http<T>(
-        &self,
-        io: T,
-        protocol: Protocol,
-        certified: Option<Arc<CertifiedUser>>,
-    ) where
+    pub async fn serve_http<T>(&self, io: T, protocol: Protocol, peer: Arc<Peer>)
+    where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let result = match protocol {
-            Protocol::Http1 => self.serve_h1(io, certified).await,
+            Protocol::Http1 => self.serve_h1(io, peer).await,
             Protocol::Http2 => match self.preface(io).await {
-                Some(io) => Box::pin(self.serve_h2(io, certified)).await,
+                Some(io) => Box::pin(self.serve_h2(io, peer)).await,
                 None => return,
             },
         };
@@ -178,18 +171,14 @@ impl Connections {
     }
 
     /// Serves HTTP/1.1: requests in turn by hyper, and the watches and tunnels among them without it.
-    async fn serve_h1<T>(
-        &self,
-        mut io: T,
-        certified: Option<Arc<CertifiedUser>>,
-    ) -> Result<(), BoxError>
+    async fn serve_h1<T>(&self, mut io: T, peer: Arc<Peer>) -> Result<(), BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let outgoing = Outgoing::new(&self.ledger);
         loop {
             // What a watch needs lies together, and apart from what only requests need.
-            let requests = Box::pin(self.answer_until_taken(io, &certified, &outgoing));
+            let requests = Box::pin(self.answer_until_taken(io, &peer, &outgoing));
             let Some(Taken {
                 io: taken,
                 unread,
@@ -245,7 +234,7 @@ impl Connections {
     async fn answer_until_taken<T>(
         &self,
         io: T,
-        certified: &Option<Arc<CertifiedUser>>,
+        peer: &Arc<Peer>,
         outgoing: &Outgoing,
     ) -> Result<Option<Taken<T>>, BoxError>
     where
@@ -255,9 +244,7 @@ impl Connections {
         let (hand_over, mut answers) = mpsc::channel(1);
         let service = service_fn(|request: Request<Incoming>| async {
             let (takes_chunks, last) = (takes_chunks(&request), is_last(&request));
-            let mut response = self
-                .answer(request, certified.clone(), outgoing.clone())
-                .await?;
+            let mut response = self.answer(request, peer.clone(), outgoing.clone()).await?;
             let watch = response.extensions().get::<EventStream>().is_some();
             let tunnel = response.extensions().get::<Tunnel>().is_some();
             if (takes_chunks && watch || tunnel) && !waiting.is_waiting() {
@@ -298,11 +285,7 @@ impl Connections {
         }
     }
 
-    async fn serve_h2<T>(
-        &self,
-        io: T,
-        certified: Option<Arc<CertifiedUser>>,
-    ) -> Result<(), BoxError>
+    async fn serve_h2<T>(&self, io: T, peer: Arc<Peer>) -> Result<(), BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -317,7 +300,7 @@ impl Connections {
             let answer = answer(
                 Arc::clone(&filters),
                 request,
-                certified.clone(),
+                peer.clone(),
                 outgoing.clone(),
             );
             Box::pin(answer)
@@ -360,7 +343,7 @@ impl Connections {
     async fn answer(
         &self,
         request: Request<Incoming>,
-        certified: Option<Arc<CertifiedUser>>,
+        peer: Arc<Peer>,
         outgoing: Outgoing,
     ) -> Result<Response<CountedBody>, Infallible> {
         // A client that waits to be told to go on would be told so by reading.
@@ -368,8 +351,7 @@ impl Connections {
         let (parts, body) = request.into_parts();
         let (lent, lender) = unread_body::lend(body);
         let request = Request::from_parts(parts, lent);
-        let Ok(mut response) =
-            answer(Arc::clone(&self.filters), request, certified, outgoing).await;
+        let Ok(mut response) = answer(Arc::clone(&self.filters), request, peer, outgoing).await;
         if !waits && !lender.finish().await {
             close_after(&mut response);
         }
@@ -419,7 +401,7 @@ fn abandonment() -> BoxError {
 async fn answer<B>(
     filters: Arc<Filters>,
     request: Request<B>,
-    certified: Option<Arc<CertifiedUser>>,
+    peer: Arc<Peer>,
     outgoing: Outgoing,
 ) -> Result<Response<CountedBody>, Infallible>
 where
@@ -429,7 +411,7 @@ where
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()
     });
-    let response = filters.answer(request, certified.as_deref()).await;
+    let response = filters.answer(request, &peer).await;
     Ok(response.map(|body| outgoing.count(body)))
 }
 

@@ -3,6 +3,7 @@
 //! A flag that parses is a value that makes sense by itself; what depends on several flags is
 //! checked by [`ServeFlags::check`]. Nothing here touches files or the network.
 
+mod aggregation;
 mod oidc;
 mod service_accounts;
 
@@ -20,6 +21,7 @@ use crate::registry::admission::{PluginSet, parse_plugin};
 use crate::registry::authorization::AuthorizationMode;
 use crate::storage::StorageMediaType;
 
+pub use aggregation::AggregationFlags;
 pub use oidc::OidcFlags;
 pub use service_accounts::ServiceAccountFlags;
 
@@ -122,6 +124,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub kubelets: KubeletFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub aggregation: AggregationFlags,
 
     /// Features that are off by default, as NAME=true, comma-separated. There is one:
     /// AllowUnsafeMalformedObjectDeletion, by which objects that cannot be read may be deleted.
@@ -548,6 +557,11 @@ mod tests {
             ("--request-timeout=0s", "longer than 0"),
             ("--tls-cert-file=x", "--tls-private-key-file"),
             ("--kubelet-client-key=x", "--kubelet-client-certificate"),
+            ("--proxy-client-key-file=x", "--proxy-client-cert-file"),
+            (
+                "--requestheader-allowed-names=x",
+                "--requestheader-client-ca-file",
+            ),
             ("--secure-port=70000", "70000"),
             ("--oidc-issuer-url=https://a", "--oidc-client-id"),
             ("--oidc-signing-algs=HS256", "use RS256"),

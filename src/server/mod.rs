@@ -1,6 +1,7 @@
 //! The composition root: the only place that reads flags, spawns and listens.
 
 pub mod admission;
+pub mod aggregation;
 pub mod api_endpoints;
 pub mod api_services;
 pub mod assembly;
@@ -14,6 +15,7 @@ pub mod doorbell;
 pub mod ending;
 pub mod error;
 pub mod event_stream;
+pub mod extension_authentication;
 pub mod feature_gates;
 pub mod filters;
 pub mod flags;
@@ -46,6 +48,7 @@ pub mod service_account_keys;
 pub mod shutdown;
 pub mod storage_factory;
 pub mod tls;
+pub mod tls_client;
 pub mod unread_body;
 pub mod watch_cache_sizes;
 pub mod webhook_client;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 
 use super::error::StartError;
 use super::flags::OidcFlags;
 use super::https_get::{self, GetError};
-use super::tls;
+use super::tls_client::{Trust, config};
 use crate::authentication::oidc::{ClaimMapping, OidcError, OidcTokens, ProviderKeys};
 use crate::clock::Clock;
 
@@ -57,7 +57,7 @@ impl Provider {
         let algorithms = flags.oidc_signing_algs.clone();
         Ok(Some(Self {
             tokens: Arc::new(OidcTokens::new(issuer, client_id, algorithms, mapping)),
-            tls: Arc::new(client_config(flags)?),
+            tls: client_config(flags)?,
         }))
     }
 
@@ -93,28 +93,11 @@ impl Provider {
 }
 
 /// Trusts the authorities in the named file, or else the machine's.
-fn client_config(flags: &OidcFlags) -> Result<ClientConfig, StartError> {
-    let mut roots = RootCertStore::empty();
-    match &flags.oidc_ca_file {
-        Some(path) => {
-            let flag = "--oidc-ca-file";
-            let wrong = |why: String| {
-                let advice = format!("give {flag} a file of certificates in PEM");
-                StartError::new(format!("use {}", path.display()), why, advice)
-            };
-            for certificate in tls::certificates(&tls::read(path, flag)?).map_err(wrong)? {
-                let added = roots.add(certificate);
-                added.map_err(|error| wrong(error.to_string()))?;
-            }
-        }
-        None => {
-            let found = rustls_native_certs::load_native_certs();
-            let _ = roots.add_parsable_certificates(found.certs);
-        }
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| StartError::new("speak TLS with the provider", error, "report this"))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+fn client_config(flags: &OidcFlags) -> Result<Arc<ClientConfig>, StartError> {
+    let trust = match &flags.oidc_ca_file {
+        Some(path) => Trust::file(path, "--oidc-ca-file")?,
+        None => Trust::system(),
+    };
+    config(trust, None)
+        .map_err(|error| StartError::new("speak TLS with the provider", error, "report this"))
 }

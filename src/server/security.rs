@@ -3,15 +3,18 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::aggregation::ProxyTls;
 use super::certificates::{Certificates, Identity, subjects};
 use super::error::StartError;
-use super::flags::ServeFlags;
+use super::flags::{AggregationFlags, ServeFlags};
 use super::oidc::Provider;
-use super::{kubelets, service_account_keys, tls};
+use super::tls_client::{self, ClientIdentity};
+use super::{extension_authentication, kubelets, service_account_keys, tls};
 use crate::authentication::service_accounts::ServiceAccountConfig;
 use crate::authentication::{ClientCertificates, TokenFile};
 use crate::clock::Clock;
 use crate::endpoints::Kubelets;
+use crate::registry::ExtensionAuthentication;
 use crate::storage::encryption::EncryptionConfig;
 
 /// Who may come in and how the server proves itself.
@@ -35,6 +38,10 @@ pub struct Security {
     pub encryption: EncryptionConfig,
     /// How kubelets are reached.
     pub kubelets: Kubelets,
+    /// How the servers of aggregated APIs are spoken with.
+    pub proxy: ProxyTls,
+    /// What those servers are told.
+    pub extension: ExtensionAuthentication,
 }
 
 impl Security {
@@ -48,6 +55,10 @@ impl Security {
         let own = Certificates::load_or_generate(&pki, &subjects, clock.wall())?;
         let client_ca = flags.identity.client_ca_file.as_deref();
         let authorities = tls::authorities(&own.authority, client_ca)?;
+        let named = client_ca.map(|path| tls::read(path, "--client-ca-file"));
+        let named = named.transpose()?.unwrap_or_default();
+        let extension = format!("{}\n{named}", own.authority);
+        let extension = extension_authentication::load(&flags.aggregation, extension)?;
         let clients = ClientCertificates::new(authorities).map_err(|error| {
             StartError::new(
                 "use the authorities of clients",
@@ -55,6 +66,7 @@ impl Security {
                 "check --client-ca-file",
             )
         })?;
+        let clients = with_proxies(clients, &flags.aggregation)?;
         let serving = &flags.serving;
         let (server, source, authority) =
             match (&serving.tls_cert_file, &serving.tls_private_key_file) {
@@ -83,6 +95,8 @@ impl Security {
             admin: own.admin,
             encryption: encryption(flags)?,
             kubelets: kubelets::load(&flags.kubelets)?,
+            proxy: proxy(&flags.aggregation)?,
+            extension,
         })
     }
 }
@@ -99,6 +113,35 @@ fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
             "see EncryptionConfiguration in Kubernetes' documentation",
         )
     })
+}
+
+/// Lets other API servers say who asks, if a flag says which.
+fn with_proxies(
+    clients: ClientCertificates,
+    flags: &AggregationFlags,
+) -> Result<ClientCertificates, StartError> {
+    let Some(path) = &flags.requestheader_client_ca_file else {
+        return Ok(clients);
+    };
+    let flag = "--requestheader-client-ca-file";
+    let authorities = tls_client::authorities(path, flag)?;
+    let names = flags.requestheader_allowed_names.clone();
+    clients
+        .with_proxies(authorities, names)
+        .map_err(|error| StartError::new("use the authorities of proxies", error, flag))
+}
+
+fn proxy(flags: &AggregationFlags) -> Result<ProxyTls, StartError> {
+    let certificate = flags.proxy_client_cert_file.as_deref();
+    let pair = certificate.zip(flags.proxy_client_key_file.as_deref());
+    let load = |(certificate, key)| {
+        ClientIdentity::load(
+            (certificate, "--proxy-client-cert-file"),
+            (key, "--proxy-client-key-file"),
+        )
+    };
+    ProxyTls::new(pair.map(load).transpose()?)
+        .map_err(|error| StartError::new("speak TLS with API servers", error, "report this"))
 }
 
 fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {

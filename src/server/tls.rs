@@ -39,7 +39,10 @@ pub fn server_config(
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())
         .map_err(|error| wrong(format!("the key cannot be read: {error}")))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let verifier = Arc::new(AnyCertificate(clients.verifier()));
+    let verifier = Arc::new(AnyCertificate {
+        verifier: clients.verifier(),
+        authorities: clients.authorities(),
+    });
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(error.to_string()))?
@@ -113,7 +116,11 @@ pub(super) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, St
 /// Asks for a client certificate and takes any whose key the client holds. Whether it is good is
 /// judged when it is used, see [`super::authentication`].
 #[derive(Debug)]
-struct AnyCertificate(Arc<dyn ClientCertVerifier>);
+struct AnyCertificate {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// Whose certificates are good for something.
+    authorities: Vec<DistinguishedName>,
+}
 
 impl ClientCertVerifier for AnyCertificate {
     fn client_auth_mandatory(&self) -> bool {
@@ -121,7 +128,7 @@ impl ClientCertVerifier for AnyCertificate {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.root_hint_subjects()
+        &self.authorities
     }
 
     fn verify_client_cert(
@@ -139,7 +146,7 @@ impl ClientCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
+        self.verifier
             .verify_tls12_signature(message, certificate, signature)
     }
 
@@ -149,11 +156,11 @@ impl ClientCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
+        self.verifier
             .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.verifier.supported_verify_schemes()
     }
 }

@@ -9,6 +9,7 @@
 )]
 
 mod admission;
+mod aggregation;
 mod allocations;
 mod api_endpoints;
 mod api_services;

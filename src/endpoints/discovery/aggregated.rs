@@ -6,7 +6,7 @@ use sha2::{Digest, Sha512};
 
 use super::super::negotiation::Clause;
 use super::Aggregated;
-use super::groups::{Group, Version};
+use super::groups::{Content, Group, Version};
 use super::resources::verb_names;
 use crate::codec;
 use crate::registry::{GroupVersion, Resource, Subresource};
@@ -59,13 +59,20 @@ fn group_value(group: &Group) -> Value {
 }
 
 fn version_value(version: &Version) -> Value {
-    let resources: Vec<Value> = version
-        .resources
-        .iter()
-        .map(|it| resource_value(it))
-        .collect();
-    json!({"version": version.group_version.version, "resources": resources,
-        "freshness": "Current"})
+    let name = &version.group_version.version;
+    let (resources, freshness) = match &version.content {
+        Content::Local(resources) => {
+            let resources: Vec<Value> = resources.iter().map(|it| resource_value(it)).collect();
+            (json!(resources), "Current")
+        }
+        Content::Remote(remote) if remote.is_stale => (json!(*remote.resources), "Stale"),
+        Content::Remote(remote) => (json!(*remote.resources), "Current"),
+    };
+    let mut value = json!({"version": name, "freshness": freshness});
+    if resources.as_array().is_some_and(|it| !it.is_empty()) {
+        value["resources"] = resources;
+    }
+    value
 }
 
 fn resource_value(resource: &Resource) -> Value {

@@ -1,11 +1,13 @@
 //! `/api`, `/apis` and `/apis/GROUP`: the groups and their versions.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::super::aggregation::{Remote, Remotes};
 use crate::registry::resources::built_in;
-use crate::registry::{GroupVersion, Resource, Store};
+use crate::registry::{GroupVersion, Resource, Store, local_priorities, version_order};
 
 /// A group.
 #[derive(Debug)]
@@ -21,11 +23,51 @@ pub(super) struct Group {
 pub(super) struct Version {
     /// Its group and name.
     pub(super) group_version: GroupVersion,
-    /// Its resources by name.
-    pub(super) resources: Vec<Arc<Resource>>,
+    /// What it consists of.
+    pub(super) content: Content,
+}
+
+/// What a version of a group consists of.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// Resources of this server, by name.
+    Local(Vec<Arc<Resource>>),
+    /// What another server says that it has.
+    Remote(Arc<Remote>),
+}
+
+impl Group {
+    /// Where it comes among groups: those with the highest priority first, then by name where they are not built in.
+    fn place(&self) -> impl Ord {
+        let priority = self.versions.iter().map(|it| it.priorities().0).max();
+        let built_in = self.versions.iter().all(Version::is_built_in);
+        (Reverse(priority), (!built_in).then_some(&self.name))
+    }
 }
 
 impl Version {
+    fn is_built_in(&self) -> bool {
+        match &self.content {
+            Content::Local(resources) => !resources.iter().any(|it| it.is_custom()),
+            Content::Remote(_) => false,
+        }
+    }
+
+    /// The priorities of its group and of itself.
+    fn priorities(&self) -> (i64, i64) {
+        match &self.content {
+            Content::Local(_) => local_priorities(&self.group_version),
+            Content::Remote(remote) => (remote.api.group_priority, remote.api.version_priority),
+        }
+    }
+
+    /// Where it comes in its group.
+    fn place(&self) -> impl Ord {
+        let (_, priority) = self.priorities();
+        let order = version_order(&self.group_version.version);
+        (Reverse(priority), Reverse(order))
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> String {
         let prefix = if self.group_version.group.is_empty() {
@@ -37,8 +79,35 @@ impl Version {
     }
 }
 
-/// The groups in the order of the built-in ones; others follow as their resources do.
-pub(super) fn groups(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Vec<Group> {
+/// The groups in the order of the built-in ones; others follow as their resources do, and those of other servers come
+/// where their APIServices say.
+pub(super) fn groups(
+    stores: &[Arc<Store>],
+    storeless: &[Arc<Resource>],
+    remotes: &Remotes,
+) -> Vec<Group> {
+    let mut groups = local(stores, storeless);
+    for remote in remotes.iter() {
+        let version = Version {
+            group_version: remote.api.group_version.clone(),
+            content: Content::Remote(Arc::clone(remote)),
+        };
+        let group = of_name(&mut groups, &version.group_version.group);
+        // What this server has of the same name is not reached.
+        let same = &version.group_version;
+        group.versions.retain(|it| it.group_version != *same);
+        group.versions.push(version);
+        group
+            .versions
+            .sort_by(|one, other| one.place().cmp(&other.place()));
+    }
+    if remotes.iter().next().is_some() {
+        groups.sort_by(|one, other| one.place().cmp(&other.place()));
+    }
+    groups
+}
+
+fn local(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Vec<Group> {
     let stored = stores.iter().map(|store| store.resource());
     let order = built_in();
     let rank = |resource: &&Arc<Resource>| {
@@ -50,18 +119,23 @@ pub(super) fn groups(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Vec<
     resources.sort_by_cached_key(rank);
     let mut groups: Vec<Group> = Vec::new();
     for resource in resources {
-        let name = &resource.group_version.group;
-        let at = groups.iter().position(|it| it.name == *name);
-        let at = at.unwrap_or_else(|| {
-            groups.push(Group {
-                name: name.clone(),
-                versions: Vec::new(),
-            });
-            groups.len() - 1
-        });
-        add(&mut groups[at], resource);
+        let group = of_name(&mut groups, &resource.group_version.group);
+        add(group, resource);
     }
     groups
+}
+
+/// The group of a name, which comes last if it is new.
+fn of_name<'a>(groups: &'a mut Vec<Group>, name: &str) -> &'a mut Group {
+    let at = groups.iter().position(|it| it.name == name);
+    let at = at.unwrap_or_else(|| {
+        groups.push(Group {
+            name: name.to_owned(),
+            versions: Vec::new(),
+        });
+        groups.len() - 1
+    });
+    &mut groups[at]
 }
 
 fn add(group: &mut Group, resource: &Arc<Resource>) {
@@ -69,17 +143,15 @@ fn add(group: &mut Group, resource: &Arc<Resource>) {
         .versions
         .iter_mut()
         .find(|it| it.group_version == resource.group_version);
-    let Some(version) = known else {
-        group.versions.push(Version {
-            group_version: resource.group_version.clone(),
-            resources: vec![Arc::clone(resource)],
-        });
+    if let Some(Content::Local(resources)) = known.map(|it| &mut it.content) {
+        resources.push(Arc::clone(resource));
+        resources.sort_by(|one, other| one.plural.cmp(&other.plural));
         return;
-    };
-    version.resources.push(Arc::clone(resource));
-    version
-        .resources
-        .sort_by(|one, other| one.plural.cmp(&other.plural));
+    }
+    group.versions.push(Version {
+        group_version: resource.group_version.clone(),
+        content: Content::Local(vec![Arc::clone(resource)]),
+    });
 }
 
 /// `/api`.

@@ -16,6 +16,8 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
+use self::groups::{Content, Version};
+use super::aggregation::Remotes;
 use super::api::ApiConfig;
 use super::body::{ResponseBody, full};
 use super::errors::Failure;
@@ -58,8 +60,8 @@ enum Wanted {
 
 impl Discovery {
     /// Puts the documents together.
-    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>]) -> Self {
-        let groups = groups::groups(stores, &config.storeless);
+    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
+        let groups = groups::groups(stores, &config.storeless, remotes);
         let mut documents = HashMap::new();
         let mut add = |path: String, json: Vec<u8>| {
             documents.insert(path, Document::new(json, false));
@@ -74,7 +76,11 @@ impl Discovery {
                 add(format!("/apis/{}", group.name), groups::group(group));
             }
             for version in &group.versions {
-                add(version.path(), resources::resource_list(version));
+                // The others are asked for theirs.
+                if let Content::Local(resources) = &version.content {
+                    let list = resources::resource_list(&version.group_version, resources);
+                    add(version.path(), list);
+                }
             }
         }
         for (path, core) in [("/api", true), ("/apis", false)] {
@@ -82,7 +88,9 @@ impl Discovery {
                 document.aggregated = Some(aggregated::document(&groups, core));
             }
         }
-        let mut paths: Vec<String> = documents.keys().cloned().collect();
+        let versions = groups.iter().flat_map(|group| &group.versions);
+        let mut paths: Vec<String> = versions.map(Version::path).collect();
+        paths.extend(documents.keys().cloned());
         paths.extend(config.extra_root_paths.iter().cloned());
         let described = [openapi::V2, openapi::V3].map(str::to_owned);
         paths.extend(described.into_iter().chain([format!("{}/", openapi::V3)]));
@@ -198,14 +206,5 @@ impl Aggregated {
 
 /// The answer at a path where nothing is, in Go's words.
 pub(super) fn page_not_found() -> Response<ResponseBody> {
-    let mut response = response::respond(
-        StatusCode::NOT_FOUND,
-        "text/plain; charset=utf-8",
-        full("404 page not found\n"),
-    );
-    response.headers_mut().insert(
-        http::header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    response
+    response::error_text(StatusCode::NOT_FOUND, "404 page not found")
 }

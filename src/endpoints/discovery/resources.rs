@@ -1,14 +1,14 @@
 //! `/api/v1` and `/apis/GROUP/VERSION`: the resources of a version.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::groups::Version;
-use crate::registry::{Resource, Subresource, Verb};
+use crate::registry::{GroupVersion, Resource, Subresource, Verb};
 
 /// The document.
-pub(super) fn resource_list(version: &Version) -> Vec<u8> {
-    let mut resources: Vec<Value> = version
-        .resources
+pub(super) fn resource_list(version: &GroupVersion, resources: &[Arc<Resource>]) -> Vec<u8> {
+    let mut resources: Vec<Value> = resources
         .iter()
         .flat_map(|resource| {
             let below = resource.subresources.iter();
@@ -18,9 +18,9 @@ pub(super) fn resource_list(version: &Version) -> Vec<u8> {
         .collect();
     resources.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
     let mut document = json!({"kind": "APIResourceList",
-        "groupVersion": version.group_version.to_string(), "resources": resources});
+        "groupVersion": version.to_string(), "resources": resources});
     // The core's list is older than the field.
-    if !version.group_version.group.is_empty() {
+    if !version.group.is_empty() {
         document["apiVersion"] = json!("v1");
     }
     document.to_string().into_bytes()

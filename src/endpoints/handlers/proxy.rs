@@ -13,9 +13,9 @@ use self::location::{Place, relocate};
 use super::super::body::{RequestBody, ResponseBody, full};
 use super::super::call::Call;
 use super::super::errors::Failure;
-use super::super::relay::{Backend, Relayed, exchange};
+use super::super::relay::{Backend, Relayed, exchange, is_upgrade, strip, strip_answer};
 use super::connect::admit_connection;
-use super::relaying::{is_upgrade, request, strip, upgrade};
+use super::relaying::{request, upgrade};
 
 /// What can be asked through a proxy.
 const METHODS: [Method; 7] = [
@@ -26,15 +26,6 @@ const METHODS: [Method; 7] = [
     Method::DELETE,
     Method::HEAD,
     Method::OPTIONS,
-];
-
-/// What tells a web page which others may use it: this server is not the one that it means.
-const CORS: [HeaderName; 5] = [
-    HeaderName::from_static("access-control-allow-credentials"),
-    HeaderName::from_static("access-control-allow-headers"),
-    HeaderName::from_static("access-control-allow-methods"),
-    HeaderName::from_static("access-control-allow-origin"),
-    HeaderName::from_static("access-control-expose-headers"),
 ];
 
 /// The path under which the client reaches what is proxied.
@@ -90,10 +81,7 @@ async fn pass_on(
         Err(error) => return Err(unreachable(&error.to_string())),
     };
     let headers = answer.headers_mut();
-    strip(headers);
-    for name in &CORS {
-        headers.remove(name);
-    }
+    strip_answer(headers);
     relocate_answer(headers, place, &backend.authority());
     Ok(answer)
 }

@@ -39,6 +39,7 @@ use self::built_in::BuiltIn;
 use self::cache::DocumentCache;
 use self::custom::CustomSchemas;
 use self::document::{Assembly, Form};
+use super::aggregation::Remotes;
 use super::api::ApiConfig;
 use super::body::ResponseBody;
 use super::errors::Failure;
@@ -77,6 +78,8 @@ pub(super) struct OpenApi {
     clock: Clock,
     /// The version of Kubernetes, such as `1.36`.
     version: String,
+    /// Where the documents of other servers are, by their roots.
+    remote: BTreeMap<String, String>,
 }
 
 /// What has a document of its own.
@@ -90,7 +93,7 @@ enum Root {
 
 impl OpenApi {
     /// Describes what these stores and the resources without a store serve.
-    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>]) -> Self {
+    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
         let stored = stores.iter().map(|store| store.resource());
         let resources = stored.chain(&config.storeless);
         Self {
@@ -99,6 +102,7 @@ impl OpenApi {
             build: config.version.git_version.clone(),
             clock: config.clock.clone(),
             version: format!("{}.{}", config.version.major, config.version.minor),
+            remote: remotes.openapi(),
         }
     }
 
@@ -188,6 +192,9 @@ impl OpenApi {
         let mut paths = serde_json::Map::new();
         for (path, root) in &self.roots {
             let url = url(path, &self.hash_of(path, root).await);
+            paths.insert(path.clone(), serde_json::json!({"serverRelativeURL": url}));
+        }
+        for (path, url) in &self.remote {
             paths.insert(path.clone(), serde_json::json!({"serverRelativeURL": url}));
         }
         serde_json::json!({ "paths": paths })

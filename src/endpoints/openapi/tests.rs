@@ -2,7 +2,7 @@
 
 mod gnostic;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use crate::registry::{GroupVersion, Verb};
 fn api() -> OpenApi {
     let resources = built_in();
     OpenApi {
+        remote: BTreeMap::new(),
         roots: roots::of(resources.iter()),
         custom: CustomSchemas::of(&[]),
         build: "v1.36.2".to_owned(),

@@ -1,15 +1,19 @@
-//! One connection to a kubelet, or to what is proxied: name resolution, TCP and TLS, all within one limit.
+//! One connection to another server: name resolution, TCP and TLS, all within one limit.
 
 use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
+
+use super::super::body::BoxError;
+use super::kubelets::is_proxyable;
 
 /// One that says nothing is asked for a sign of life this often; a stream may be silent for
 /// hours. The operating system gives up after some unanswered ones.
@@ -23,16 +27,21 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// What a request is relayed over.
 pub(super) type Stream = Box<dyn Duplex>;
 
-/// Where a request is relayed to.
+/// Where a request goes.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Backend {
+pub struct Backend {
     /// A name or an address.
-    pub(super) host: String,
-    pub(in super::super) port: u16,
+    pub host: String,
+    /// The port.
+    pub port: u16,
     /// How TLS is spoken; `None` for none.
-    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// Whom the certificate must be for: a name or an address.
+    pub name: String,
+    /// Whether it may be on this machine or its link.
+    pub may_be_local: bool,
     /// Connecting may take this long.
-    pub(super) connect_timeout: Duration,
+    pub connect_timeout: Duration,
 }
 
 /// Why there was no answer, in the words of Go's network library where it has some.
@@ -41,6 +50,9 @@ pub enum RelayError {
     /// The name does not resolve.
     #[error("dial tcp: lookup {0}: no such host")]
     Lookup(String),
+    /// It is where clients may not get through this server.
+    #[error("dial tcp {0}: address not allowed")]
+    NotAllowed(SocketAddr),
     /// Nobody takes the connection.
     #[error("dial tcp {address}: {}", connect_words(.source))]
     Connect {
@@ -56,11 +68,22 @@ pub enum RelayError {
     #[error("tls: {0:?} is neither a name nor an address")]
     Name(String),
     /// The handshake failed.
-    #[error("tls: failed to verify certificate or to shake hands: {0}")]
-    Handshake(std::io::Error),
+    #[error("{}", handshake_words(.source, .name))]
+    Handshake {
+        /// Whom the certificate had to be for.
+        name: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The connection broke, or what came is not HTTP.
     #[error("{0}")]
     Http(#[from] hyper::Error),
+    /// The body of the answer broke off.
+    #[error("{0}")]
+    Body(BoxError),
+    /// The answer is longer than anything that is meant.
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
 }
 
 fn connect_words(error: &std::io::Error) -> String {
@@ -72,14 +95,34 @@ fn connect_words(error: &std::io::Error) -> String {
     }
 }
 
-impl Backend {
-    /// The name or address.
-    pub(in super::super) fn host(&self) -> &str {
-        &self.host
-    }
+/// A failed handshake, as far as it is about certificates.
+fn handshake_words(error: &std::io::Error, name: &str) -> String {
+    let inner = error.get_ref().and_then(|it| it.downcast_ref());
+    let Some(rustls::Error::InvalidCertificate(wrong)) = inner else {
+        return format!("tls: {error}");
+    };
+    let why = match wrong {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "certificate signed by unknown authority".to_owned()
+        }
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => {
+            "certificate has expired or is not yet valid".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("certificate is not valid for {name}")
+        }
+        other => other.to_string(),
+    };
+    format!("tls: failed to verify certificate: x509: {why}")
+}
 
+impl Backend {
     /// The host and port as URLs and messages have them.
-    pub(in super::super) fn authority(&self) -> String {
+    #[must_use]
+    pub fn authority(&self) -> String {
         match self.host.parse::<IpAddr>() {
             Ok(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),
             _ => format!("{}:{}", self.host, self.port),
@@ -98,11 +141,15 @@ impl Backend {
         let Some(tls) = &self.tls else {
             return Ok(Box::new(tcp));
         };
-        let name = ServerName::try_from(self.host.clone());
-        let name = name.map_err(|_| RelayError::Name(self.host.clone()))?;
+        let name = ServerName::try_from(self.name.clone());
+        let name = name.map_err(|_| RelayError::Name(self.name.clone()))?;
         let connector = TlsConnector::from(Arc::clone(tls));
         let connected = connector.connect(name, tcp).await;
-        Ok(Box::new(connected.map_err(RelayError::Handshake)?))
+        let failed = |source| RelayError::Handshake {
+            name: self.name.clone(),
+            source,
+        };
+        Ok(Box::new(connected.map_err(failed)?))
     }
 
     async fn connect_tcp(&self) -> Result<TcpStream, RelayError> {
@@ -110,6 +157,11 @@ impl Backend {
         let addresses: Vec<_> = addresses
             .map_err(|_| RelayError::Lookup(self.host.clone()))?
             .collect();
+        // One that may not be reached spoils the others.
+        let barred = addresses.iter().find(|it| !is_proxyable(it.ip()));
+        if let Some(address) = barred.filter(|_| !self.may_be_local) {
+            return Err(RelayError::NotAllowed(*address));
+        }
         let refused = |source| RelayError::Connect {
             address: addresses
                 .last()

@@ -1,10 +1,10 @@
-//! One request to a kubelet and its answer.
+//! One request to another server and its answer.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::HOST;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -16,12 +16,12 @@ use super::super::body::{BoxError, RequestBody, ResponseBody};
 use super::backend::{Backend, RelayError, Stream};
 use super::tunnel::{Switched, Tunnel};
 
-/// The head of a kubelet's answer, and what is read of its body at once, have this much room.
+/// The head of an answer, and what is read of its body at once, have this much room.
 const READ_BYTES_MAX: usize = 64 << 10;
 
 type Connection = http1::Connection<TokioIo<Stream>, RequestBody>;
 
-/// What a kubelet has answered.
+/// What a server has answered.
 #[derive(Debug)]
 pub(in super::super) enum Relayed {
     /// An answer, whose body is read as it is written to the client.
@@ -30,17 +30,17 @@ pub(in super::super) enum Relayed {
     Switched(Response<()>, Tunnel),
 }
 
-/// Sends the request and waits for the head of the answer. A kubelet may take as long for that as
+/// Sends the request and waits for the head of the answer. A server may take as long for that as
 /// the client waits: the log of a container that says nothing has no head before the first line.
 ///
 /// # Errors
-/// The kubelet cannot be reached, or breaks off.
+/// The server cannot be reached, or breaks off.
 pub(in super::super) async fn exchange(
     backend: &Backend,
     mut request: Request<RequestBody>,
 ) -> Result<Relayed, RelayError> {
     if let Ok(host) = HeaderValue::try_from(backend.authority()) {
-        request.headers_mut().insert(HOST, host);
+        request.headers_mut().entry(HOST).or_insert(host);
     }
     let stream = TokioIo::new(backend.connect().await?);
     let mut builder = http1::Builder::new();
@@ -75,7 +75,51 @@ pub(in super::super) async fn exchange(
     Ok(Relayed::Switched(answer.map(|_| ()), tunnel))
 }
 
-/// The body of a kubelet's answer, with the connection over which it comes.
+/// Sends the request and gives the status of the answer, of which nothing else is read.
+///
+/// # Errors
+/// The server cannot be reached, or breaks off.
+pub async fn probe(
+    backend: &Backend,
+    request: Request<RequestBody>,
+) -> Result<StatusCode, RelayError> {
+    Ok(match exchange(backend, request).await? {
+        Relayed::Answered(answer) => answer.status(),
+        Relayed::Switched(head, _) => head.status(),
+    })
+}
+
+/// Sends the request and reads the whole answer, whose body may have so many bytes.
+///
+/// # Errors
+/// The server cannot be reached, breaks off, or says more.
+pub async fn fetch(
+    backend: &Backend,
+    request: Request<RequestBody>,
+    bytes_max: usize,
+) -> Result<Response<Bytes>, RelayError> {
+    let (head, mut body) = match exchange(backend, request).await? {
+        Relayed::Answered(answer) => answer.into_parts(),
+        // Nobody asked for it.
+        Relayed::Switched(head, _) => return Ok(head.map(|()| Bytes::new())),
+    };
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(RelayError::TooLong(bytes_max));
+    }
+    let mut content = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(RelayError::Body)?;
+        if let Some(data) = frame.data_ref() {
+            if content.len() + data.len() > bytes_max {
+                return Err(RelayError::TooLong(bytes_max));
+            }
+            content.extend_from_slice(data);
+        }
+    }
+    Ok(Response::from_parts(head, content.freeze()))
+}
+
+/// The body of an answer, with the connection over which it comes.
 struct RelayedBody {
     body: Incoming,
     /// `None` when it has ended.

@@ -13,7 +13,7 @@ use super::backend::Backend;
 const KUBELET_PORT_DEFAULT: u16 = 10250;
 
 /// For how long what is proxied is waited for, as Go's transport does.
-const PROXY_CONNECT_SECONDS_MAX: u64 = 30;
+pub const PROXY_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How TLS is spoken with kubelets.
 #[derive(Clone, Debug)]
@@ -61,6 +61,8 @@ impl Kubelets {
                 .and_then(|port| u16::try_from(port).ok())
                 .unwrap_or(KUBELET_PORT_DEFAULT),
             tls: Some(Arc::clone(tls)),
+            name: host.to_owned(),
+            may_be_local: true,
             connect_timeout: self.connect_timeout,
         })
     }
@@ -83,7 +85,9 @@ impl Kubelets {
             host: address.to_string(),
             port,
             tls,
-            connect_timeout: Duration::from_secs(PROXY_CONNECT_SECONDS_MAX),
+            name: address.to_string(),
+            may_be_local: false,
+            connect_timeout: PROXY_CONNECT_TIMEOUT,
         })
     }
 

@@ -1,4 +1,4 @@
-//! Requests that others answer: the kubelet of a node, or what is proxied.
+//! Requests that others answer: the kubelet of a node, the server of an API, or what is proxied.
 //!
 //! ```text
 //!   client --request--> handler: which node, which path?
@@ -16,12 +16,16 @@
 
 mod backend;
 mod exchange;
+mod headers;
 mod kubelets;
 mod tunnel;
+mod upgrade;
 
-pub(super) use backend::Backend;
-pub use backend::RelayError;
+pub use backend::{Backend, RelayError};
 pub(super) use exchange::{Relayed, exchange};
+pub use exchange::{fetch, probe};
+pub(super) use headers::{is_upgrade, passed_on, strip, strip_answer};
 pub(super) use kubelets::is_proxyable;
-pub use kubelets::{KubeletTls, Kubelets};
+pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
 pub use tunnel::{Switched, Tunnel};
+pub(super) use upgrade::upgrade;

@@ -1,10 +1,9 @@
 //! What is said to those who use a version that nobody should use any more.
 
-use std::cmp::Reverse;
-
 use serde_json::Value;
 
 use crate::registry::resources::path::{get, list, text};
+use crate::registry::version_order;
 
 /// The warning of a version; `None` if it is not deprecated.
 pub(super) fn warning(definition: &Value, version: &Value) -> Option<String> {
@@ -23,41 +22,14 @@ pub(super) fn warning(definition: &Value, version: &Value) -> Option<String> {
     let newer = others
         .filter(|it| is(it, "served") && !is(it, "deprecated"))
         .map(|it| text(it, "name"))
-        .filter(|other| priority(other) > priority(name))
-        .max_by_key(|other| priority(other));
+        .filter(|other| version_order(other) > version_order(name))
+        .max_by_key(|other| version_order(other));
     let instead = newer.map_or_else(String::new, |it| format!("; use {group}/{it} {kind}"));
     Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }
 
 fn is(version: &Value, what: &str) -> bool {
     version.get(what) == Some(&Value::Bool(true))
-}
-
-/// Versions in the order in which clients should prefer them: `v1` before `v2beta1` before `v1alpha3`, and what is no
-/// such version last, by its letters.
-fn priority(name: &str) -> (u8, u64, u64, Reverse<&str>) {
-    let other = (0, 0, 0, Reverse(name));
-    let Some(rest) = name.strip_prefix('v') else {
-        return other;
-    };
-    let (major, minor) = match rest.find(|letter: char| !letter.is_ascii_digit()) {
-        None => (rest, None),
-        Some(at) => (&rest[..at], Some(&rest[at..])),
-    };
-    let (stage, minor) = match minor {
-        None => (3, "0"),
-        Some(minor) => match (minor.strip_prefix("beta"), minor.strip_prefix("alpha")) {
-            (Some(minor), _) => (2, minor),
-            (_, Some(minor)) => (1, minor),
-            _ => return other,
-        },
-    };
-    // kube-apiserver reads `v1beta` as the same as `v1beta0`.
-    let minor = if minor.is_empty() { "0" } else { minor };
-    match (major.parse(), minor.parse()) {
-        (Ok(major), Ok(minor)) => (stage, major, minor, Reverse("")),
-        _ => other,
-    }
 }
 
 #[cfg(test)]

@@ -58,7 +58,9 @@ impl Client {
         );
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            connections.serve_http(server, Protocol::Http1, None).await;
+            connections
+                .serve_http(server, Protocol::Http1, Arc::default())
+                .await;
         });
         Self { io, _server: tasks }
     }

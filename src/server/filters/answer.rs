@@ -1,6 +1,6 @@
 //! The answers that the server gives itself, in kube-apiserver's words.
 
-use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::endpoints::{ResponseBody, full};
@@ -10,7 +10,6 @@ use crate::meta::Status;
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// A Status with its code.
 pub(super) fn status(status: &Status) -> Response<ResponseBody> {
@@ -29,12 +28,7 @@ pub fn plain(text: impl Into<Vec<u8>>) -> Response<ResponseBody> {
     response(StatusCode::OK, TEXT, text.into(), &[])
 }
 
-/// An error as a line of text, as Go's `http.Error` writes it.
-#[must_use]
-pub fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
-    let body = format!("{text}\n").into_bytes();
-    response(code, TEXT, body, &[(X_CONTENT_TYPE_OPTIONS, NO_SNIFF)])
-}
+pub use crate::endpoints::error_text;
 
 /// Too many requests are in progress.
 pub(super) fn too_many_requests() -> Response<ResponseBody> {

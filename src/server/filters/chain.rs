@@ -12,7 +12,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
 use super::fairness::{TooMany, Turn, width};
 use super::{Fairness, HeldBody, InFlight, Watches, answer, deadline};
-use crate::authentication::{Authenticator, CertifiedUser};
+use crate::authentication::{Authenticator, Peer};
 use crate::clock::Clock;
 use crate::endpoints::{self, Api, NotImpersonated, RequestBody, RequestInfo, ResponseBody};
 use crate::meta::Status;
@@ -90,13 +90,17 @@ impl Filters {
     /// Answers a request that came over a connection with this certificate. Never fails.
     pub async fn answer(
         &self,
-        request: Request<RequestBody>,
-        certified: Option<&CertifiedUser>,
+        mut request: Request<RequestBody>,
+        peer: &Peer,
     ) -> Response<HeldBody> {
         let started = self.clock.now();
         let audit_id = audit_id(&request);
+        if !audit_id.is_empty() {
+            // Whoever the request is passed on to calls it the same.
+            request.headers_mut().insert(AUDIT_ID, audit_id.clone());
+        }
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answered = AssertUnwindSafe(self.identified(request, certified)).catch_unwind();
+        let answered = AssertUnwindSafe(self.identified(request, peer)).catch_unwind();
         let mut response = match answered.await {
             Ok(response) => response,
             Err(panic) => {
@@ -120,18 +124,19 @@ impl Filters {
 
     async fn identified(
         &self,
-        request: Request<RequestBody>,
-        certified: Option<&CertifiedUser>,
+        mut request: Request<RequestBody>,
+        peer: &Peer,
     ) -> Response<HeldBody> {
         let now = self.clock.wall();
         let user = self
             .authenticator
-            .authenticate(certified, request.headers(), now)
+            .authenticate(peer, request.headers(), now)
             .await;
         let Some(user) = user else {
             let refusal = Status::failure(401, "Unauthorized", "Unauthorized");
             return answer::status(&refusal).map(HeldBody::from);
         };
+        self.authenticator.strip(request.headers_mut());
         let query = request.uri().query().unwrap_or_default();
         let acting = endpoints::acting_user(&self.authorizer, user, query, request.headers());
         let user = match acting {
@@ -299,6 +304,11 @@ mod tests {
     use crate::authentication::TokenFile;
     use crate::endpoints::full;
 
+    const NOBODY: &Peer = &Peer {
+        user: None,
+        names_others_until_seconds: None,
+    };
+
     struct Stub {
         entered: Arc<Notify>,
     }
@@ -369,7 +379,9 @@ mod tests {
     #[tokio::test]
     async fn without_good_credentials_the_answer_is_401() {
         let (filters, _) = filters(1);
-        let response = filters.answer(get("/api/v1/namespaces", "bad"), None).await;
+        let response = filters
+            .answer(get("/api/v1/namespaces", "bad"), NOBODY)
+            .await;
         assert_eq!(response.status(), 401);
         let headers = response.headers();
         assert_eq!(headers[CONTENT_TYPE], "application/json");
@@ -385,10 +397,10 @@ mod tests {
     #[tokio::test]
     async fn a_full_server_turns_all_but_administrators_away() {
         let (filters, entered) = filters(1);
-        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), None));
+        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), NOBODY));
         assert!(futures::poll!(&mut blocked).is_pending());
         entered.notified().await;
-        let response = filters.answer(get("/api/v1/pods", "view"), None).await;
+        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
         assert_eq!(response.status(), 429);
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
@@ -399,24 +411,24 @@ mod tests {
         let words = "Too many requests, please try again later.\n";
         assert_eq!(text(response).await, words);
         let watch = filters
-            .answer(get("/api/v1/pods?watch=1", "view"), None)
+            .answer(get("/api/v1/pods?watch=1", "view"), NOBODY)
             .await;
         assert_eq!(watch.status(), 200);
-        let admin = filters.answer(get("/api/v1/pods", "admin"), None).await;
+        let admin = filters.answer(get("/api/v1/pods", "admin"), NOBODY).await;
         assert_eq!(admin.status(), 200);
         drop(blocked);
-        let response = filters.answer(get("/api/v1/pods", "view"), None).await;
+        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
         assert_eq!(response.status(), 200);
     }
 
     #[tokio::test]
     async fn a_place_is_taken_until_the_body_is_sent() {
         let (filters, _) = filters(1);
-        let first = filters.answer(get("/api/v1/pods", "view"), None).await;
-        let second = filters.answer(get("/api/v1/pods", "view"), None).await;
+        let first = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let second = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
         assert_eq!(second.status(), 429);
         assert_eq!(text(first).await, "viewer");
-        let third = filters.answer(get("/api/v1/pods", "view"), None).await;
+        let third = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
         assert_eq!(third.status(), 200);
     }
 
@@ -424,7 +436,7 @@ mod tests {
     async fn a_request_that_takes_too_long_ends_with_504() {
         let (filters, _) = filters(1);
         let request = get("/api/v1/block?timeout=5s", "view");
-        let response = filters.answer(request, None).await;
+        let response = filters.answer(request, NOBODY).await;
         assert_eq!(response.status(), 504);
         let body = text(response).await;
         assert!(
@@ -436,14 +448,14 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_the_request_alone() {
         let (filters, _) = filters(1);
-        let response = filters.answer(get("/api/v1/panic", "view"), None).await;
+        let response = filters.answer(get("/api/v1/panic", "view"), NOBODY).await;
         assert_eq!(response.status(), 500);
         let body = text(response).await;
         assert!(
             body.starts_with("This request caused apiserver to panic."),
             "{body}"
         );
-        let response = filters.answer(get("/api/v1/pods", "view"), None).await;
+        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
         assert_eq!(response.status(), 200);
     }
 
@@ -453,7 +465,7 @@ mod tests {
         let mut request = get("/api/v1/pods", "view");
         let long = "x".repeat(100).parse().expect("a header");
         request.headers_mut().insert(AUDIT_ID, long);
-        let response = filters.answer(request, None).await;
+        let response = filters.answer(request, NOBODY).await;
         assert_eq!(response.headers()[AUDIT_ID], "x".repeat(64));
     }
 }

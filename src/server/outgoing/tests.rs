@@ -79,7 +79,9 @@ impl Fixture {
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
         let connections = self.connections.clone();
         self.tasks.spawn(async move {
-            connections.serve_http(server, protocol, None).await;
+            connections
+                .serve_http(server, protocol, Arc::default())
+                .await;
         });
         TokioIo::new(client)
     }

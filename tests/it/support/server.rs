@@ -101,6 +101,11 @@ impl Server {
         self.child.id()
     }
 
+    /// Where the server listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The admin's kubeconfig.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("data/kubeconfig")

@@ -46,7 +46,7 @@ async fn node(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> 
     }
     let port = target.number()?;
     let refused = |why: String| Failure::bad_request(why);
-    let found = lookup_host((kubelet.host(), port)).await;
+    let found = lookup_host((kubelet.host.as_str(), port)).await;
     let found = found.map_err(|error| refused(error.to_string()))?;
     let found: Vec<_> = found.map(|it| it.ip()).collect();
     let refusal = found.iter().copied().find(|it| !is_proxyable(*it));

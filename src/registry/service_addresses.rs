@@ -1,11 +1,12 @@
-//! Where the service of a webhook is reached: at the address of one of its endpoints, since a server without
+//! Where a service is reached: at the address of one of its endpoints, since a server without
 //! kube-proxy reaches no cluster IP. A service that nobody keeps slices of is tried at its cluster IP.
 
 use std::sync::Arc;
 
-use rand::seq::IndexedRandom;
+use rand::seq::SliceRandom;
 use serde_json::Value;
 
+use super::{Availability, ServiceReference};
 use crate::codec;
 use crate::meta::{LabelSelector, ResourceVersion};
 use crate::storage::{GetOptions, Interface, ListOptions, StorageError};
@@ -15,61 +16,126 @@ const SLICES_MAX: u64 = 100;
 
 /// The services and their endpoint slices.
 #[derive(Clone, Debug)]
-pub struct Services {
+pub struct ServiceAddresses {
     /// The storage of services.
     pub services: Arc<dyn Interface>,
     /// The storage of endpoint slices.
     pub slices: Arc<dyn Interface>,
 }
 
-impl Services {
+impl ServiceAddresses {
     /// The host and port behind a port of a service.
     ///
     /// # Errors
     /// There is none, in kube-apiserver's words.
-    pub(super) async fn address(
+    pub async fn address(
         &self,
         namespace: &str,
         name: &str,
         port: u16,
     ) -> Result<(String, u16), String> {
+        let mut all = self.addresses(namespace, name, port).await?;
+        // There is one, or else an error.
+        all.pop()
+            .ok_or_else(|| format!("no endpoints available for service {name:?}"))
+    }
+
+    /// All hosts and ports behind a port of a service, in no order.
+    ///
+    /// # Errors
+    /// There is none, in kube-apiserver's words.
+    pub async fn addresses(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<Vec<(String, u16)>, String> {
         let service = self.service(namespace, name).await?;
-        let text = |path: &str| {
-            let text = service.pointer(path).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        if text("/spec/type") == "ExternalName" {
-            return Ok((text("/spec/externalName"), port));
+        let service = service.ok_or_else(|| format!("service {name:?} not found"))?;
+        if text(&service, "/spec/type") == "ExternalName" {
+            return Ok(vec![(text(&service, "/spec/externalName"), port)]);
         }
-        let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-        let mut ports = ports.into_iter().flatten();
-        let wanted = ports.find(|it| it["port"] == port);
-        let wanted =
-            wanted.ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
-        let port_name = wanted["name"].as_str().unwrap_or_default();
+        let port_name = port_name(&service, port)
+            .ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
         let slices = self.slices(namespace, name).await?;
         if slices.is_empty() {
-            let cluster_ip = text("/spec/clusterIP");
+            let cluster_ip = text(&service, "/spec/clusterIP");
             if !matches!(cluster_ip.as_str(), "" | "None") {
-                return Ok((cluster_ip, port));
+                return Ok(vec![(cluster_ip, port)]);
             }
         }
-        let ready: Vec<_> = slices
+        let mut ready: Vec<_> = slices
             .iter()
             .flat_map(|slice| addresses(slice, port_name))
             .collect();
-        let chosen = ready.choose(&mut rand::rng()).cloned();
-        chosen.ok_or_else(|| format!("no endpoints available for service {name:?}"))
+        ready.shuffle(&mut rand::rng());
+        if ready.is_empty() {
+            return Err(format!("no endpoints available for service {name:?}"));
+        }
+        Ok(ready)
     }
 
-    async fn service(&self, namespace: &str, name: &str) -> Result<Value, String> {
+    /// What a service lacks that an API is to be reached at, as far as objects tell; `None` if nothing.
+    pub async fn lack(&self, api: &ServiceReference) -> Option<Availability> {
+        let ServiceReference {
+            namespace,
+            name,
+            port,
+        } = api;
+        let no = |reason, message| Some(Availability::no(reason, message));
+        let unknown = |reason, error| {
+            let message =
+                format!("service/{name} in {namespace:?} cannot be checked due to: {error}");
+            Some(Availability {
+                status: "Unknown",
+                ..Availability::no(reason, message)
+            })
+        };
+        let service = match self.service(namespace, name).await {
+            Ok(Some(service)) => service,
+            Ok(None) => {
+                let message = format!("service/{name} in {namespace:?} is not present");
+                return no("ServiceNotFound", message);
+            }
+            Err(error) => return unknown("ServiceAccessError", error),
+        };
+        // Of others it is not known who has to know of their ports.
+        if text(&service, "/spec/type") != "ClusterIP" {
+            return None;
+        }
+        let Some(port_name) = port_name(&service, *port) else {
+            let message =
+                format!("service/{name} in {namespace:?} is not listening on port {port}");
+            return no("ServicePortError", message);
+        };
+        let slices = match self.slices(namespace, name).await {
+            Ok(slices) => slices,
+            Err(error) => return unknown("EndpointsAccessError", error),
+        };
+        if slices.is_empty() {
+            let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
+            return no("EndpointsNotFound", message);
+        }
+        if slices.iter().all(|it| addresses(it, port_name).is_empty()) {
+            let message = format!(
+                "endpointslices for service/{name} in {namespace:?} have no addresses with port name {port_name:?}"
+            );
+            return no("MissingEndpoints", message);
+        }
+        None
+    }
+
+    async fn service(&self, namespace: &str, name: &str) -> Result<Option<Value>, String> {
         let key = format!("/services/specs/{namespace}/{name}");
         let cached = GetOptions {
             resource_version: Some(ResourceVersion(0)),
         };
         match self.services.get(&key, cached).await {
-            Ok(service) => codec::tree(&service).map_err(|error| error.to_string()),
-            Err(StorageError::KeyNotFound { .. }) => Err(format!("service {name:?} not found")),
+            Ok(service) => {
+                let service = codec::tree(&service).map_err(|error| error.to_string())?;
+                Ok(Some(service))
+            }
+            Err(StorageError::KeyNotFound { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -92,6 +158,19 @@ impl Services {
             .collect::<Result<_, _>>()
             .map_err(|error| error.to_string())
     }
+}
+
+fn text(object: &Value, path: &str) -> String {
+    let text = object.pointer(path).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+/// What a service calls one of its ports.
+fn port_name(service: &Value, port: u16) -> Option<&str> {
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    let mut ports = ports.into_iter().flatten();
+    let port = ports.find(|it| it["port"] == port)?;
+    Some(port["name"].as_str().unwrap_or_default())
 }
 
 /// The ready addresses of a slice with the number of this port.
@@ -128,7 +207,7 @@ mod tests {
     use crate::storage::etcd3::{Config, Store};
 
     /// Services and slices as they are stored, which the API may have taken from elsewhere.
-    async fn services(objects: &[(&str, Value)]) -> Services {
+    async fn services(objects: &[(&str, Value)]) -> ServiceAddresses {
         let clock = Clock::real();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
         let store = |prefix: &str| {
@@ -141,7 +220,7 @@ mod tests {
             };
             Arc::new(Store::new(Arc::clone(&backend) as _, config)) as Arc<dyn Interface>
         };
-        let found = Services {
+        let found = ServiceAddresses {
             services: store("/services/specs"),
             slices: store("/endpointslices"),
         };

@@ -1,0 +1,81 @@
+//! The flags by which API servers pass requests on to each other.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use http::HeaderName;
+
+use crate::authentication::RequestHeaders;
+
+/// How other API servers know this one, and how this one knows others that pass requests on to it.
+#[derive(Args, Clone, Debug)]
+pub struct AggregationFlags {
+    /// The client certificate shown to the servers of aggregated APIs, to which requests are passed on.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
+    pub proxy_client_cert_file: Option<PathBuf>,
+
+    /// The key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
+    pub proxy_client_key_file: Option<PathBuf>,
+
+    /// Authorities of client certificates with which other API servers pass requests on to this one. Whoever has such a
+    /// certificate may say in headers who asks.
+    #[arg(long, value_name = "FILE")]
+    pub requestheader_client_ca_file: Option<PathBuf>,
+
+    /// The common names that such a certificate may have, comma-separated. Without it any will do.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        requires = "requestheader_client_ca_file"
+    )]
+    pub requestheader_allowed_names: Vec<String>,
+
+    /// The headers that may say the user's name, the first that does counting, comma-separated.
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',', default_value = "X-Remote-User",
+          value_parser = parse_header)]
+    pub requestheader_username_headers: Vec<String>,
+
+    /// The headers that may say the user's uid.
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',', default_value = "X-Remote-Uid",
+          value_parser = parse_header)]
+    pub requestheader_uid_headers: Vec<String>,
+
+    /// The headers that say the user's groups.
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',', default_value = "X-Remote-Group",
+          value_parser = parse_header)]
+    pub requestheader_group_headers: Vec<String>,
+
+    /// What the names of headers begin with that say what else is known of the user.
+    #[arg(long, value_name = "PREFIXES", value_delimiter = ',',
+          default_value = "X-Remote-Extra-", value_parser = parse_header)]
+    pub requestheader_extra_headers_prefix: Vec<String>,
+}
+
+impl AggregationFlags {
+    /// Where other API servers say who asks; `None` if none may.
+    #[must_use]
+    pub fn request_headers(&self) -> Option<RequestHeaders> {
+        let names = |names: &[String]| {
+            let names = names.iter().filter_map(|name| name.parse().ok());
+            names.collect()
+        };
+        let prefixes = self.requestheader_extra_headers_prefix.iter();
+        self.requestheader_client_ca_file
+            .as_ref()
+            .map(|_| RequestHeaders {
+                names: names(&self.requestheader_username_headers),
+                uids: names(&self.requestheader_uid_headers),
+                groups: names(&self.requestheader_group_headers),
+                extra_prefixes: prefixes.map(|it| it.to_ascii_lowercase()).collect(),
+            })
+    }
+}
+
+fn parse_header(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    text.parse::<HeaderName>()
+        .map(|_| text.to_owned())
+        .map_err(|_| "not the name of a header".to_owned())
+}

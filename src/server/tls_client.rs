@@ -1,0 +1,165 @@
+//! The client's side of TLS: whom other servers must prove to be, and who this server says it is.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+use super::error::StartError;
+use super::tls;
+use crate::any_server::AnyServer;
+
+/// Whom to speak with.
+#[derive(Debug)]
+pub enum Trust {
+    /// Whoever is there.
+    Anyone,
+    /// For whom one of these vouches.
+    Authorities(RootCertStore),
+}
+
+impl Trust {
+    /// Those for whom an authority of the machine vouches.
+    #[must_use]
+    pub fn system() -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Self::Authorities(roots)
+    }
+
+    /// Those for whom an authority in a `caBundle` vouches.
+    ///
+    /// # Errors
+    /// A line that says why, in Go's words, if none of it can be used.
+    pub fn bundle(pem: &[u8]) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| format!("caBundle: {error}"))?;
+            let added = roots.add(certificate);
+            added.map_err(|error| format!("caBundle: {error}"))?;
+        }
+        if roots.is_empty() {
+            return Err(
+                "unable to load root certificates: unable to parse bytes as PEM block".to_owned(),
+            );
+        }
+        Ok(Self::Authorities(roots))
+    }
+
+    /// Those for whom an authority in a file that a flag names vouches.
+    ///
+    /// # Errors
+    /// The file cannot be read or understood.
+    pub fn file(path: &Path, flag: &str) -> Result<Self, StartError> {
+        Ok(Self::Authorities(authorities(path, flag)?))
+    }
+}
+
+/// The authorities in a file that a flag names.
+///
+/// # Errors
+/// The file cannot be read or understood.
+pub fn authorities(path: &Path, flag: &str) -> Result<RootCertStore, StartError> {
+    let wrong = |why: String| {
+        let advice = format!("give {flag} a file of certificates in PEM");
+        StartError::new(format!("use {}", path.display()), why, advice)
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in tls::certificates(&tls::read(path, flag)?).map_err(wrong)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| wrong(error.to_string()))?;
+    }
+    Ok(roots)
+}
+
+/// Who this server says it is.
+#[derive(Debug)]
+pub struct ClientIdentity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl ClientIdentity {
+    /// Reads a certificate and its key from files that flags name.
+    ///
+    /// # Errors
+    /// A file cannot be read or understood, or the key is not the certificate's.
+    pub fn load(
+        (certificate, certificate_flag): (&Path, &str),
+        (key, key_flag): (&Path, &str),
+    ) -> Result<Self, StartError> {
+        let wrong = |why: String| {
+            StartError::new(
+                format!("use the client certificate {}", certificate.display()),
+                why,
+                "give a certificate and its key in PEM",
+            )
+        };
+        let chain = tls::read(certificate, certificate_flag)?;
+        let chain = tls::certificates(&chain).map_err(wrong)?;
+        let key = tls::read(key, key_flag)?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+            .map_err(|error| wrong(format!("the key cannot be read: {error}")))?;
+        let identity = Self { chain, key };
+        config(Trust::Anyone, Some(&identity)).map_err(|error| wrong(error.to_string()))?;
+        Ok(identity)
+    }
+}
+
+/// How TLS is spoken.
+///
+/// # Errors
+/// The identity's key is not its certificate's.
+pub fn config(
+    trust: Trust,
+    identity: Option<&ClientIdentity>,
+) -> Result<Arc<ClientConfig>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_safe_default_protocol_versions()?;
+    let builder = match trust {
+        Trust::Authorities(roots) => builder.with_root_certificates(roots),
+        Trust::Anyone => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider))),
+    };
+    let config = match identity {
+        Some(ClientIdentity { chain, key }) => {
+            builder.with_client_auth_cert(chain.clone(), key.clone_key())?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    Ok(Arc::new(config))
+}
+
+/// How TLS is spoken with servers that a `caBundle` vouches for, or else an authority of the machine.
+#[derive(Debug, Default)]
+pub struct BundleTls {
+    /// Who this server says it is.
+    pub identity: Option<ClientIdentity>,
+    /// With those that the machine's authorities vouch for; made when the first of them is asked.
+    pub system: OnceLock<Arc<ClientConfig>>,
+}
+
+impl BundleTls {
+    /// The same for one server.
+    ///
+    /// # Errors
+    /// A line that says why, in Go's words, if the bundle cannot be used.
+    pub fn config(&self, bundle: Option<&[u8]>) -> Result<Arc<ClientConfig>, String> {
+        let made = |trust| {
+            let made = config(trust, self.identity.as_ref());
+            made.map_err(|error| error.to_string())
+        };
+        match (bundle, self.system.get()) {
+            (Some(bundle), _) => made(Trust::bundle(bundle)?),
+            (None, Some(known)) => Ok(Arc::clone(known)),
+            (None, None) => {
+                let config = made(Trust::system())?;
+                Ok(Arc::clone(self.system.get_or_init(|| config)))
+            }
+        }
+    }
+}

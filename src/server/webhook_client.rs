@@ -1,0 +1,158 @@
+//! Asks webhooks: over TLS, in bounded time, for answers of bounded size.
+//!
+//! Each call has a connection of its own, which the caller's task drives; so it goes when nobody waits for
+//! the answer any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Request, StatusCode, Uri};
+
+use super::https_get;
+use super::tls_client::BundleTls;
+use crate::endpoints::{Backend, fetch, full};
+use crate::registry::ServiceAddresses;
+use crate::registry::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
+
+/// Bytes of an answer's body.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of an error's body that are told.
+const TOLD_BYTES_MAX: usize = 2 << 10;
+
+/// Asks webhooks over the network.
+#[derive(Debug)]
+pub struct NetworkClient {
+    /// Where services are.
+    services: ServiceAddresses,
+    /// How TLS is spoken with them.
+    tls: BundleTls,
+}
+
+/// Where a call goes.
+#[derive(Debug)]
+struct Place {
+    backend: Backend,
+    /// What the request says: `host:port` and a path.
+    authority: String,
+    path: String,
+}
+
+impl NetworkClient {
+    /// A client that finds services there.
+    #[must_use]
+    pub fn new(services: ServiceAddresses) -> Self {
+        Self {
+            services,
+            tls: BundleTls::default(),
+        }
+    }
+
+    async fn place(&self, to: &ClientConfig, timeout: Duration) -> Result<Place, String> {
+        let query = format!("timeout={}s", timeout.as_secs());
+        let tls = self.tls.config(to.ca_bundle.as_deref())?;
+        match &to.target {
+            Target::Url(url) => {
+                let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
+                let authority = uri.authority().ok_or("the url has no host")?;
+                let backend = https_get::backend(&uri, &tls, timeout);
+                Ok(Place {
+                    backend: backend.ok_or("the url's scheme is not https")?,
+                    authority: authority.to_string(),
+                    path: format!("{}?{query}", uri.path()),
+                })
+            }
+            Target::Service {
+                namespace,
+                name,
+                port,
+                path,
+            } => {
+                let (host, found) = self.services.address(namespace, name, *port).await?;
+                let server = format!("{name}.{namespace}.svc");
+                Ok(Place {
+                    authority: format!("{server}:{port}"),
+                    path: format!("{path}?{query}"),
+                    backend: Backend {
+                        host,
+                        port: found,
+                        tls: Some(tls),
+                        name: server,
+                        may_be_local: true,
+                        connect_timeout: timeout,
+                    },
+                })
+            }
+        }
+    }
+
+    async fn exchange(place: &Place, review: Bytes) -> Result<Bytes, String> {
+        let request = Request::post(&place.path)
+            .header(HOST, &place.authority)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, "kube-apiserver-admission")
+            .body(full(review))
+            .map_err(|error| error.to_string())?;
+        let answer = fetch(&place.backend, request, ANSWER_BYTES_MAX).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let status = answer.status();
+        let content = answer.into_body();
+        if status.is_success() {
+            return Ok(content);
+        }
+        Err(refusal(status, &content))
+    }
+}
+
+#[async_trait]
+impl WebhookClient for NetworkClient {
+    async fn post(
+        &self,
+        to: &ClientConfig,
+        review: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, CallError> {
+        let late = |_| Err("context deadline exceeded".to_owned());
+        let mut url = to.target.to_string();
+        if !url.contains('?') {
+            url = format!("{url}?timeout={}s", timeout.as_secs());
+        }
+        let call = async {
+            let place = self.place(to, timeout).await?;
+            Self::exchange(&place, review)
+                .await
+                .map_err(|why| format!("Post {url:?}: {why}"))
+        };
+        let answered = tokio::time::timeout(timeout, call).await;
+        answered
+            .unwrap_or_else(|elapsed| late(elapsed).map_err(|why| format!("Post {url:?}: {why}")))
+            .map_err(CallError)
+    }
+}
+
+/// An answer that is none, in the words of Kubernetes' clients.
+fn refusal(status: StatusCode, content: &[u8]) -> String {
+    let told = &content[..content.len().min(TOLD_BYTES_MAX)];
+    let told = String::from_utf8_lossy(told);
+    match status.as_u16() {
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        429 => format!(
+            "the server has received too many requests and has asked us to try again later: {told}"
+        ),
+        500..600 => {
+            format!("an error on the server ({told:?}) has prevented the request from succeeding")
+        }
+        code => format!("the server rejected our request for an unknown reason (status {code})"),
+    }
+}
+
+/// A client of this server.
+#[must_use]
+pub fn client(services: ServiceAddresses) -> Arc<dyn WebhookClient> {
+    Arc::new(NetworkClient::new(services))
+}
