@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::generic::Generic;
 use super::part::{Part, PartMetadata};
-use super::path::{get, keep, list, set};
+use super::path::{get, get_mut, keep, list, set};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row, field};
+use crate::registry::accessor::format_time;
 use crate::registry::{FieldError, NameRule, RequestContext};
 
 pub(super) fn rows() -> Vec<Row> {
@@ -66,12 +67,38 @@ impl Peculiar for SigningRequests {
 
 /// Whether somebody may have the certificate.
 fn approval() -> Part {
-    Part::new("status.conditions", PartMetadata::Free)
+    Part::new("status.conditions", PartMetadata::Free).finish(date)
+}
+
+/// A condition without times has those of the same one before, or has them from now on.
+fn date(context: &RequestContext, object: &mut Value, old: &Value) {
+    const SAME: [&[&str]; 2] = [
+        &["type", "status"],
+        &["type", "status", "reason", "message"],
+    ];
+    let now = Value::from(format_time(context.clock.wall()));
+    let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        for (time, same) in ["lastTransitionTime", "lastUpdateTime"]
+            .into_iter()
+            .zip(SAME)
+        {
+            if get(condition, time).is_none_or(Value::is_null) {
+                let is_same =
+                    |it: &&Value| same.iter().all(|name| it.get(name) == condition.get(name));
+                let before = list(old, "status.conditions").iter().find(is_same);
+                let before = before
+                    .and_then(|it| it.get(time))
+                    .filter(|it| !it.is_null());
+                set(condition, time, before.unwrap_or(&now).clone());
+            }
+        }
+    }
 }
 
 /// The certificate, and what went wrong; verdicts are not for whoever issues it.
 fn status() -> Part {
-    Part::new("status", PartMetadata::Free).finish(|object, old| {
+    Part::new("status", PartMetadata::Free).finish(|context, object, old| {
         let verdict = |condition: &&Value| {
             matches!(
                 condition.get("type").and_then(Value::as_str),
@@ -88,6 +115,7 @@ fn status() -> Part {
         } else {
             set(object, "status.conditions", Value::Array(conditions));
         }
+        date(context, object, old);
     })
 }
 
@@ -104,7 +132,7 @@ fn is_empty(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use crate::registry::testing::{self, NOW};
     use crate::registry::{Strategy, User};
 
     #[test]
@@ -114,7 +142,7 @@ mod tests {
             groups: vec!["g".to_owned()],
             ..User::default()
         };
-        let context = RequestContext::new(user, String::new(), Clock::real());
+        let context = RequestContext::new(user, String::new(), testing::context().clock);
         let mut request = json!({"spec": {"username": "root", "uid": "0", "request": "eA==",
             "usages": ["client auth"], "signerName": "s"}});
         SigningRequests.prepare_for_create(&context, &mut request);
@@ -125,20 +153,27 @@ mod tests {
         );
         assert_eq!(SigningRequests.validate(&request), []);
 
-        let old = json!({"spec": {}, "status": {"conditions": [{"type": "Denied"}]}});
+        let before = "2020-01-02T03:04:05Z";
+        let dated = |kind: &str, time: &str| json!({"type": kind, "lastTransitionTime": time, "lastUpdateTime": time});
+        let old = json!({"spec": {}, "status": {"conditions": [dated("Denied", before)]}});
         let mut issued = json!({"spec": {}, "status": {"certificate": "eA==",
             "conditions": [{"type": "Approved"}, {"type": "Failed"}]}});
         status().prepare_for_update(&context, &mut issued, &old);
         assert_eq!(
             issued["status"],
-            json!({"certificate": "eA==", "conditions": [{"type": "Denied"}, {"type": "Failed"}]})
+            json!({"certificate": "eA==", "conditions": [dated("Denied", before), dated("Failed", NOW)]})
         );
         let mut approved = json!({"status": {"certificate": "bad",
             "conditions": [{"type": "Approved"}]}});
         approval().prepare_for_update(&context, &mut approved, &old);
         assert_eq!(
             approved["status"],
-            json!({"conditions": [{"type": "Approved"}]})
+            json!({"conditions": [dated("Approved", NOW)]})
         );
+        let mut denied = json!({"status": {"conditions": [{"type": "Denied", "reason": "other"}]}});
+        approval().prepare_for_update(&context, &mut denied, &old);
+        let condition = &denied["status"]["conditions"][0];
+        assert_eq!(condition["lastTransitionTime"], before);
+        assert_eq!(condition["lastUpdateTime"], NOW);
     }
 }

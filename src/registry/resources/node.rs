@@ -1,5 +1,6 @@
 //! The group `node.k8s.io`: what containers run in.
 
+use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
 
@@ -7,6 +8,10 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         Group::new("node.k8s.io", "v1")
             .cluster("runtimeclasses", "RuntimeClass")
-            .strategy(Generic::new().conditional_update()),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::RUNTIME_CLASS)
+                    .conditional_update(),
+            ),
     ]
 }

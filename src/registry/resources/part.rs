@@ -18,13 +18,16 @@ pub(in crate::registry) enum PartMetadata {
     KeepsAll,
 }
 
+/// What else a write to a subresource does: to the new object, by the old one.
+pub(in crate::registry) type Finish = fn(&RequestContext, &mut Value, &Value);
+
 /// The strategy of a subresource that owns what is at one dotted path.
 #[derive(Clone, Debug)]
 pub(in crate::registry) struct Part {
     path: &'static str,
     metadata: PartMetadata,
-    /// Keeps or sets more, after all else is kept: the new object and the old one.
-    finish: fn(&mut Value, &Value),
+    /// Keeps or sets more, after all else is kept.
+    finish: Finish,
     validate_update: fn(&Value, &Value) -> Vec<FieldError>,
 }
 
@@ -33,12 +36,12 @@ impl Part {
         Self {
             path,
             metadata,
-            finish: |_, _| {},
+            finish: |_, _, _| {},
             validate_update: |_, _| Vec::new(),
         }
     }
 
-    pub(in crate::registry) fn finish(mut self, finish: fn(&mut Value, &Value)) -> Self {
+    pub(in crate::registry) fn finish(mut self, finish: Finish) -> Self {
         self.finish = finish;
         self
     }
@@ -53,12 +56,12 @@ impl Part {
 }
 
 impl Strategy for Part {
-    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
         keep_all_but(object, old, self.path);
         for path in self.metadata.kept() {
             keep(object, old, path);
         }
-        (self.finish)(object, old);
+        (self.finish)(context, object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {

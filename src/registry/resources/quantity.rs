@@ -89,6 +89,24 @@ impl Amount {
         self.quantity == Quantity::default()
     }
 
+    /// The next whole number of thousandths, away from nothing.
+    pub(in crate::registry) fn in_thousandths(self) -> Self {
+        const THOUSANDTH: i128 = BILLION / 1000;
+        let billionths = self.quantity.billionths;
+        let rest = billionths % THOUSANDTH;
+        let more = if rest == 0 {
+            0
+        } else {
+            billionths.signum() * THOUSANDTH
+        };
+        Self {
+            quantity: Quantity {
+                billionths: billionths - rest + more,
+            },
+            ..self
+        }
+    }
+
     /// The sum, written as this is; nothing has no form of its own.
     pub(in crate::registry) fn plus(self, other: Self) -> Self {
         let billionths = self
@@ -212,6 +230,23 @@ mod tests {
         }
         assert_eq!(billionths("-1"), Some(-BILLION));
         assert_eq!(billionths("1E"), Some(10_i128.pow(27)));
+    }
+
+    #[test]
+    fn amounts_are_rounded_up_to_thousandths() {
+        for (text, rounded) in [
+            ("100u", "1m"),
+            ("1500u", "2m"),
+            ("1n", "1m"),
+            ("-1u", "-1m"),
+            ("2m", "2m"),
+            ("1", "1"),
+            ("1Gi", "1Gi"),
+            ("1e-6", "1e-3"),
+        ] {
+            let amount: Amount = text.parse().expect("an amount");
+            assert_eq!(amount.in_thousandths().to_string(), rounded, "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Literal::{Empty, Int, Null, Text, True};
-use super::Rule::{self, In, Run, Set, When, With, Zero};
+use super::Rule::{self, Amounts, In, Run, Set, When, With, Zero};
 use super::pod::SPEC_TEMPLATE;
 use crate::registry::resources::path::{get, remove, set, text};
 
@@ -72,6 +72,8 @@ pub(in crate::registry::resources) const ENDPOINTS: &[Rule] =
 /// A node says what it is; what its agent left out is written empty.
 pub(in crate::registry::resources) const NODE: &[Rule] = &[
     Zero("spec", Empty),
+    Amounts("status.capacity"),
+    Amounts("status.allocatable"),
     Run(allocate_the_capacity),
     In(
         "status.conditions[]",
@@ -107,10 +109,25 @@ pub(in crate::registry::resources) const REPLICATION_CONTROLLER: &[Rule] = &[
 
 pub(in crate::registry::resources) const LIMIT_RANGE: &[Rule] = &[
     Zero("spec.limits", Null),
-    In("spec.limits[]", &[Run(limit_by_default)]),
+    In(
+        "spec.limits[]",
+        &[
+            Amounts("max"),
+            Amounts("min"),
+            Amounts("default"),
+            Amounts("defaultRequest"),
+            Amounts("maxLimitRequestRatio"),
+            Run(limit_by_default),
+        ],
+    ),
 ];
 
-pub(in crate::registry::resources) const RESOURCE_QUOTA: &[Rule] = &[Zero("spec", Empty)];
+pub(in crate::registry::resources) const RESOURCE_QUOTA: &[Rule] = &[
+    Zero("spec", Empty),
+    Amounts("spec.hard"),
+    Amounts("status.hard"),
+    Amounts("status.used"),
+];
 
 /// An event: what is empty is written nevertheless.
 pub(in crate::registry::resources) const EVENT: &[Rule] = &[

@@ -18,7 +18,8 @@ pub(super) mod volume;
 
 use serde_json::{Map, Value};
 
-use super::path::{get, set, text};
+use super::path::{get, get_mut, set, text};
+use super::quantity::Amount;
 
 /// A default, or what leads to defaults.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,8 @@ pub(super) enum Rule {
     When(&'static str, &'static [&'static str], &'static [Self]),
     /// Applies rules if there is something at a path.
     With(&'static str, &'static [Self]),
+    /// Rounds what is at a path, amounts by their names, up to thousandths.
+    Amounts(&'static str),
     /// Does what the other rules cannot say.
     Run(fn(&mut Value)),
 }
@@ -94,7 +97,8 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
             Rule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
             Rule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
             Rule::Run(run) if pass == Pass::Values => run(object),
-            Rule::Set(..) | Rule::Zero(..) | Rule::Run(_) => {}
+            Rule::Amounts(path) if pass == Pass::Values => round(object, path),
+            Rule::Set(..) | Rule::Zero(..) | Rule::Run(_) | Rule::Amounts(_) => {}
             Rule::In(path, rules) => visit(object, path, rules, pass),
             Rule::When(path, texts, rules) => {
                 if texts.contains(&text(object, path)) {
@@ -113,6 +117,18 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
 fn fill(object: &mut Value, path: &str, literal: Literal) {
     if get(object, path).is_none_or(Value::is_null) {
         set(object, path, literal.value());
+    }
+}
+
+/// Only what is written in millionths or less, or as a power of ten, can have parts of thousandths.
+fn round(object: &mut Value, path: &str) {
+    let amounts = get_mut(object, path).and_then(Value::as_object_mut);
+    for value in amounts.into_iter().flat_map(|it| it.values_mut()) {
+        let text = value.as_str().unwrap_or_default();
+        let small = text.ends_with(['n', 'u']) || text.contains("e-");
+        if let Some(amount) = small.then(|| text.parse::<Amount>().ok()).flatten() {
+            *value = amount.in_thousandths().to_string().into();
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Literal::{Empty, Int, Text, True};
-use super::Rule::{self, In, Run, Set, With, Zero};
+use super::Rule::{self, Amounts, In, Run, Set, With, Zero};
 use super::volume::VOLUME;
-use crate::registry::quota::{Amounts, Which, amounts_of_containers};
+use crate::registry::quota::{self, Which, amounts_of_containers};
 use crate::registry::resources::path::{get, list, remove, set, text};
 
 /// What pods limit as a whole, and may request less of.
@@ -25,6 +25,9 @@ pub(in crate::registry::resources) const POD: &[Rule] = &[
         &[In("spec", &[Run(whole_limits), Run(whole_requests)])],
     ),
     In("status.conditions[]", CONDITION),
+    In("status.containerStatuses[]", ALLOCATED),
+    In("status.initContainerStatuses[]", ALLOCATED),
+    In("status.ephemeralContainerStatuses[]", ALLOCATED),
     Run(pair_pod_ips),
 ];
 
@@ -36,6 +39,9 @@ pub(super) const POD_SPEC: &[Rule] = &[
     Set("securityContext", Empty),
     Set("schedulerName", Text("default-scheduler")),
     Run(pair_service_account),
+    Amounts("overhead"),
+    Amounts("resources.limits"),
+    Amounts("resources.requests"),
     In("containers[]", CONTAINER),
     In("initContainers[]", CONTAINER),
     In("ephemeralContainers[]", CONTAINER),
@@ -48,8 +54,17 @@ const CONDITION: &[Rule] = &[
     Set("lastTransitionTime", super::Literal::Null),
 ];
 
+/// What a container has been given.
+const ALLOCATED: &[Rule] = &[
+    Amounts("allocatedResources"),
+    Amounts("resources.limits"),
+    Amounts("resources.requests"),
+];
+
 const CONTAINER: &[Rule] = &[
     Set("resources", Empty),
+    Amounts("resources.limits"),
+    Amounts("resources.requests"),
     Set("terminationMessagePath", Text("/dev/termination-log")),
     Set("terminationMessagePolicy", Text("File")),
     Run(pull_policy),
@@ -125,35 +140,36 @@ fn request_the_limits(container: &mut Value) {
 /// What a pod may use as a whole of huge pages is what its containers may, if it says anything about itself and
 /// nothing about those.
 fn whole_limits(spec: &mut Value) {
-    let says = |which| get(spec, which).is_some_and(|it| *it != json!({}));
-    if says("resources.limits") || says("resources.requests") {
-        let of_containers = amounts_of_containers(spec, Which::Limits);
-        fill(spec, Which::Limits, of_containers, |name| {
-            name.starts_with(PAGES)
-        });
+    let [limits, requests] =
+        ["limits", "requests"].map(|which| quota::Amounts::read(&spec["resources"][which]));
+    if limits.is_empty() && requests.is_empty() {
+        return;
     }
+    let of_containers = amounts_of_containers(spec, Which::Limits);
+    let unsaid = of_containers.only(|name, _| requests.get(name).is_none());
+    fill(spec, Which::Limits, &unsaid, |name| name.starts_with(PAGES));
 }
 
 /// What a pod limits as a whole it requests: as much as its containers do, or else up to the limit.
 fn whole_requests(spec: &mut Value) {
-    let limits = Amounts::read(&spec["resources"]["limits"]);
+    let limits = quota::Amounts::read(&spec["resources"]["limits"]);
     if limits.is_empty() {
         return;
     }
     let of_containers = amounts_of_containers(spec, Which::Requests);
-    fill(spec, Which::Requests, of_containers, |name| {
+    fill(spec, Which::Requests, &of_containers, |name| {
         SHARED.contains(&name)
     });
-    fill(spec, Which::Requests, limits, |name| {
+    fill(spec, Which::Requests, &limits, |name| {
         SHARED.contains(&name) || name.starts_with(PAGES)
     });
 }
 
 /// Says these amounts for the pod as a whole where it says none.
-fn fill(spec: &mut Value, which: Which, amounts: Amounts, wanted: fn(&str) -> bool) {
+fn fill(spec: &mut Value, which: Which, amounts: &quota::Amounts, wanted: fn(&str) -> bool) {
     let mut all = amounts.only(|name, _| wanted(name));
     let path = format!("resources.{}", which.member());
-    for (name, amount) in Amounts::read(&spec["resources"][which.member()]).iter() {
+    for (name, amount) in quota::Amounts::read(&spec["resources"][which.member()]).iter() {
         all.set(name, amount);
     }
     if !all.is_empty() {
@@ -270,6 +286,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn amounts_are_whole_thousandths() {
+        let mut pod = json!({"spec": {"overhead": {"cpu": "1u"}, "containers": [
+            {"resources": {"limits": {"cpu": "2500u", "memory": "1Gi"}}}]},
+            "status": {"containerStatuses": [{"allocatedResources": {"cpu": "10n"}}]}});
+        apply(POD, &mut pod);
+        let rounded = json!({"cpu": "3m", "memory": "1Gi"});
+        let resources = &pod["spec"]["containers"][0]["resources"];
+        assert_eq!(*resources, json!({"limits": rounded, "requests": rounded}));
+        assert_eq!(pod["spec"]["overhead"]["cpu"], "1m");
+        let given = &pod["status"]["containerStatuses"][0]["allocatedResources"];
+        assert_eq!(given["cpu"], "1m");
+    }
+
     /// The resources of a pod as a whole, with these containers, after defaulting.
     fn whole(resources: Value, containers: Value, init: Value) -> Value {
         let mut pod = json!({"spec": {"resources": resources, "containers": containers,
@@ -323,7 +353,9 @@ mod tests {
             json!({"limits": {"cpu": "3", "hugepages-2Mi": "6Mi"},
                 "requests": {"cpu": "2", "hugepages-2Mi": "6Mi"}})
         );
-        assert_eq!(whole(json!({}), pages, json!([])), json!({}));
+        assert_eq!(whole(json!({}), pages.clone(), json!([])), json!({}));
+        let asked = json!({"requests": {"hugepages-2Mi": "6Mi"}});
+        assert_eq!(whole(asked.clone(), pages, json!([])), asked);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The groups `storage.k8s.io`, `scheduling.k8s.io`, `policy` and `resource.k8s.io`.
 
 use super::Literal::{Empty, False, Int, Null, One, Text, True};
-use super::Rule::{self, In, Set, When, Zero};
+use super::Rule::{self, Amounts, In, Set, When, Zero};
 
 pub(in crate::registry::resources) const STORAGE_CLASS: &[Rule] = &[
     Set("reclaimPolicy", Text("Delete")),
@@ -17,6 +17,9 @@ pub(in crate::registry::resources) const CSI_DRIVER: &[Rule] = &[
     Set("spec.requiresRepublish", False),
     Set("spec.seLinuxMount", False),
 ];
+
+/// What its pods need besides what their containers do.
+pub(in crate::registry::resources) const RUNTIME_CLASS: &[Rule] = &[Amounts("overhead.podFixed")];
 
 pub(in crate::registry::resources) const CSI_NODE: &[Rule] = &[Zero("spec.drivers", Null)];
 

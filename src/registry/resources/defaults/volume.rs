@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Literal::{Empty, False, Int, Text};
-use super::Rule::{self, In, Run, Set, Zero};
+use super::Rule::{self, Amounts, In, Run, Set, Zero};
 use super::pod::{FIELD_REF, fill_pull_policy};
 use crate::registry::resources::path::set;
 
@@ -67,6 +67,8 @@ const SCALE_IO: &[Rule] = &[
 /// The spec of a claim to a volume.
 const CLAIM_SPEC: &[Rule] = &[
     Set("volumeMode", Text("Filesystem")),
+    Amounts("resources.limits"),
+    Amounts("resources.requests"),
     Zero("resources", Empty),
 ];
 
@@ -75,12 +77,15 @@ pub(in crate::registry::resources) const CLAIM: &[Rule] = &[
     Set("spec", Empty),
     In("spec", CLAIM_SPEC),
     Set("status.phase", Text("Pending")),
+    Amounts("status.capacity"),
+    Amounts("status.allocatedResources"),
 ];
 
 /// A volume of the cluster. Where it is kept has the defaults of a pod's volume.
 pub(in crate::registry::resources) const PERSISTENT_VOLUME: &[Rule] = &[
     Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     Set("spec.volumeMode", Text("Filesystem")),
+    Amounts("spec.capacity"),
     In("spec.hostPath", &[Set("type", Text(""))]),
     In("spec.iscsi", &[Set("iscsiInterface", Text("default"))]),
     In("spec.rbd", RBD),

@@ -78,21 +78,21 @@ impl Peculiar for Pods {
 /// What nodes say about their pods.
 pub(super) fn status() -> Part {
     Part::new("status", PartMetadata::KeepsOwners)
-        .finish(status::keep_what_is_left_out)
+        .finish(|_, object, old| status::keep_what_is_left_out(object, old))
         .validate_update(status::forbidden)
 }
 
 /// Containers that are added to a running pod to look into it.
 pub(super) fn ephemeral_containers() -> Part {
     Part::new("spec.ephemeralContainers", PartMetadata::KeepsAll)
-        .finish(|object, old| super::generic::count_generation(object, old, &["spec"]))
+        .finish(|_, object, old| super::generic::count_generation(object, old, &["spec"]))
         .validate_update(update::forbidden_ephemeral_changes)
 }
 
 /// What the containers of a running pod may use.
 pub(super) fn resize() -> Part {
     Part::new("spec", PartMetadata::KeepsAll)
-        .finish(|object, old| {
+        .finish(|_, object, old| {
             resize::keep_all_but_resources(object, old);
             super::generic::count_generation(object, old, &["spec"]);
         })
