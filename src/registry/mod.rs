@@ -21,6 +21,7 @@ pub mod field_manager;
 pub mod flow_control;
 mod names;
 mod options;
+mod pattern;
 mod quota;
 mod remote_api;
 mod resource;

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::following::Following;
-use super::storage_factory::Storages;
+use super::storage_factory::{StorageFactory, Storages};
 use super::webhook_client;
 use crate::clock::Clock;
 use crate::registry::admission::policies::{Policies, PolicyObject};
@@ -17,9 +17,9 @@ use crate::registry::admission::webhooks::{
 };
 use crate::registry::admission::{
     Chain, DefaultClass, Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, Plugin,
-    PluginSet, Priority, ResourceQuota, Scene, ServedType, ServedTypes, ServiceAccount,
-    StorageProtection,
+    Priority, ResourceQuota, Scene, ServedType, ServedTypes, ServiceAccount, StorageProtection,
 };
+use crate::registry::authorization::Authorizer;
 use crate::registry::webhook_client::WebhookClient;
 use crate::registry::{ServiceAddresses, Store};
 use crate::storage::Interface;
@@ -48,20 +48,19 @@ pub struct Admission {
 type ByPrefix = BTreeMap<String, Arc<dyn Interface>>;
 
 impl Admission {
-    /// The plugins of the set, over the storages of what they look up.
+    /// The plugins that the factory names, over the storages of what they look up.
     pub(super) fn new(
-        set: &PluginSet,
+        factory: &StorageFactory,
         built_in: Vec<ServedType>,
         by_prefix: &ByPrefix,
-        clock: &Clock,
     ) -> Self {
         let mut admission = Self::default();
         let quotas = built_in.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
         let quotas =
             quotas.map(|(resource, storage)| Store::new(Arc::clone(resource), Arc::clone(storage)));
-        let mut plugins = own_plugins(by_prefix, quotas, clock);
-        plugins.extend(admission.webhooks(built_in, by_prefix));
-        plugins.retain(|plugin| set.has(plugin.name()));
+        let mut plugins = own_plugins(by_prefix, quotas, &factory.clock);
+        plugins.extend(admission.webhooks(built_in, by_prefix, &factory.authorizer));
+        plugins.retain(|plugin| factory.plugins.has(plugin.name()));
         admission.chain = Arc::new(Chain::new(plugins));
         admission
     }
@@ -70,6 +69,7 @@ impl Admission {
         &mut self,
         built_in: Vec<ServedType>,
         by_prefix: &ByPrefix,
+        authorizer: &Arc<Authorizer>,
     ) -> Vec<Arc<dyn Plugin>> {
         let storage = |prefix: &str| by_prefix.get(prefix).cloned();
         let (Some(namespaces), Some(services), Some(slices)) = (
@@ -81,7 +81,11 @@ impl Admission {
         };
         let types = Arc::new(ServedTypes::new(built_in));
         self.types = Some(Arc::clone(&types));
-        let scene = Scene { namespaces, types };
+        let scene = Scene {
+            namespaces,
+            types,
+            authorizer: Arc::clone(authorizer),
+        };
         let client = webhook_client::client(ServiceAddresses { services, slices });
         self.client = Some(Arc::clone(&client));
         let webhooks = |configurations: &Arc<Followed<Configuration>>| Webhooks {

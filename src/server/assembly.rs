@@ -136,7 +136,7 @@ impl Assembly<'_> {
         let accounts = &security.service_accounts;
         let (tokens, oidc) = (security.tokens, security.oidc);
         let authenticator = self.authenticator(tokens, oidc, accounts, &storages, background);
-        let (authorizer, roles) = self.authorizer(&storages, background);
+        let (authorizer, roles) = self.authorization(&factory, &storages, background);
         let has = (roles.is_some(), flows.is_some());
         let health = self.health(&storages.cachers, &begun, has);
         let own = self.own_paths(health, registry, &ledger, &version, accounts, address);
@@ -256,14 +256,14 @@ impl Assembly<'_> {
         }
     }
 
-    /// What decides about users. If roles and bindings count, they are followed in the background.
-    fn authorizer(
+    /// Tells the authorizer what it decides by. If roles and bindings count, they are followed in the background.
+    fn authorization(
         &self,
+        factory: &StorageFactory,
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) -> (Arc<Authorizer>, Option<RoleStores>) {
-        let modes = self.flags.identity.authorization_mode.clone();
-        let authorizer = Arc::new(Authorizer::new(modes));
+        let authorizer = Arc::clone(&factory.authorizer);
         if let Some(graph) = authorizer.node_graph() {
             let nodes = Nodes::new(storages, Arc::clone(graph), self.clock.clone());
             self.run(nodes.run(), background);
@@ -369,6 +369,9 @@ impl Assembly<'_> {
             plugins: self.flags.admission.plugins(),
             components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
             event_ttl: self.flags.etcd.event_ttl,
+            authorizer: Arc::new(Authorizer::new(
+                self.flags.identity.authorization_mode.clone(),
+            )),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),

@@ -18,6 +18,7 @@ use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::admission::PluginSet;
 use crate::registry::allocation::{Allocator, NODE_PORT_RANGES};
+use crate::registry::authorization::Authorizer;
 use crate::registry::resources::built_in;
 use crate::registry::{
     Escalation, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
@@ -67,6 +68,8 @@ pub struct StorageFactory {
     pub compact_revision: watch::Receiver<u64>,
     /// What the caches spend memory from.
     pub ledger: Ledger,
+    /// Who may do what, which expressions may ask.
+    pub authorizer: Arc<Authorizer>,
     /// The time.
     pub clock: Clock,
 }
@@ -147,7 +150,7 @@ impl StorageFactory {
             };
             served.push((resource, storage));
         }
-        storages.admission = Admission::new(&self.plugins, served.clone(), &by_prefix, &self.clock);
+        storages.admission = Admission::new(self, served.clone(), &by_prefix);
         let chain = &storages.admission.chain;
         let roles = by_prefix.get("roles").zip(by_prefix.get("clusterroles"));
         let escalation = roles.map(|(roles, cluster_roles)| {

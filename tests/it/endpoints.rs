@@ -69,6 +69,14 @@ fn kubelets() -> Kubelets {
     .expect("no files")
 }
 
+/// The plugins whose configurations nothing follows here.
+const NOT_FOLLOWED: [&str; 4] = [
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
+
 /// An answer that was read to its end.
 struct Answer {
     head: http::response::Parts,
@@ -107,15 +115,8 @@ impl Fixture {
             media_type: StorageMediaType::Protobuf,
             encryption: EncryptionConfig::default(),
             caches: WatchCacheSizes::new(cached, Vec::new()),
-            // Nothing follows their configurations here.
-            plugins: PluginSet::new(
-                &[],
-                &[
-                    "MutatingAdmissionWebhook",
-                    "ValidatingAdmissionPolicy",
-                    "ValidatingAdmissionWebhook",
-                ],
-            ),
+            plugins: PluginSet::new(&[], &NOT_FOLLOWED),
+            authorizer: Authorizer::always_allow(),
             components: Arc::new(ComponentStatuses::new(health::check(|| Ok(())), tls)),
             event_ttl: Duration::from_secs(3600),
             list_metrics: ListMetrics::register(&mut registry),

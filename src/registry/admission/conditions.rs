@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::expression::{Expression, Variables};
+use super::expression::{Expression, Variables, compile};
 
 /// Conditions in their order. One that does not compile fails when it is asked.
 #[derive(Debug, Default)]
-pub(super) struct Conditions(Vec<(String, Result<Expression, String>)>);
+pub(super) struct Conditions(Vec<(String, Expression)>);
 
 impl Conditions {
-    /// Reads `matchConditions`; expressions may name these variables.
-    pub(super) fn read(written: &Value, names: &[&str]) -> Self {
+    /// Reads `matchConditions`.
+    pub(super) fn read(written: &Value) -> Self {
         let list = written.get("matchConditions").and_then(Value::as_array);
         let read = |condition: &Value| {
             let text = condition.get("expression").and_then(Value::as_str);
             let text = text.unwrap_or_default();
-            (text.to_owned(), Expression::compile(text, names))
+            (text.to_owned(), compile(text))
         };
         Self(list.into_iter().flatten().map(read).collect())
     }

@@ -9,6 +9,7 @@ use super::request::{Operation, Request};
 use super::served_types::ServedTypes;
 use crate::codec;
 use crate::meta::ResourceVersion;
+use crate::registry::authorization::Authorizer;
 use crate::registry::{Error, Resource};
 use crate::storage::{GetOptions, Interface, StorageError};
 
@@ -19,6 +20,8 @@ pub struct Scene {
     pub namespaces: Arc<dyn Interface>,
     /// In which versions what is written is served.
     pub types: Arc<ServedTypes>,
+    /// Who may do what.
+    pub authorizer: Arc<Authorizer>,
 }
 
 /// The namespace of a request, looked up when it is first asked for.

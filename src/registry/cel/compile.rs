@@ -2,10 +2,10 @@
 
 use std::panic::catch_unwind;
 
-use kube_cel::cel::Program;
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::parser::{ParseErrors, Parser};
 
-use super::functions::TYPES;
+use super::check::told_at;
 
 /// Bytes that an expression has at most.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
@@ -19,19 +19,18 @@ const BRACKET_LEVELS: usize = 3;
 /// Bytes of stack for the parser: unoptimised, it takes 35 KB a level.
 const PARSER_STACK_BYTES: usize = 16 << 20;
 
-/// What stands before the name of a function.
-const NAMESPACES: [&str; 10] = [
-    "base64",
-    "cidr",
-    "format",
-    "ip",
-    "jsonpatch",
-    "lists",
-    "math",
-    "optional",
-    "sets",
-    "strings",
-];
+/// An expression that can be run.
+#[derive(Debug)]
+pub(in crate::registry) struct Program {
+    pub(super) expression: IdedExpr,
+}
+
+impl Program {
+    /// Whether it names a variable.
+    pub(in crate::registry) fn names(&self, variable: &str) -> bool {
+        self.expression.references().has_variable(variable)
+    }
+}
 
 /// Why an expression is no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,33 +38,39 @@ pub(in crate::registry) enum CompileError {
     /// It is long, or its tree is deep.
     #[error("expression is too large")]
     TooLarge,
-    /// It names what nothing stands for.
-    #[error("undeclared reference to '{0}' (in container '')")]
-    Undeclared(String),
     /// It is not of the language.
     #[error("{0}")]
     Syntax(String),
+    /// Its parts do not go together.
+    #[error("{0}")]
+    Wrong(String),
 }
 
-/// Compiles an expression, which may name these variables.
+/// Compiles an expression. Whether there is what it names is checked when it is written; else it fails when it is run.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(in crate::registry) fn compile(source: &str, names: &[&str]) -> Result<Program, CompileError> {
+pub(in crate::registry) fn compile(source: &str) -> Result<Program, CompileError> {
     if source.len() > EXPRESSION_BYTES_MAX || levels(source)? > LEVELS_MAX {
         return Err(CompileError::TooLarge);
     }
     // The parser panics at some limits of its own; that is an error of the expression.
-    let parse = || catch_unwind(|| Program::compile(source));
-    let program = match stacker::grow(PARSER_STACK_BYTES, parse) {
-        Ok(Ok(program)) => program,
-        Ok(Err(error)) => return Err(CompileError::Syntax(error.to_string())),
+    let parser = || Parser::new().enable_optional_syntax(true);
+    let parse = || catch_unwind(|| parser().parse(source));
+    let expression = match stacker::grow(PARSER_STACK_BYTES, parse) {
+        Ok(Ok(expression)) => expression,
+        Ok(Err(errors)) => return Err(CompileError::Syntax(told(source, &errors))),
         Err(_) => return Err(CompileError::TooLarge),
     };
-    match undeclared(program.expression(), names, &mut Vec::new()) {
-        Some(unknown) => Err(CompileError::Undeclared(unknown.to_owned())),
-        None => Ok(program),
-    }
+    Ok(Program { expression })
+}
+
+fn told(source: &str, errors: &ParseErrors) -> String {
+    let told = errors.errors.iter().map(|error| {
+        let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
+        told_at(source, (at(error.pos.0), at(error.pos.1)), &error.msg)
+    });
+    told.collect::<Vec<_>>().join("\n")
 }
 
 /// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between
@@ -172,65 +177,6 @@ fn escape_length(rest: &[u8]) -> Option<usize> {
     rest.get(2..length)?.iter().all(fits).then_some(length)
 }
 
-/// A name that nothing stands for, if there is one. `bound` are the variables of the loops around.
-fn undeclared<'e>(
-    expression: &'e IdedExpr,
-    names: &[&str],
-    bound: &mut Vec<&'e str>,
-) -> Option<&'e str> {
-    match &expression.expr {
-        Expr::Ident(name) => {
-            let name = name.as_str();
-            let known = names.contains(&name) || TYPES.contains(&name) || bound.contains(&name);
-            (!known).then_some(name)
-        }
-        Expr::Call(call) => {
-            if call.func_name == "range" || call.func_name == "lists.range" {
-                return Some("lists.range");
-            }
-            let target = call
-                .target
-                .as_deref()
-                .filter(|target| !is_namespace(target));
-            let mut parts = target.into_iter().chain(&call.args);
-            parts.find_map(|part| undeclared(part, names, bound))
-        }
-        Expr::Select(select) => undeclared(&select.operand, names, bound),
-        Expr::List(list) => list
-            .elements
-            .iter()
-            .find_map(|part| undeclared(part, names, bound)),
-        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => undeclared(&entry.key, names, bound)
-                .or_else(|| undeclared(&entry.value, names, bound)),
-            EntryExpr::StructField(field) => undeclared(&field.value, names, bound),
-        }),
-        Expr::Comprehension(loops) => {
-            let outside = undeclared(&loops.iter_range, names, bound);
-            let depth = bound.len();
-            bound.extend([loops.iter_var.as_str(), loops.accu_var.as_str()]);
-            bound.extend(loops.iter_var2.as_deref());
-            let inside = [
-                &loops.accu_init,
-                &loops.loop_cond,
-                &loops.loop_step,
-                &loops.result,
-            ]
-            .into_iter()
-            .find_map(|part| undeclared(part, names, bound));
-            bound.truncate(depth);
-            outside.or(inside)
-        }
-        Expr::Literal(_) | Expr::Unspecified => None,
-        Expr::Struct(made) => Some(&made.type_name),
-    }
-}
-
-/// The first half of a function's name, such as `math` in `math.greatest`.
-fn is_namespace(target: &IdedExpr) -> bool {
-    matches!(&target.expr, Expr::Ident(name) if NAMESPACES.contains(&name.as_str()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,7 +199,7 @@ mod tests {
             assert_eq!(found.map(|it| it > LEVELS_MAX), Ok(true), "{hiding}");
         }
         for unclear in ["'", r"'\q'", "'a\n'", "''''", "xr''", r"'\x4'", "1r''"] {
-            let found = compile(&format!("{unclear}{deep}"), &[]).map(|_| ());
+            let found = compile(&format!("{unclear}{deep}")).map(|_| ());
             assert!(
                 matches!(found, Err(CompileError::Syntax(_))),
                 "{unclear}: {found:?}"

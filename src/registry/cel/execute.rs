@@ -1,11 +1,15 @@
 //! Runs programs, which come from clients.
 
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
+use kube_cel::cel::{ExecutionError, Value as CelValue};
 
-/// Bytes of stack for the interpreter: unoptimised, it takes 35 KB for a level of a rule's tree.
+use super::Program;
+use super::interpreter::Interpreter;
+use super::meter::Meter;
+use super::scope::Scope;
+
+/// Bytes of stack for the interpreter: unoptimised, it takes some 10 KB for a level of a rule's tree.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Runs what runs programs where there is room for deep trees.
@@ -14,40 +18,64 @@ pub(in crate::registry) fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
 }
 
 /// Why an expression could not be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::registry) enum Failure {
     /// Its values are of types that do not go together.
+    #[error("no such overload")]
     NoOverload,
+    /// It makes a value that is larger than any may be.
+    #[error("operation cancelled: a value is too large")]
+    TooLarge,
+    /// It costs more than one expression may.
+    #[error("operation cancelled: actual cost limit exceeded")]
+    CallLimit,
+    /// All expressions together cost more than they may.
+    #[error(
+        "validation failed due to running out of cost budget, no further validation rules will be run"
+    )]
+    OutOfBudget,
     /// Something else, as it is told.
+    #[error("{0}")]
     Other(Cow<'static, str>),
 }
 
-/// Runs a program. Expressions and values come from clients, and the functions are not ours: if one of them panics, that
-/// is an error of the expression. Nothing is shared with it that could be left half-done.
-pub(in crate::registry) fn execute(
-    program: &Program,
-    scope: &Context<'_>,
-) -> Result<CelValue, Failure> {
-    let run = AssertUnwindSafe(|| program.execute(scope));
-    match catch_unwind(run) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(failure(error)),
-        Err(_) => Err(Failure::Other(Cow::Borrowed("internal error"))),
+impl Failure {
+    /// Whether nothing outweighs it: the run is over.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::TooLarge | Self::CallLimit | Self::OutOfBudget)
     }
 }
 
-fn failure(error: ExecutionError) -> Failure {
-    let why: Cow<'static, str> = match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}").into(),
-        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}").into(),
-        ExecutionError::DivisionByZero(_) => "division by zero".into(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
-        ExecutionError::Overflow(..) => "integer overflow".into(),
-        ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
-            format!("index out of bounds: {index}").into()
-        }
-        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".into(),
-        ExecutionError::FunctionError { message, .. } => message.into(),
-        _ => return Failure::NoOverload,
-    };
-    Failure::Other(why)
+/// Runs a program.
+///
+/// # Errors
+/// Why it has no value.
+pub(in crate::registry) fn execute(
+    program: &Program,
+    scope: &Scope,
+    meter: &mut Meter,
+) -> Result<CelValue, Failure> {
+    meter.begin();
+    Interpreter::new(scope, meter).value(&program.expression)
+}
+
+impl From<ExecutionError> for Failure {
+    fn from(error: ExecutionError) -> Self {
+        let why: Cow<'static, str> = match error {
+            ExecutionError::NoSuchKey(key) => format!("no such key: {key}").into(),
+            ExecutionError::UndeclaredReference(name) => {
+                format!("no such attribute(s): {name}").into()
+            }
+            ExecutionError::DivisionByZero(_) => "division by zero".into(),
+            ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
+            ExecutionError::Overflow(..) => "integer overflow".into(),
+            ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
+                format!("index out of bounds: {index}").into()
+            }
+            ExecutionError::IndexOutOfBounds(_) => "index out of bounds".into(),
+            ExecutionError::FunctionError { message, .. } => message.into(),
+            _ => return Self::NoOverload,
+        };
+        Self::Other(why)
+    }
 }

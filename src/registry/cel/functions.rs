@@ -3,16 +3,12 @@
 use std::sync::LazyLock;
 
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::{Context, ResolveResult, Value as CelValue};
+use kube_cel::cel::{Context, Value as CelValue};
 
 /// The functions that expressions may call. The interpreter has no types as values; their names stand for them.
-pub(in crate::registry) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
+pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut functions = Context::default().with_all();
-    functions.add_function("dyn", |value: CelValue| -> ResolveResult { Ok(value) });
     functions.add_function("type", |value: CelValue| type_name(&value).to_owned());
-    for name in TYPES {
-        functions.add_variable_from_value(name, name);
-    }
     functions
 });
 

@@ -1,15 +1,48 @@
 //! Expressions in CEL that clients have written: rules of schemas, conditions of webhooks, policies.
 //!
+//! ```text
+//!   text --compile--> Program --execute (Scope, Meter)--> value
+//! ```
+//!
 //! They are compiled once and run on values of any size, so both are bounded: the text and the depth of an
-//! expression, and the steps that it takes on the values that are there ([`cost`]).
+//! expression, and what it costs while it runs ([`Meter`]).
 
+mod authorizer;
+mod calls;
+mod check;
 mod compile;
-pub(in crate::registry) mod cost;
 mod execute;
 mod functions;
+mod interpreter;
+mod meter;
+mod operators;
+mod optional;
+mod patterns;
+mod scope;
+#[cfg(test)]
+mod tests;
 mod values;
 
-pub(in crate::registry) use compile::{CompileError, compile};
+pub(in crate::registry) use authorizer::{Judge, Question};
+pub(in crate::registry) use calls::convert;
+pub(in crate::registry) use check::{Declared, Form, Names, Object, Type, check};
+pub(in crate::registry) use compile::{CompileError, Program, compile};
 pub(in crate::registry) use execute::{Failure, execute, on_large_stack};
-pub(in crate::registry) use functions::FUNCTIONS;
+pub(in crate::registry) use meter::Meter;
+pub(in crate::registry) use optional::{none as none_value, some as some_value};
+pub(in crate::registry) use scope::Scope;
 pub(in crate::registry) use values::plain;
+
+/// What stands before the name of a function.
+const NAMESPACES: [&str; 10] = [
+    "base64",
+    "cidr",
+    "format",
+    "ip",
+    "jsonpatch",
+    "lists",
+    "math",
+    "optional",
+    "sets",
+    "strings",
+];

@@ -8,6 +8,8 @@ use super::part::PartMetadata;
 use super::path::set;
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
+use crate::registry::FieldError;
+use crate::registry::admission::{mutating_errors, validating_errors, webhook_errors};
 
 const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
 /// In which kinds are stored that came to v1 with this release.
@@ -29,7 +31,7 @@ pub(super) fn rows() -> Vec<Row> {
     let rows = vec![
         V1.cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
             .stored_in(V1BETA1)
-            .strategy(policy(defaults::POLICY).peculiar(Relabelled)),
+            .strategy(policy(defaults::POLICY).peculiar(MutatingPolicies)),
         V1.cluster(
             "mutatingadmissionpolicybindings",
             "MutatingAdmissionPolicyBinding",
@@ -40,7 +42,7 @@ pub(super) fn rows() -> Vec<Row> {
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::MUTATING_WEBHOOKS)),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
@@ -48,7 +50,8 @@ pub(super) fn rows() -> Vec<Row> {
                     .status_metadata(PartMetadata::KeepsAll)
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
-                    .conditional_update(),
+                    .conditional_update()
+                    .peculiar(Checked(validating_errors)),
             ),
         V1.cluster(
             "validatingadmissionpolicybindings",
@@ -59,11 +62,54 @@ pub(super) fn rows() -> Vec<Row> {
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS)),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))
         .collect()
+}
+
+/// What is wrong with an object that is written in the place of an older one.
+type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
+
+/// What is peculiar about kinds with expressions: what was right once need not be so again.
+#[derive(Debug)]
+struct Checked(Check);
+
+impl Peculiar for Checked {
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        self.0(object, None)
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.0(object, Some(old))
+    }
+}
+
+/// What is peculiar about policies that change objects: both.
+#[derive(Debug)]
+struct MutatingPolicies;
+
+impl Peculiar for MutatingPolicies {
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        mutating_errors(object, None)
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        mutating_errors(object, Some(old))
+    }
+
+    fn to_served(&self, object: Value) -> Value {
+        Relabelled.to_served(object)
+    }
+
+    fn to_stored(&self, object: Value) -> Value {
+        Relabelled.to_stored(object)
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
 }
 
 /// What is peculiar about kinds that are stored as v1beta1, which differs from v1 in its name

@@ -96,6 +96,7 @@ impl Peculiar for Definitions {
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = definition_rules::validate_create(object);
         errors.extend(version_rules::validate(object));
+        errors.extend(rule_errors(object, None));
         errors
     }
 
@@ -107,6 +108,9 @@ impl Peculiar for Definitions {
         );
         // What was wrong before these rules stays, or its definition could not be deleted.
         errors.extend(now.into_iter().filter(|it| !before.contains(it)));
+        if get(object, "spec") != get(old, "spec") {
+            errors.extend(rule_errors(object, Some(old)));
+        }
         errors
     }
 
@@ -220,6 +224,40 @@ fn schema_errors(object: &Value) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+/// What is wrong with the rules of schemas. Those of an older definition, in whatever version, need not be better than
+/// they were.
+fn rule_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let old: Vec<StructuralSchema> = old
+        .map(schemas)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(_, schema)| schema)
+        .collect();
+    let mut errors = Vec::new();
+    for (path, schema) in schemas(object) {
+        for mut error in schema.check_rules(&old) {
+            let point = if error.field.is_empty() { "" } else { "." };
+            error.field = format!("{path}.openAPIV3Schema{point}{}", error.field);
+            errors.push(error);
+        }
+    }
+    errors
+}
+
+/// The schemas that can be read, and where they stand.
+fn schemas(object: &Value) -> Vec<(String, StructuralSchema)> {
+    let common = get(object, "spec.validation.openAPIV3Schema");
+    let mut written = vec![("spec.validation".to_owned(), common)];
+    for (place, version) in list(object, "spec.versions").iter().enumerate() {
+        let schema = get(version, "schema.openAPIV3Schema");
+        written.push((format!("spec.versions[{place}].schema"), schema));
+    }
+    let read = |(path, schema): (String, Option<&Value>)| {
+        Some((path, StructuralSchema::read(schema?, false).ok()?))
+    };
+    written.into_iter().filter_map(read).collect()
 }
 
 /// Whether objects are stored in this version.

@@ -5,6 +5,7 @@ mod hostile;
 mod mutating;
 mod policies;
 mod validating;
+mod written;
 
 use std::time::Duration;
 

@@ -159,7 +159,7 @@ fn gates(webhook: &Webhook) -> Vec<Value> {
         gated(
             "broken",
             json!({"rules": rules("CREATE", "", "v1", "endpoints"),
-            "matchConditions": [{"name": "broken", "expression": "object.none.none"}]}),
+            "matchConditions": [{"name": "broken", "expression": "object.none.none == 1"}]}),
         ),
         gated(
             "equivalent",

@@ -4,7 +4,10 @@ use kube_cel::cel::Value as CelValue;
 use serde_json::Value;
 
 use super::super::expression::Variables;
+use super::super::request::Request;
+use super::super::scene::Scene;
 use super::policy::{Policy, Validation};
+use crate::registry::Resource;
 
 /// Bytes of a message that an expression makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
@@ -28,6 +31,9 @@ impl Violation {
 
 /// What a policy sees.
 pub(super) struct Seen<'a> {
+    pub(super) scene: &'a Scene,
+    pub(super) written: &'a Request<'a>,
+    pub(super) resource: &'a Resource,
     pub(super) object: &'a Value,
     pub(super) old: &'a Value,
     pub(super) request: &'a Value,
@@ -35,42 +41,38 @@ pub(super) struct Seen<'a> {
     pub(super) namespace: &'a Value,
 }
 
+impl Seen<'_> {
+    /// What conditions see.
+    pub(super) fn variables(&self) -> Variables {
+        let mut variables = Variables::new();
+        for (name, value) in [
+            ("object", self.object),
+            ("oldObject", self.old),
+            ("request", self.request),
+            ("params", self.params),
+            ("namespaceObject", self.namespace),
+        ] {
+            variables.add(name, value);
+        }
+        variables.add_authorizer(self.scene, self.written, self.resource);
+        variables
+    }
+}
+
 /// Everything that does not hold.
 pub(super) fn violations(policy: &Policy, seen: &Seen<'_>) -> Vec<Violation> {
-    let mut variables = Variables::new();
-    for (name, value) in [
-        ("object", seen.object),
-        ("oldObject", seen.old),
-        ("request", seen.request),
-        ("params", seen.params),
-        ("namespaceObject", seen.namespace),
-    ] {
-        variables.add(name, value);
-    }
+    let mut variables = seen.variables();
     match policy.conditions.hold(&mut variables) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
         Err(why) if policy.fails => return vec![Violation::new(why)],
         Err(_) => return Vec::new(),
     }
-    compute(policy, &mut variables);
+    variables.add_computed(&policy.variables);
     let validations = policy.validations.iter();
     validations
         .filter_map(|it| violation(it, policy.fails, &mut variables))
         .collect()
-}
-
-/// Computes the variables. One that fails is not there, and so fails whoever needs it.
-fn compute(policy: &Policy, variables: &mut Variables) {
-    let mut made: Vec<(String, CelValue)> = Vec::new();
-    variables.add_members("variables", &made);
-    for (name, expression) in &policy.variables {
-        let Ok(expression) = expression else { continue };
-        if let Ok(value) = variables.run(expression) {
-            made.push((name.clone(), value));
-            variables.add_members("variables", &made);
-        }
-    }
 }
 
 fn violation(validation: &Validation, fails: bool, variables: &mut Variables) -> Option<Violation> {

@@ -140,6 +140,9 @@ impl Policies {
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
         let violations = params.iter().flat_map(|params| {
             let seen = Seen {
+                scene: &self.scene,
+                written: request,
+                resource: &resource,
                 object: &shown.object,
                 old: &shown.old,
                 request: &described,

@@ -1,29 +1,13 @@
 //! A ValidatingAdmissionPolicy, as it is stored.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::super::conditions::Conditions;
-use super::super::expression::Expression;
+use super::super::expression::{Expression, compile};
 use super::super::matching::Criteria;
-
-/// What conditions of a policy may name.
-const CONDITION_NAMES: [&str; 5] = [
-    "object",
-    "oldObject",
-    "request",
-    "params",
-    "namespaceObject",
-];
-
-/// What its other expressions may name.
-const NAMES: [&str; 6] = [
-    "object",
-    "oldObject",
-    "request",
-    "params",
-    "namespaceObject",
-    "variables",
-];
+use crate::registry::cel::Program;
 
 /// A policy.
 #[derive(Debug)]
@@ -34,7 +18,7 @@ pub(super) struct Policy {
     /// The version and kind of params, if it has any.
     pub(super) param_kind: Option<(String, String)>,
     /// Names and expressions, each of which may use those before it.
-    pub(super) variables: Vec<(String, Result<Expression, String>)>,
+    pub(super) variables: Arc<[(String, Expression)]>,
     pub(super) validations: Vec<Validation>,
     /// Whether a request fails when an expression has no value.
     pub(super) fails: bool,
@@ -45,9 +29,9 @@ pub(super) struct Policy {
 pub(super) struct Validation {
     /// What was written.
     pub(super) text: String,
-    pub(super) expression: Result<Expression, String>,
+    pub(super) expression: Expression,
     pub(super) message: String,
-    pub(super) message_expression: Option<Expression>,
+    pub(super) message_expression: Option<Program>,
     pub(super) reason: String,
 }
 
@@ -66,13 +50,13 @@ impl Policy {
         };
         let param_kind = spec.get("paramKind").filter(|it| it.is_object());
         let variables = list("variables").map(|it| {
-            let expression = Expression::compile(&text(it, "expression"), &NAMES);
+            let expression = compile(&text(it, "expression"));
             (text(it, "name"), expression)
         });
         Ok(Self {
             name: text(&object["metadata"], "name"),
             criteria: Criteria::read(&spec["matchConstraints"], "resourceRules")?,
-            conditions: Conditions::read(spec, &CONDITION_NAMES),
+            conditions: Conditions::read(spec),
             param_kind: param_kind.map(|it| (text(it, "apiVersion"), text(it, "kind"))),
             variables: variables.collect(),
             validations: list("validations").map(Validation::read).collect(),
@@ -88,10 +72,10 @@ impl Validation {
         let message = Some(message).filter(|it| !it.is_empty());
         let reason = text(written, "reason");
         Self {
-            expression: Expression::compile(&source, &NAMES),
+            expression: compile(&source),
             text: source.trim().to_owned(),
             message: text(written, "message").trim().to_owned(),
-            message_expression: message.and_then(|it| Expression::compile(&it, &NAMES).ok()),
+            message_expression: message.and_then(|it| compile(&it).ok()),
             reason: if reason.is_empty() {
                 "Invalid".to_owned()
             } else {

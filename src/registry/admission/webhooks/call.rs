@@ -64,6 +64,7 @@ impl Webhooks {
         variables.add("oldObject", &shown.old);
         let described = describe(request, &resource, "");
         variables.add("request", &Value::Object(described));
+        variables.add_authorizer(&self.scene, request, &resource);
         match hook.conditions.hold(&mut variables) {
             Ok(true) => Ok(Some(resource)),
             Err(why) if hook.fails => Err(request.forbid(object, why)),

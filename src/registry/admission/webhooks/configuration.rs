@@ -14,9 +14,6 @@ const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
 /// The longest that a webhook may have.
 const TIMEOUT_SECONDS_MAX: u64 = 30;
 
-/// What conditions may name.
-const NAMES: [&str; 3] = ["object", "oldObject", "request"];
-
 /// A configuration.
 #[derive(Debug)]
 pub struct Configuration {
@@ -100,7 +97,7 @@ impl Hook {
             id,
             client: ClientConfig::read(&written["clientConfig"]),
             criteria: Criteria::read(written, "rules")?,
-            conditions: Conditions::read(written, &NAMES),
+            conditions: Conditions::read(written),
             fails: text("failurePolicy") != "Ignore",
             timeout: Duration::from_secs(seconds),
             knows_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),

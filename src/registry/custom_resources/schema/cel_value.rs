@@ -3,15 +3,15 @@
 //! What the schema says decides: a number without type integer is a double, dates are timestamps. Names of members that are
 //! no identifiers are escaped; names in maps are data and stay.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
+use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
-use kube_cel::cel::{Program, Value as CelValue};
 use serde_json::{Number, Value};
 
+use super::formats::Format;
 use super::node::{Kind, Node};
-use crate::registry::cel::FUNCTIONS;
+use crate::registry::cel::convert;
 
 /// Words of the language, which cannot be names.
 const RESERVED: [&str; 21] = [
@@ -37,21 +37,6 @@ const RESERVED: [&str; 21] = [
     "void",
     "while",
 ];
-
-/// What makes a value of another type of a string of some format.
-const CONVERSIONS: [(&str, &str); 4] = [
-    ("byte", "base64.decode(text)"),
-    ("date", "timestamp(text + 'T00:00:00Z')"),
-    ("date-time", "timestamp(text)"),
-    ("duration", "duration(text)"),
-];
-
-static CONVERTERS: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
-    let compiled = CONVERSIONS
-        .iter()
-        .filter_map(|(format, source)| Some((*format, Program::compile(source).ok()?)));
-    compiled.collect()
-});
 
 /// A value as rules of its schema see it.
 pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
@@ -97,19 +82,20 @@ fn number_to_cel(number: &Number, node: Option<&Node>) -> CelValue {
 }
 
 fn text_to_cel(text: &str, node: Option<&Node>) -> CelValue {
-    let plain = CelValue::String(Arc::new(text.to_owned()));
     let format = node.and_then(|node| node.checks.as_ref()?.format);
-    let Some(converter) = format.and_then(|format| CONVERTERS.get(format.name())) else {
-        return plain;
+    let converted = match format.map(Format::name) {
+        Some("byte") => convert("base64.decode", text),
+        Some("date") => convert("timestamp", &format!("{text}T00:00:00Z")),
+        Some("date-time") => convert("timestamp", text),
+        Some("duration") => convert("duration", text),
+        _ => None,
     };
-    let mut scope = FUNCTIONS.new_inner_scope();
-    scope.add_variable_from_value("text", plain.clone());
     // What is not of its format has been refused before, or is not the rule's business.
-    converter.execute(&scope).unwrap_or(plain)
+    converted.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
 }
 
 /// The name of a member as an identifier.
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }
@@ -137,10 +123,5 @@ mod tests {
         ] {
             assert_eq!(escaped(name), identifier);
         }
-    }
-
-    #[test]
-    fn all_conversions_compile() {
-        assert_eq!(CONVERTERS.len(), CONVERSIONS.len());
     }
 }

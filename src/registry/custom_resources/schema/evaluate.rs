@@ -1,7 +1,7 @@
 //! Runs the rules of a schema on an object.
 //!
 //! ```text
-//!   walk (value, older value) --measure--> budget --convert--> self, oldSelf --run--> errors
+//!   walk (value, older value) --convert--> self, oldSelf --run, metered--> errors
 //! ```
 //!
 //! Older values are found by name, and in lists by the keys of a map list; in other lists nothing tells which
@@ -9,10 +9,8 @@
 //! become stricter without breaking the objects that there are.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::{Context, Program, Value as CelValue};
+use kube_cel::cel::Value as CelValue;
 use serde_json::Value;
 
 use super::cel_value::to_cel;
@@ -20,12 +18,10 @@ use super::node::{Kind, ListType, Node};
 use super::outcome::{Outcome, shown};
 use super::path::Path;
 use super::rules::Rule;
-use crate::registry::cel::cost::Measure;
-use crate::registry::cel::{FUNCTIONS, Failure, execute, on_large_stack};
+use crate::registry::cel::{
+    Failure, Meter, Program, Scope, execute, none_value, on_large_stack, some_value,
+};
 use crate::registry::{FieldError, FieldErrorKind};
-
-/// Steps that the rules of one object take at most, some seconds in the worst case.
-const STEPS_MAX: u64 = 5_000_000;
 
 /// Bytes of a message that a rule makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
@@ -35,7 +31,7 @@ pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<
     let mut run = Run {
         path: Path::default(),
         outcome: Outcome::default(),
-        left: STEPS_MAX,
+        meter: Meter::new(),
     };
     if root.ruled {
         // When the budget is used up, that is the last error, and there is nothing more to break off.
@@ -49,8 +45,8 @@ struct Run {
     path: Path,
     /// What is wrong so far.
     outcome: Outcome,
-    /// Steps that are left.
-    left: u64,
+    /// What rules may still cost.
+    meter: Meter,
 }
 
 impl Run {
@@ -107,7 +103,7 @@ impl Run {
         let ListType::Map(keys) = &node.list else {
             return ControlFlow::Continue(None);
         };
-        self.spend(old.len() as u64, node)?;
+        self.spend(old.len() as u64 / 10, node)?;
         let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
         ControlFlow::Continue(old.iter().find(same))
     }
@@ -152,65 +148,73 @@ impl Run {
         if rules.peek().is_none() {
             return ControlFlow::Continue(());
         }
-        let mut measure = Measure::of(value);
-        if let Some(old) = old {
-            let old = Measure::of(old);
-            measure.size += old.size;
-            measure.longest = measure.longest.max(old.longest);
-        }
-        self.spend(measure.size, node)?;
-        let mut scope = FUNCTIONS.new_inner_scope();
-        scope.add_variable_from_value("self", to_cel(value, Some(node)));
         let old = old.map(|old| to_cel(old, Some(node)));
+        let mut scope = Scope::default();
+        scope.add("self", to_cel(value, Some(node)));
         for rule in rules {
-            self.spend(rule.cost.steps(measure), node)?;
-            let mut scope = scope.new_inner_scope();
             if rule.optional_old {
-                let old = old
-                    .clone()
-                    .map_or_else(OptionalValue::none, OptionalValue::of);
-                scope.add_variable_from_value("oldSelf", CelValue::Opaque(Arc::new(old)));
+                scope.add("oldSelf", old.clone().map_or_else(none_value, some_value));
             } else if let (true, Some(old)) = (rule.uses_old, &old) {
-                scope.add_variable_from_value("oldSelf", old.clone());
+                scope.add("oldSelf", old.clone());
             }
-            self.rule(rule, &scope, node, value);
+            self.rule(rule, &scope, node, value)?;
         }
         ControlFlow::Continue(())
     }
 
-    fn spend(&mut self, steps: u64, node: &Node) -> ControlFlow<()> {
-        if let Some(left) = self.left.checked_sub(steps) {
-            self.left = left;
-            return ControlFlow::Continue(());
+    fn spend(&mut self, cost: u64, node: &Node) -> ControlFlow<()> {
+        if self.meter.spend(cost).is_err() {
+            self.type_error(node, &Failure::OutOfBudget.to_string());
+            return ControlFlow::Break(());
         }
-        let why = "validation failed due to running out of cost budget, no further validation rules will be run";
-        self.type_error(node, why);
-        ControlFlow::Break(())
+        ControlFlow::Continue(())
     }
 
-    fn rule(&mut self, rule: &Rule, scope: &Context<'_>, node: &Node, value: &Value) {
+    fn rule(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) -> ControlFlow<()> {
         let words = rule.message.as_deref().unwrap_or(&rule.text);
-        match execute(&rule.program, scope) {
-            Ok(CelValue::Bool(true)) => {}
+        let failure = match execute(&rule.program, scope, &mut self.meter) {
+            Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
             Ok(_) => {
-                let made = rule.message_program.as_ref();
-                let made = made.and_then(|program| message(program, scope));
-                let text = made.unwrap_or_else(|| match &rule.message {
-                    Some(message) => message.clone(),
-                    None => format!("failed rule: {words}"),
-                });
-                let field = self.field(&rule.field);
-                let detail = detail(rule.reason, node, value, text);
-                self.outcome.push(FieldError::new(rule.reason, field, detail));
+                self.broken(rule, scope, node, value);
+                return ControlFlow::Continue(());
             }
-            Err(Failure::NoOverload) => self.type_error(
-                node,
-                &format!("'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {words}"),
+            Err(failure) => failure,
+        };
+        let (why, flow) = match failure {
+            Failure::NoOverload => (
+                format!(
+                    "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {words}"
+                ),
+                ControlFlow::Continue(()),
             ),
-            Err(Failure::Other(why)) => {
-                self.type_error(node, &format!("{why} evaluating rule: {words}"));
-            }
-        }
+            Failure::Other(why) => (
+                format!("{why} evaluating rule: {words}"),
+                ControlFlow::Continue(()),
+            ),
+            Failure::CallLimit | Failure::TooLarge => (
+                format!(
+                    "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {words}"
+                ),
+                ControlFlow::Break(()),
+            ),
+            Failure::OutOfBudget => (failure.to_string(), ControlFlow::Break(())),
+        };
+        self.type_error(node, &why);
+        flow
+    }
+
+    /// Says that a rule does not hold.
+    fn broken(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) {
+        let made = rule.message_program.as_ref();
+        let made = made.and_then(|program| message(program, scope, &mut self.meter));
+        let text = made.unwrap_or_else(|| match &rule.message {
+            Some(message) => message.clone(),
+            None => format!("failed rule: {}", rule.text),
+        });
+        let field = self.field(&rule.field);
+        let detail = detail(rule.reason, node, value, text);
+        self.outcome
+            .push(FieldError::new(rule.reason, field, detail));
     }
 
     /// An error that is not the value's: kube-apiserver shows the type instead.
@@ -244,8 +248,8 @@ fn detail(reason: FieldErrorKind, node: &Node, value: &Value, text: String) -> S
 }
 
 /// A message that a rule makes, if it is a good one.
-fn message(program: &Program, scope: &Context<'_>) -> Option<String> {
-    let Ok(CelValue::String(text)) = execute(program, scope) else {
+fn message(program: &Program, scope: &Scope, meter: &mut Meter) -> Option<String> {
+    let Ok(CelValue::String(text)) = execute(program, scope, meter) else {
         return None;
     };
     let text = text.trim();

@@ -15,6 +15,7 @@
 //! the size of patterns, the steps of rules, the bytes of what is told.
 
 mod cel_value;
+mod declare;
 mod defaults;
 mod embedded;
 mod evaluate;
@@ -24,10 +25,12 @@ mod merging;
 mod node;
 mod outcome;
 mod path;
-mod pattern;
 mod prune;
 mod read;
 mod read_checks;
+#[cfg(test)]
+mod rule_check_tests;
+mod rule_checks;
 #[cfg(test)]
 mod rule_tests;
 mod rules;
@@ -35,6 +38,8 @@ mod structure;
 #[cfg(test)]
 mod tests;
 mod validate;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -64,6 +69,30 @@ impl StructuralSchema {
         let mut root = read::read(schema)?;
         root.preserve_unknown |= preserve_unknown_fields;
         Ok(Self { root })
+    }
+
+    /// What is wrong with its rules when it is written in the place of older ones: with their types, and with what
+    /// they cost at most. What was there before need not be better than it was.
+    #[must_use]
+    pub fn check_rules(&self, old: &[Self]) -> Vec<FieldError> {
+        let mut known = BTreeSet::new();
+        for old in old {
+            rule_checks::expressions(&old.root, &mut known);
+        }
+        let found = rule_checks::check_rules(&self.root, &known);
+        let mut errors = found.wrong;
+        let was_costly = || {
+            let costly = |old: &Self| {
+                !rule_checks::check_rules(&old.root, &known)
+                    .costly
+                    .is_empty()
+            };
+            old.iter().any(costly)
+        };
+        if !found.costly.is_empty() && !was_costly() {
+            errors.extend(found.costly);
+        }
+        errors
     }
 
     /// Removes members that the schema does not know. Gives their paths, sorted, such as `spec.list[0].bogus`.

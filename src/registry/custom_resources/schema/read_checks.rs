@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::formats::Format;
 use super::node::{Bound, Checks, Node, Sizes};
-use super::pattern;
 use super::read::{Nested, Place, Reader, present, strings};
+use crate::registry::pattern;
 
 /// What has checks to read. Most nodes have none of them.
 const CHECKS: [&str; 17] = [

@@ -1,13 +1,11 @@
 //! Rules of a schema in CEL (`x-kubernetes-validations`), compiled when the schema is read.
 
-use kube_cel::cel::Program;
 use serde_json::{Map, Value};
 
 use super::node::Node;
 use super::read::Reader;
 use crate::registry::FieldErrorKind;
-use crate::registry::cel::cost::{self, Cost};
-use crate::registry::cel::{self, CompileError};
+use crate::registry::cel::{self, CompileError, Program};
 
 /// Rules that a schema has at most, in all its parts.
 pub(super) const RULES_MAX: usize = 1_000;
@@ -20,9 +18,6 @@ const REASONS: [(&str, FieldErrorKind); 4] = [
     ("FieldValueDuplicate", FieldErrorKind::Duplicate),
 ];
 
-/// What rules may name beside their own variables and types: the value, and what it was.
-const NAMES: [&str; 2] = ["self", "oldSelf"];
-
 /// One rule.
 #[derive(Debug)]
 pub(super) struct Rule {
@@ -34,6 +29,8 @@ pub(super) struct Rule {
     pub(super) message: Option<String>,
     /// What makes a better message.
     pub(super) message_program: Option<Program>,
+    /// What that says itself.
+    pub(super) message_text: Option<String>,
     /// As what to say it.
     pub(super) reason: FieldErrorKind,
     /// Of which member to say it, empty for the value itself.
@@ -42,8 +39,6 @@ pub(super) struct Rule {
     pub(super) uses_old: bool,
     /// Whether it runs without an older value too.
     pub(super) optional_old: bool,
-    /// How much work it is.
-    pub(super) cost: Cost,
 }
 
 impl Reader {
@@ -90,18 +85,15 @@ impl Reader {
             self.not_supported("reason", reason, &REASONS.map(|(name, _)| name));
         }
         let program = self.program("rule", source)?;
-        let message_program = match text("messageExpression") {
+        let message_text = text("messageExpression").filter(|it| !it.is_empty());
+        let message_program = match message_text {
             Some(source) => Some(self.program("messageExpression", source)?),
             None => None,
         };
-        let uses_old = program.references().has_variable("oldSelf");
+        let uses_old = program.names("oldSelf");
         let optional_old = rule
             .get("optionalOldSelf")
             .is_some_and(|value| value == true);
-        let mut cost = cost::of(program.expression());
-        if let Some(message) = &message_program {
-            cost.add(cost::of(message.expression()));
-        }
         Some(Rule {
             text: source.to_owned(),
             message: message.map(|message| message.trim().to_owned()),
@@ -109,14 +101,14 @@ impl Reader {
             field: self.field_path(text("fieldPath"), node)?,
             program,
             message_program,
+            message_text: message_text.map(str::to_owned),
             uses_old,
             optional_old,
-            cost,
         })
     }
 
     fn program(&mut self, name: &str, source: &str) -> Option<Program> {
-        match cel::compile(source, &NAMES) {
+        match cel::compile(source) {
             Ok(program) => Some(program),
             Err(error) => {
                 let shown = (error != CompileError::TooLarge).then_some(source);

@@ -22,12 +22,12 @@ const AUTOMATON_BYTES_MAX: usize = 1 << 18;
 /// Brackets that may be open at once in a pattern.
 const PATTERN_LEVELS_MAX: u32 = 100;
 
-/// Compiles a pattern of a schema.
+/// Compiles a pattern of a schema or an expression.
 ///
 /// # Errors
 ///
 /// What is wrong with it, or that it is too large.
-pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+pub(in crate::registry) fn compile(pattern: &str) -> Result<Regex, String> {
     RegexBuilder::new(&rewrite(pattern))
         .size_limit(PATTERN_BYTES_MAX)
         .dfa_size_limit(AUTOMATON_BYTES_MAX)

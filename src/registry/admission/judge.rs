@@ -1,0 +1,54 @@
+//! Answers what expressions ask of `authorizer`.
+
+use std::sync::Arc;
+
+use super::request::Request;
+use super::scene::namespace_name;
+use crate::registry::authorization::{Attributes, Authorizer};
+use crate::registry::cel::{Judge, Question};
+use crate::registry::{Resource, User};
+
+/// The authorizer, for the user of a request.
+#[derive(Debug)]
+pub(super) struct RequestJudge {
+    pub(super) authorizer: Arc<Authorizer>,
+    pub(super) user: User,
+}
+
+impl Judge for RequestJudge {
+    fn decide(&self, question: &Question) -> (bool, String) {
+        let account = question.account.as_ref().map(|(namespace, name)| User {
+            name: format!("system:serviceaccount:{namespace}:{name}"),
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+                "system:authenticated".to_owned(),
+            ],
+            ..User::default()
+        });
+        let user = account.as_ref().unwrap_or(&self.user);
+        let asked = match &question.path {
+            Some(path) => Attributes::of_path(user, &question.verb, path),
+            None => Attributes {
+                namespace: &question.namespace,
+                subresource: &question.subresource,
+                name: &question.name,
+                ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
+            },
+        };
+        let decision = self.authorizer.decide(&asked);
+        (decision.allowed, decision.reason)
+    }
+}
+
+/// What `authorizer.requestResource` asks about.
+pub(super) fn request_resource(request: &Request<'_>, resource: &Resource) -> Question {
+    Question {
+        group: resource.group_version.group.clone(),
+        resource: resource.plural.clone(),
+        subresource: request.subresource().to_owned(),
+        namespace: namespace_name(request).to_owned(),
+        name: request.name.to_owned(),
+        ..Question::default()
+    }
+}

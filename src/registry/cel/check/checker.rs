@@ -1,0 +1,373 @@
+//! Finds the types of an expression and of its parts, and what is wrong with them.
+
+use std::collections::HashMap;
+
+use kube_cel::cel::common::ast::operators as op;
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
+    SelectExpr, StructExpr,
+};
+
+use super::literals;
+use super::signatures::{FUNCTIONS, LETTERS, Signature};
+use super::types::{Declared, Type};
+use super::unify::Bindings;
+use super::{Names, Wrong};
+
+/// A walk through an expression.
+pub(super) struct Checker<'a> {
+    names: &'a Names,
+    /// Variables of loops around.
+    locals: Vec<(String, Type)>,
+    pub(super) bindings: Bindings,
+    /// The type of every part, by its place in memory.
+    pub(super) types: HashMap<*const IdedExpr, Type>,
+    /// What is wrong, and where.
+    pub(super) wrong: Vec<Wrong>,
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn new(names: &'a Names) -> Self {
+        Self {
+            names,
+            locals: Vec::new(),
+            bindings: Bindings::default(),
+            types: HashMap::new(),
+            wrong: Vec::new(),
+        }
+    }
+
+    /// The type of an expression; anything where it has none.
+    pub(super) fn check(&mut self, expression: &IdedExpr) -> Type {
+        let found = match &expression.expr {
+            Expr::Literal(literal) => Ok(constant(literal)),
+            Expr::Ident(name) => self.named(name),
+            Expr::Select(select) => self.select(select),
+            Expr::Call(call) => self.call(expression, call),
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) => self.map(map),
+            Expr::Struct(message) => self.message(message),
+            Expr::Comprehension(loops) => self.loops(loops),
+            Expr::Unspecified => Ok(Type::Dyn),
+        };
+        let found = found.unwrap_or_else(|why| {
+            self.wrong.push(Wrong::at(expression, why));
+            Type::Dyn
+        });
+        self.types
+            .insert(std::ptr::from_ref(expression), found.clone());
+        found
+    }
+
+    fn named(&self, name: &str) -> Result<Type, String> {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let local = self.locals.iter().rev().find(|(local, _)| local == name);
+        if let Some((_, found)) = local {
+            return Ok(self.bindings.resolve(found));
+        }
+        if let Some(declared) = self.names.variables.get(name) {
+            return Ok(declared.type_of());
+        }
+        let is_type = super::super::functions::TYPES.contains(&name);
+        is_type
+            .then_some(Type::Meta)
+            .ok_or_else(|| undeclared(name))
+    }
+
+    fn select(&mut self, select: &SelectExpr) -> Result<Type, String> {
+        if let Expr::Ident(first) = &select.operand.expr {
+            let name = format!("{first}.{}", select.field);
+            let is_local = self.locals.iter().any(|(local, _)| local == first);
+            if let Some(declared) = self.names.variables.get(&name).filter(|_| !is_local) {
+                return Ok(declared.type_of());
+            }
+        }
+        let operand = self.check(&select.operand);
+        let found = self.member(&self.bindings.resolve(&operand), &select.field)?;
+        Ok(if select.test { Type::Bool } else { found })
+    }
+
+    fn member(&self, operand: &Type, name: &str) -> Result<Type, String> {
+        match operand {
+            Type::Dyn | Type::Variable(_) => Ok(Type::Dyn),
+            Type::Optional(inside) => {
+                let found = self.member(&self.bindings.resolve(inside), name)?;
+                Ok(match found {
+                    Type::Optional(_) => found,
+                    other => Type::optional(other),
+                })
+            }
+            Type::Map(_, value) => Ok(self.bindings.resolve(value)),
+            Type::Object(object) => {
+                let field = object.fields.get(name).map(Declared::type_of);
+                let field = field.or_else(|| object.others.clone());
+                field.ok_or_else(|| format!("undefined field '{name}'"))
+            }
+            other => Err(format!("type '{other}' does not support field selection")),
+        }
+    }
+
+    fn call(&mut self, whole: &IdedExpr, call: &CallExpr) -> Result<Type, String> {
+        match (call.func_name.as_str(), call.args.as_slice()) {
+            (op::OPT_SELECT, [operand, field]) => {
+                let operand = self.check(operand);
+                self.check(field);
+                let Expr::Literal(LiteralValue::String(name)) = &field.expr else {
+                    return Err("unsupported optional field selection".to_owned());
+                };
+                let found = self.member(&self.bindings.resolve(&operand), name.inner())?;
+                return Ok(match found {
+                    Type::Optional(_) => found,
+                    other => Type::optional(other),
+                });
+            }
+            ("optMap" | "optFlatMap", [variable, inner]) if call.target.is_some() => {
+                return self.map_optional(call, variable, inner);
+            }
+            _ => {}
+        }
+        let (name, target) = self.function(call);
+        let target = target.map(|target| self.check(target));
+        let member = target.is_some();
+        let mut given: Vec<Type> = target.into_iter().collect();
+        given.extend(call.args.iter().map(|argument| self.check(argument)));
+        let Some(signatures) = FUNCTIONS.get(&name) else {
+            return Err(undeclared(&name));
+        };
+        self.wrong.extend(literals::check(whole, &name, call));
+        self.overload(&name, member, signatures, &given)
+    }
+
+    /// The name of a function and its target, if what stands before the point is not a part of the name.
+    fn function<'e>(&self, call: &'e CallExpr) -> (String, Option<&'e IdedExpr>) {
+        let target = call.target.as_deref();
+        if let Some(Expr::Ident(prefix)) = target.map(|target| &target.expr) {
+            let name = format!("{prefix}.{}", call.func_name);
+            let is_variable = self.locals.iter().any(|(local, _)| local == prefix);
+            if FUNCTIONS.contains_key(&name) && !is_variable {
+                return (name, None);
+            }
+        }
+        (call.func_name.clone(), target)
+    }
+
+    fn overload(
+        &mut self,
+        name: &str,
+        member: bool,
+        signatures: &[Signature],
+        given: &[Type],
+    ) -> Result<Type, String> {
+        let mut found: Option<Type> = None;
+        for signature in signatures {
+            if signature.member != member || signature.takes.len() != given.len() {
+                continue;
+            }
+            let before = self.bindings.clone();
+            let first = self.bindings.fresh(LETTERS);
+            let mut pairs = signature.takes.iter().zip(given);
+            let fits = pairs.all(|(wanted, given)| {
+                let wanted = self.bindings.instance(wanted, first);
+                self.bindings.fit(&wanted, given)
+            });
+            if !fits {
+                self.bindings = before;
+                continue;
+            }
+            let gives = self.bindings.instance(&signature.gives, first);
+            let gives = self.bindings.resolve(&gives);
+            match &found {
+                None => found = Some(gives),
+                Some(other) if *other == gives => {}
+                Some(_) => found = Some(Type::Dyn),
+            }
+        }
+        found.ok_or_else(|| self.no_overload(name, member, given))
+    }
+
+    fn no_overload(&self, name: &str, member: bool, given: &[Type]) -> String {
+        let given: Vec<String> = given
+            .iter()
+            .map(|it| self.bindings.settle(it).to_string())
+            .collect();
+        let called = match given.split_first() {
+            Some((target, rest)) if member => format!("{target}.({})", rest.join(", ")),
+            _ => format!("({})", given.join(", ")),
+        };
+        format!("found no matching overload for '{name}' applied to '{called}'")
+    }
+
+    fn map_optional(
+        &mut self,
+        call: &CallExpr,
+        variable: &IdedExpr,
+        inner: &IdedExpr,
+    ) -> Result<Type, String> {
+        let Expr::Ident(name) = &variable.expr else {
+            return Err(format!(
+                "{}() variable name must be a simple identifier",
+                call.func_name
+            ));
+        };
+        let target = call
+            .target
+            .as_deref()
+            .map_or(Type::Dyn, |it| self.check(it));
+        let inside = match self.bindings.resolve(&target) {
+            Type::Optional(inside) => (*inside).clone(),
+            Type::Dyn | Type::Variable(_) => Type::Dyn,
+            other => {
+                let given = [other];
+                return Err(self.no_overload("hasValue", true, &given));
+            }
+        };
+        self.locals.push((name.clone(), inside));
+        let made = self.check(inner);
+        self.locals.pop();
+        Ok(match (call.func_name.as_str(), made) {
+            ("optFlatMap", made) => made,
+            (_, made) => Type::optional(made),
+        })
+    }
+
+    fn list(&mut self, list: &ListExpr) -> Result<Type, String> {
+        let mut of: Option<Type> = None;
+        for (index, element) in list.elements.iter().enumerate() {
+            let mut item = self.check(element);
+            if list.optional_indices.contains(&index) {
+                item = self.unwrapped(item, element);
+            }
+            of = Some(self.joined(of, item, element));
+        }
+        let of = of.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)));
+        Ok(Type::list(of))
+    }
+
+    fn map(&mut self, map: &MapExpr) -> Result<Type, String> {
+        let (mut keys, mut values) = (None, None);
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else {
+                continue;
+            };
+            let key = self.check(&entry.key);
+            keys = Some(self.joined(keys, key, &entry.key));
+            let mut value = self.check(&entry.value);
+            if entry.optional {
+                value = self.unwrapped(value, &entry.value);
+            }
+            values = Some(self.joined(values, value, &entry.value));
+        }
+        let mut known =
+            |it: Option<Type>| it.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)));
+        Ok(Type::map(known(keys), known(values)))
+    }
+
+    fn unwrapped(&mut self, it: Type, at: &IdedExpr) -> Type {
+        match self.bindings.resolve(&it) {
+            Type::Optional(inside) => (*inside).clone(),
+            Type::Dyn | Type::Variable(_) => Type::Dyn,
+            other => {
+                let why = format!("expected type 'optional_type(dyn)' but found '{other}'");
+                self.wrong.push(Wrong::at(at, why));
+                Type::Dyn
+            }
+        }
+    }
+
+    /// All items of a list, and all keys and values of a map, are of one type.
+    fn joined(&mut self, so_far: Option<Type>, next: Type, at: &IdedExpr) -> Type {
+        let Some(so_far) = so_far else {
+            return next;
+        };
+        if self.bindings.fit(&so_far, &next) {
+            return if so_far == Type::Dyn { so_far } else { next };
+        }
+        let (so_far, next) = (self.bindings.settle(&so_far), self.bindings.settle(&next));
+        let why = format!("expected type '{so_far}' but found '{next}'");
+        self.wrong.push(Wrong::at(at, why));
+        so_far
+    }
+
+    fn message(&mut self, message: &StructExpr) -> Result<Type, String> {
+        let Some(made) = self.names.message(&message.type_name) else {
+            for entry in &message.entries {
+                if let EntryExpr::StructField(field) = &entry.expr {
+                    self.check(&field.value);
+                }
+            }
+            return Err(undeclared(&message.type_name));
+        };
+        for entry in &message.entries {
+            let EntryExpr::StructField(field) = &entry.expr else {
+                continue;
+            };
+            let mut given = self.check(&field.value);
+            if field.optional {
+                given = self.unwrapped(given, &field.value);
+            }
+            match self.member(&made, &field.field) {
+                Err(why) => self.wrong.push(Wrong::at_id(entry.id, why)),
+                Ok(wanted) if !self.bindings.fit(&wanted, &given) => {
+                    let given = self.bindings.settle(&given);
+                    let why = format!(
+                        "expected type of field '{}' is '{wanted}' but provided type is '{given}'",
+                        field.field
+                    );
+                    self.wrong.push(Wrong::at_id(entry.id, why));
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok(made)
+    }
+
+    fn loops(&mut self, loops: &ComprehensionExpr) -> Result<Type, String> {
+        let range = self.check(&loops.iter_range);
+        let item = match self.bindings.resolve(&range) {
+            Type::List(of) => (*of).clone(),
+            Type::Map(key, _) => (*key).clone(),
+            Type::Dyn | Type::Variable(_) => Type::Dyn,
+            other => {
+                let why = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                self.wrong.push(Wrong::at(&loops.iter_range, why));
+                Type::Dyn
+            }
+        };
+        let gathered = self.check(&loops.accu_init);
+        self.locals.push((loops.accu_var.clone(), gathered.clone()));
+        self.locals.push((loops.iter_var.clone(), item));
+        self.expect(&loops.loop_cond, &Type::Bool);
+        self.expect(&loops.loop_step, &gathered);
+        self.locals.pop();
+        let result = self.check(&loops.result);
+        self.locals.pop();
+        Ok(self.bindings.resolve(&result))
+    }
+
+    fn expect(&mut self, part: &IdedExpr, wanted: &Type) {
+        let found = self.check(part);
+        if !self.bindings.fit(wanted, &found) {
+            let (wanted, found) = (self.bindings.settle(wanted), self.bindings.settle(&found));
+            let why = format!("expected type '{wanted}' but found '{found}'");
+            self.wrong.push(Wrong::at(part, why));
+        }
+    }
+}
+
+fn undeclared(name: &str) -> String {
+    format!("undeclared reference to '{name}' (in container '')")
+}
+
+fn constant(literal: &LiteralValue) -> Type {
+    match literal {
+        LiteralValue::Boolean(_) => Type::Bool,
+        LiteralValue::Int(_) => Type::Int,
+        LiteralValue::UInt(_) => Type::Uint,
+        LiteralValue::Double(_) => Type::Double,
+        LiteralValue::String(_) => Type::String,
+        LiteralValue::Bytes(_) => Type::Bytes,
+        LiteralValue::Null => Type::Null,
+    }
+}

@@ -1,0 +1,36 @@
+//! What is wrong with patterns, durations and times that are written out in an expression.
+
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+
+use super::Wrong;
+use crate::registry::cel::convert;
+use crate::registry::pattern;
+
+/// What is wrong with a text that a function is given.
+pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wrong> {
+    let written = call.args.last()?;
+    let Expr::Literal(LiteralValue::String(text)) = &written.expr else {
+        return None;
+    };
+    let text = text.inner();
+    let why = match name {
+        "matches" => {
+            let why = pattern::compile(text).err()?;
+            format!("invalid matches argument: error parsing regexp: {why}")
+        }
+        "find" | "findAll" if call.args.len() == 1 => {
+            let why = pattern::compile(text).err()?;
+            format!("error parsing regexp: {why}")
+        }
+        "duration" | "timestamp" if call.args.len() == 1 && convert(name, text).is_none() => {
+            format!("invalid {name} argument")
+        }
+        _ => return None,
+    };
+    let at = if name.starts_with("find") {
+        whole
+    } else {
+        written
+    };
+    Some(Wrong::at(at, why))
+}

@@ -1,0 +1,156 @@
+//! Checks expressions when they are written: what they name, the types of their parts, and what they may cost at most.
+//!
+//! ```text
+//!   names with types --Checker--> types of all parts --estimate--> cost at most
+//! ```
+//!
+//! What is stored was checked when it was written and is only compiled, so that what an earlier server took is honoured.
+
+mod calls;
+mod checker;
+mod estimate;
+mod literals;
+mod ranges;
+mod signatures;
+#[cfg(test)]
+mod tests;
+mod types;
+mod unify;
+
+use std::collections::BTreeMap;
+
+use kube_cel::cel::common::ast::{IdedExpr, SourceInfo};
+use kube_cel::cel::parser::Parser;
+
+use super::compile::{CompileError, Program, compile};
+use checker::Checker;
+pub(in crate::registry) use types::{Declared, Form, Object, Type};
+
+/// What an expression may name.
+#[derive(Clone, Debug, Default)]
+pub(in crate::registry) struct Names {
+    /// Variables, and what they are.
+    pub(in crate::registry) variables: BTreeMap<String, Declared>,
+    /// What may be made by its name.
+    pub(in crate::registry) messages: BTreeMap<String, Type>,
+}
+
+impl Names {
+    /// What is made by a name. What may have any members may be made part by part, as `Object.spec`.
+    fn message(&self, name: &str) -> Option<Type> {
+        if let Some(found) = self.messages.get(name) {
+            return Some(found.clone());
+        }
+        let (whole, _) = name.split_once('.')?;
+        let Type::Object(whole) = self.messages.get(whole)? else {
+            return None;
+        };
+        let part = Object {
+            name: name.to_owned(),
+            fields: BTreeMap::new(),
+            others: Some(whole.others.clone()?),
+        };
+        Some(Type::Object(part.into()))
+    }
+
+    /// Adds a variable.
+    pub(in crate::registry) fn add(&mut self, name: &str, of: Type) {
+        self.variables
+            .insert(name.to_owned(), Declared::unsized_(of));
+    }
+}
+
+/// An expression that is what it should be.
+#[derive(Debug)]
+pub(in crate::registry) struct Checked {
+    /// What it gives.
+    pub(in crate::registry) gives: Type,
+    /// What running it costs at most.
+    pub(in crate::registry) cost: u64,
+}
+
+/// Something wrong in an expression.
+#[derive(Debug)]
+struct Wrong {
+    id: u64,
+    why: String,
+}
+
+impl Wrong {
+    fn at(part: &IdedExpr, why: String) -> Self {
+        Self::at_id(part.id, why)
+    }
+
+    fn at_id(id: u64, why: String) -> Self {
+        Self { id, why }
+    }
+}
+
+/// Whether there is a function of that name.
+pub(super) fn is_function(name: &str) -> bool {
+    signatures::FUNCTIONS.contains_key(name)
+}
+
+/// Checks an expression.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(in crate::registry) fn check(source: &str, names: &Names) -> Result<Checked, CompileError> {
+    let program = compile(source)?;
+    super::on_large_stack(|| check_types(source, &program, names))
+}
+
+fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked, CompileError> {
+    let mut checker = Checker::new(names);
+    let gives = checker.check(&program.expression);
+    let gives = checker.bindings.settle(&gives);
+    if checker.wrong.is_empty() {
+        let cost = estimate::cost(&program.expression, &checker, names);
+        return Ok(Checked { gives, cost });
+    }
+    let places = places(source);
+    let mut told: Vec<((usize, usize), String)> = checker
+        .wrong
+        .iter()
+        .map(|wrong| {
+            let offset = places.as_ref().and_then(|it| it.offset_for(wrong.id));
+            let place = place(source, offset.map_or(0, |(start, _)| start as usize));
+            (place, told_at(source, place, &wrong.why))
+        })
+        .collect();
+    told.sort();
+    told.dedup();
+    let told: Vec<String> = told.into_iter().map(|(_, told)| told).collect();
+    Err(CompileError::Wrong(told.join("\n")))
+}
+
+/// Where the parts of an expression stand. The parser tells it with errors only, so it is given one: a letter behind
+/// the expression that is no part of the language, and is skipped.
+fn places(source: &str) -> Option<std::sync::Arc<SourceInfo>> {
+    let parser = Parser::new().enable_optional_syntax(true);
+    let errors = parser.parse(&format!("{source}\n#")).err()?;
+    errors
+        .errors
+        .into_iter()
+        .find_map(|error| error.source_info)
+}
+
+/// The line and column of an offset, both from nought.
+fn place(source: &str, offset: usize) -> (usize, usize) {
+    let before: String = source.chars().take(offset).collect();
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next().unwrap_or_default();
+    (line, column.chars().count())
+}
+
+/// An error, and the line of the expression under which it points.
+pub(super) fn told_at(source: &str, (line, column): (usize, usize), why: &str) -> String {
+    let text = source.lines().nth(line).unwrap_or_default();
+    let text = text.replace('\t', " ");
+    let dots = ".".repeat(column);
+    format!(
+        "ERROR: <input>:{}:{}: {why}\n | {text}\n | {dots}^",
+        line + 1,
+        column + 1
+    )
+}

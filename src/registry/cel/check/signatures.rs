@@ -1,0 +1,86 @@
+//! Which functions there are, and what they take and give.
+//!
+//! A line of `signatures.txt` is a function: a target and a point if it has one, its name, what it takes, and what it
+//! gives. Large letters stand for any type. A name with a point and no target is one name.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use super::types::Type;
+
+/// One way to call a function.
+#[derive(Debug)]
+pub(super) struct Signature {
+    /// Whether the first of what it takes is its target.
+    pub(super) member: bool,
+    pub(super) takes: Vec<Type>,
+    pub(super) gives: Type,
+}
+
+/// How many letters stand for types in a signature at most.
+pub(super) const LETTERS: usize = 2;
+
+/// All functions by their names.
+pub(super) static FUNCTIONS: LazyLock<HashMap<String, Vec<Signature>>> = LazyLock::new(|| {
+    let mut functions: HashMap<String, Vec<Signature>> = HashMap::new();
+    for line in include_str!("signatures.txt").lines() {
+        let Some((name, signature)) = read(line) else {
+            continue;
+        };
+        functions.entry(name).or_default().push(signature);
+    }
+    functions
+});
+
+fn read(line: &str) -> Option<(String, Signature)> {
+    let (call, gives) = line.rsplit_once(' ')?;
+    let (name, takes) = call.strip_suffix(')')?.split_once('(')?;
+    let mut types = split(takes).map(one).collect::<Vec<_>>();
+    let target = name
+        .rsplit_once('.')
+        .filter(|(target, _)| !super::super::NAMESPACES.contains(target));
+    let name = match target {
+        Some((target, name)) => {
+            types.insert(0, one(target));
+            name
+        }
+        None => name,
+    };
+    let signature = Signature {
+        member: target.is_some(),
+        takes: types,
+        gives: one(gives),
+    };
+    Some((name.to_owned(), signature))
+}
+
+/// The parts between commas that are in no brackets.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |letter| {
+        match letter {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    })
+    .filter(|part| !part.is_empty())
+}
+
+fn one(text: &str) -> Type {
+    if let Some((name, inside)) = text.strip_suffix('>').and_then(|text| text.split_once('<')) {
+        let mut inside = split(inside).map(one);
+        let first = inside.next().unwrap_or(Type::Dyn);
+        return match name {
+            "list" => Type::list(first),
+            "optional" => Type::optional(first),
+            _ => Type::map(first, inside.next().unwrap_or(Type::Dyn)),
+        };
+    }
+    match text {
+        "A" => Type::Variable(0),
+        "B" => Type::Variable(1),
+        _ => Type::named(text).unwrap_or_else(|| Type::Opaque(Arc::from(text))),
+    }
+}

@@ -1,0 +1,172 @@
+//! What is said of expressions when they are written, and what they are taken to cost.
+
+use super::*;
+
+fn declared(form: Form, max: u64) -> Declared {
+    Declared {
+        form,
+        max,
+        min_bytes: 2,
+    }
+}
+
+fn names() -> Names {
+    let text = declared(Form::Plain(Type::String), 100);
+    let whole = declared(Form::Plain(Type::Int), 0);
+    let list = declared(Form::List(text.clone().into()), 10);
+    let object = Object {
+        name: "Widget".to_owned(),
+        fields: [
+            ("text".to_owned(), text),
+            ("list".to_owned(), list.clone()),
+            ("map".to_owned(), declared(Form::Map(list.into()), 5)),
+            ("whole".to_owned(), whole),
+        ]
+        .into(),
+        others: None,
+    };
+    let mut names = Names::default();
+    names.add("self", Type::Object(object.into()));
+    names.add("any", Type::Dyn);
+    names
+}
+
+fn told(source: &str) -> String {
+    match check(source, &names()) {
+        Ok(checked) => checked.gives.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn expressions_have_types() {
+    for (source, gives) in [
+        ("self.text", "string"),
+        ("self.list[0]", "string"),
+        ("self.map['a'].map(x, x.size())", "list(int)"),
+        ("self.list.filter(x, x == 'a')", "list(string)"),
+        ("self.list.exists(x, x == 'a') || self.whole > 1.5", "bool"),
+        ("self.map.all(k, k == 'a')", "bool"),
+        ("any.b.c + 1", "int"),
+        ("any.b[0].c", "dyn"),
+        ("[1, 2] + []", "list(int)"),
+        ("{'a': 1}", "map(string, int)"),
+        ("self.?text.orValue('')", "string"),
+        ("self.?text", "optional_type(string)"),
+        ("self.list[?0].optMap(x, x.size())", "optional_type(int)"),
+        ("type(self.text) == string", "bool"),
+        ("true ? self.whole : any", "dyn"),
+        ("quantity('1').add(1).isGreaterThan(quantity('2'))", "bool"),
+        ("url('a').getQuery()", "map(string, list(string))"),
+        ("'%s'.format([self.text, self.text])", "string"),
+        (
+            "timestamp('2026-01-01T00:00:00Z') - duration('1h')",
+            "timestamp",
+        ),
+        ("has(self.text) && self.text in ['a']", "bool"),
+        (
+            "sets.contains(self.list, ['a']) && format.uuid().validate('a').hasValue()",
+            "bool",
+        ),
+    ] {
+        assert_eq!(told(source), gives, "{source}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (source, lines) in [
+        (
+            "self.missing > 1",
+            "ERROR: <input>:1:5: undefined field 'missing'\n | self.missing > 1\n | ....^",
+        ),
+        (
+            "a == 1",
+            "ERROR: <input>:1:1: undeclared reference to 'a' (in container '')\n | a == 1\n | ^",
+        ),
+        (
+            "self.text + 1",
+            "ERROR: <input>:1:11: found no matching overload for '_+_' applied to '(string, int)'\n | self.text + 1\n | ..........^",
+        ),
+        (
+            "self.text.startsWith(1)",
+            "ERROR: <input>:1:21: found no matching overload for 'startsWith' applied to 'string.(int)'\n | self.text.startsWith(1)\n | ....................^",
+        ),
+        (
+            "self.whole.a",
+            "ERROR: <input>:1:11: type 'int' does not support field selection\n | self.whole.a\n | ..........^",
+        ),
+        (
+            "self.nothing() ||\n  b",
+            "ERROR: <input>:1:13: undeclared reference to 'nothing' (in container '')\n | self.nothing() ||\n | ............^\nERROR: <input>:2:3: undeclared reference to 'b' (in container '')\n |   b\n | ..^",
+        ),
+        (
+            "[1, 'a'] == []",
+            "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a'] == []\n | ....^",
+        ),
+        (
+            "self.whole.all(x, true)",
+            "ERROR: <input>:1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)\n | self.whole.all(x, true)\n | ....^",
+        ),
+    ] {
+        assert_eq!(told(source), lines, "{source}");
+    }
+    for (source, part) in [
+        (
+            "self.text.matches('(')",
+            "invalid matches argument: error parsing regexp",
+        ),
+        (
+            "self.text.matches('((a{1,100}){1,100}){1,100}')",
+            "expression is too large",
+        ),
+        (
+            "duration('x') > duration('1s')",
+            "invalid duration argument",
+        ),
+        (
+            "timestamp('x') > timestamp('2026-01-01T00:00:00Z')",
+            "invalid timestamp argument",
+        ),
+        ("Object{a: 1}", "undeclared reference to 'Object'"),
+        ("lists.range(10)", "undeclared reference to"),
+        ("self.text >", "Syntax error"),
+    ] {
+        assert!(told(source).contains(part), "{source}: {}", told(source));
+    }
+}
+
+#[test]
+fn costs_follow_from_the_sizes_that_are_declared() {
+    let cost = |source: &str| check(source, &names()).unwrap().cost;
+    for (source, at_most) in [
+        ("self.whole > 1", 3),
+        ("self.text == 'abc'", 3),
+        ("self.text.startsWith('a')", 3),
+        ("self.text + self.text == ''", 4 + 20),
+        ("self.text.matches('abcd')", 2 + 11),
+        ("'a' in self.list", 2 + 10),
+        ("self.list.all(x, x == 'a')", 2 + 1 + 10 * (2 + 3)),
+    ] {
+        assert_eq!(cost(source), at_most, "{source}");
+    }
+    assert!(cost("self.list.all(a, self.list.all(b, a == b))") > 300);
+    assert!(cost("self.map.all(k, self.map[k].all(x, x != ''))") > 5 * 10);
+    assert_eq!(cost("any.all(x, x == 1)"), u64::MAX);
+}
+
+#[test]
+fn hostile_expressions_are_refused_soon() {
+    let deep = format!("{}1{}", "[".repeat(30), "]".repeat(30));
+    assert!(told(&deep).starts_with("list(list("));
+    let wide = format!("[{}1].size() > 0", "1, ".repeat(5_000));
+    assert_eq!(told(&wide), "bool");
+    let loops = format!("{}true{}", "[1, 2].all(a, ".repeat(20), ")".repeat(20));
+    assert_eq!(told(&loops), "bool");
+    assert!(check(&loops, &names()).unwrap().cost > 10_000_000);
+    let unknowns = "[".repeat(20) + &"]".repeat(20);
+    let sum = vec![unknowns.as_str(); 60].join(" == ");
+    assert!(told(&sum).len() < 100_000);
+    let wrong = vec!["x"; 3_000].join(",");
+    assert!(told(&format!("[{wrong}]")).contains("undeclared reference to 'x'"));
+}

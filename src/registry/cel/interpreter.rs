@@ -1,0 +1,382 @@
+//! Walks through the tree of an expression and charges each step.
+//!
+//! The parser and the functions are the `cel` crate's. Its interpreter counts nothing while it runs and
+//! knows no messages, so what an expression may do could only be guessed before; here it is known.
+
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::common::ast::operators as op;
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapEntryExpr,
+    MapExpr, SelectExpr, StructExpr,
+};
+use kube_cel::cel::objects::{Key, Map};
+
+use super::Failure;
+use super::meter::Meter;
+use super::optional;
+use super::scope::Scope;
+use super::{calls, operators};
+
+/// What making a list, a map or a message costs.
+const LIST_COST: u64 = 10;
+const MAP_COST: u64 = 30;
+const MESSAGE_COST: u64 = 40;
+
+pub(super) type Outcome = Result<CelValue, Failure>;
+
+/// One run of one expression.
+pub(super) struct Interpreter<'r> {
+    pub(super) scope: &'r Scope,
+    pub(super) meter: &'r mut Meter,
+    /// The variables of the loops around. What a loop gathers may be an error, which a later item outweighs.
+    locals: Vec<(&'r str, Outcome)>,
+    /// How many of the computed variables it may use: those before itself.
+    pub(super) computed: usize,
+    /// How many computed variables are being computed.
+    pub(super) nested: usize,
+}
+
+impl<'r> Interpreter<'r> {
+    pub(super) fn new(scope: &'r Scope, meter: &'r mut Meter) -> Self {
+        Self {
+            scope,
+            meter,
+            locals: Vec::new(),
+            computed: scope.computed_count(),
+            nested: 0,
+        }
+    }
+
+    pub(super) fn value(&mut self, expression: &'r IdedExpr) -> Outcome {
+        match &expression.expr {
+            Expr::Literal(literal) => Ok(constant(literal)),
+            Expr::Ident(name) => self.named(name),
+            Expr::Select(select) => self.select(select),
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) => self.map(map),
+            Expr::Struct(message) => self.message(message),
+            Expr::Comprehension(loops) => self.loops(loops),
+            Expr::Unspecified => Err(Failure::NoOverload),
+        }
+    }
+
+    fn named(&mut self, name: &str) -> Outcome {
+        self.meter.charge(1)?;
+        if let Some((_, value)) = self.local(name) {
+            return value.clone();
+        }
+        self.scope.value(name)
+    }
+
+    fn local(&self, name: &str) -> Option<&(&'r str, Outcome)> {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        self.locals.iter().rev().find(|(local, _)| *local == name)
+    }
+
+    fn select(&mut self, select: &'r SelectExpr) -> Outcome {
+        if let Expr::Ident(name) = &select.operand.expr
+            && self.local(name).is_none()
+        {
+            if self.scope.is_computed(name) {
+                return self.computed(&select.field, select.test);
+            }
+            if let Some(value) = self.scope.qualified(name, &select.field) {
+                self.meter.charge(1)?;
+                return Ok(value);
+            }
+        }
+        let operand = self.value(&select.operand)?;
+        if select.test {
+            return operators::has(&operand, &select.field).map(CelValue::Bool);
+        }
+        self.meter.charge(1)?;
+        operators::member(&operand, &select.field)
+    }
+
+    fn computed(&mut self, name: &str, test: bool) -> Outcome {
+        self.meter.charge(2)?;
+        let scope = self.scope;
+        let Some(position) = scope.computed_before(name, self.computed) else {
+            return if test {
+                Ok(CelValue::Bool(false))
+            } else {
+                Err(operators::no_such_key(name))
+            };
+        };
+        if test {
+            return Ok(CelValue::Bool(true));
+        }
+        scope.compute(position, self.nested + 1, self.meter)
+    }
+
+    fn call(&mut self, call: &'r CallExpr) -> Outcome {
+        match (call.func_name.as_str(), call.args.as_slice()) {
+            (op::CONDITIONAL, [condition, yes, no]) => {
+                let branch = if self.truth(condition)? { yes } else { no };
+                self.value(branch)
+            }
+            (op::LOGICAL_OR, [left, right]) => self.either(left, right, true),
+            (op::LOGICAL_AND, [left, right]) => self.either(left, right, false),
+            (op::NOT_STRICTLY_FALSE, [it]) => {
+                self.meter.charge(1)?;
+                match self.value(it) {
+                    Err(error) if error.is_final() => Err(error),
+                    Ok(CelValue::Bool(false)) => Ok(CelValue::Bool(false)),
+                    _ => Ok(CelValue::Bool(true)),
+                }
+            }
+            ("optMap", [variable, inner]) => self.map_optional(call, variable, inner, true),
+            ("optFlatMap", [variable, inner]) => self.map_optional(call, variable, inner, false),
+            ("or" | "orValue", [other]) => self.or_else(call, other),
+            (op::ADD, [left, right]) => self.add(left, right),
+            _ => self.plain_call(call),
+        }
+    }
+
+    fn truth(&mut self, expression: &'r IdedExpr) -> Result<bool, Failure> {
+        match self.value(expression)? {
+            CelValue::Bool(flag) => Ok(flag),
+            _ => Err(Failure::NoOverload),
+        }
+    }
+
+    /// `||` (decided by true) or `&&` (by false): what decides outweighs an error on the other side.
+    fn either(&mut self, left: &'r IdedExpr, right: &'r IdedExpr, decisive: bool) -> Outcome {
+        let left = self.truth(left);
+        match left {
+            Err(error) if error.is_final() => return Err(error),
+            Ok(flag) if flag == decisive => return Ok(CelValue::Bool(flag)),
+            _ => {}
+        }
+        match (self.truth(right), left) {
+            (Err(error), _) if error.is_final() => Err(error),
+            (Ok(flag), _) if flag == decisive => Ok(CelValue::Bool(flag)),
+            (_, Err(error)) => Err(error),
+            (right, Ok(_)) => right.map(CelValue::Bool),
+        }
+    }
+
+    /// `+`. A list that a loop gathers is taken out of its variable, so that it grows in its place.
+    fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> Outcome {
+        let gathered = match &left.expr {
+            Expr::Ident(name) if name.starts_with('@') => {
+                let local = self
+                    .locals
+                    .iter_mut()
+                    .rev()
+                    .find(|(local, _)| local == name);
+                local.map(|(_, value)| std::mem::replace(value, Ok(CelValue::Null)))
+            }
+            _ => None,
+        };
+        if let Some(Ok(CelValue::List(mut items))) = gathered {
+            self.meter.charge(2)?;
+            let CelValue::List(more) = self.value(right)? else {
+                return Err(Failure::NoOverload);
+            };
+            if (items.len() + more.len()) as u64 > super::meter::PARTS_MAX {
+                return Err(Failure::TooLarge);
+            }
+            std::sync::Arc::make_mut(&mut items).extend(more.iter().cloned());
+            return Ok(CelValue::List(items));
+        }
+        let left = match gathered {
+            Some(value) => value?,
+            None => self.value(left)?,
+        };
+        let right = self.value(right)?;
+        operators::add(left, right, self.meter)
+    }
+
+    fn plain_call(&mut self, call: &'r CallExpr) -> Outcome {
+        let (name, target) = match call.target.as_deref() {
+            None => (call.func_name.clone(), None),
+            Some(target) => match self.namespace(target) {
+                Some(namespace) => (format!("{namespace}.{}", call.func_name), None),
+                None => (call.func_name.clone(), Some(self.value(target)?)),
+            },
+        };
+        let mut values = Vec::with_capacity(call.args.len());
+        for argument in &call.args {
+            values.push(self.value(argument)?);
+        }
+        if let Some(outcome) = operators::operate(&name, &values, self.meter) {
+            return outcome;
+        }
+        calls::call(self.scope, self.meter, &name, target, values)
+    }
+
+    /// The first half of a function's name, such as `math` in `math.greatest`.
+    fn namespace(&self, target: &'r IdedExpr) -> Option<&'r str> {
+        match &target.expr {
+            Expr::Ident(name)
+                if super::NAMESPACES.contains(&name.as_str()) && self.local(name).is_none() =>
+            {
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// `optional.optMap(variable, inner)`: what is inside, mapped.
+    fn map_optional(
+        &mut self,
+        call: &'r CallExpr,
+        variable: &'r IdedExpr,
+        inner: &'r IdedExpr,
+        wraps: bool,
+    ) -> Outcome {
+        self.meter.charge(1)?;
+        let (Some(target), Expr::Ident(name)) = (call.target.as_deref(), &variable.expr) else {
+            return Err(Failure::NoOverload);
+        };
+        let target = self.value(target)?;
+        let Some(found) = optional::of_value(&target)? else {
+            return Ok(optional::none());
+        };
+        self.locals.push((name, Ok(found.clone())));
+        let made = self.value(inner);
+        self.locals.pop();
+        if wraps {
+            made.map(optional::some)
+        } else {
+            made
+        }
+    }
+
+    /// `or` and `orValue`: the other side is looked at only if there is nothing on this one.
+    fn or_else(&mut self, call: &'r CallExpr, other: &'r IdedExpr) -> Outcome {
+        self.meter.charge(1)?;
+        let target = call.target.as_deref().ok_or(Failure::NoOverload)?;
+        let target = self.value(target)?;
+        match optional::of_value(&target)? {
+            None => self.value(other),
+            Some(found) if call.func_name == "orValue" => Ok(found.clone()),
+            Some(_) => Ok(target),
+        }
+    }
+
+    fn list(&mut self, list: &'r ListExpr) -> Outcome {
+        self.meter.charge(LIST_COST)?;
+        let mut items = Vec::with_capacity(list.elements.len());
+        for (index, element) in list.elements.iter().enumerate() {
+            let value = self.value(element)?;
+            if list.optional_indices.contains(&index) {
+                items.extend(optional::of_value(&value)?.cloned());
+            } else {
+                items.push(value);
+            }
+        }
+        self.made(CelValue::List(items.into()))
+    }
+
+    fn map(&mut self, map: &'r MapExpr) -> Outcome {
+        self.meter.charge(MAP_COST)?;
+        let mut members = std::collections::HashMap::with_capacity(map.entries.len());
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(MapEntryExpr {
+                key,
+                value,
+                optional,
+            }) = &entry.expr
+            else {
+                return Err(Failure::NoOverload);
+            };
+            let key = operators::key(&self.value(key)?)?;
+            if let Some(value) = self.entry(value, *optional)? {
+                members.insert(key, value);
+            }
+        }
+        self.made_map(members)
+    }
+
+    /// A message is a map with the names of its fields.
+    fn message(&mut self, message: &'r StructExpr) -> Outcome {
+        self.meter.charge(MESSAGE_COST)?;
+        let mut members = std::collections::HashMap::with_capacity(message.entries.len());
+        for entry in &message.entries {
+            let EntryExpr::StructField(field) = &entry.expr else {
+                return Err(Failure::NoOverload);
+            };
+            if let Some(value) = self.entry(&field.value, field.optional)? {
+                members.insert(Key::from(field.field.as_str()), value);
+            }
+        }
+        self.made_map(members)
+    }
+
+    fn entry(
+        &mut self,
+        value: &'r IdedExpr,
+        is_optional: bool,
+    ) -> Result<Option<CelValue>, Failure> {
+        let value = self.value(value)?;
+        if is_optional {
+            return Ok(optional::of_value(&value)?.cloned());
+        }
+        Ok(Some(value))
+    }
+
+    fn made_map(&mut self, members: std::collections::HashMap<Key, CelValue>) -> Outcome {
+        self.made(CelValue::Map(Map {
+            map: std::sync::Arc::new(members),
+        }))
+    }
+
+    /// A value that was put together costs what is in it.
+    fn made(&mut self, value: CelValue) -> Outcome {
+        self.meter.charge_value(&value)?;
+        Ok(value)
+    }
+
+    fn loops(&mut self, loops: &'r ComprehensionExpr) -> Outcome {
+        let range = self.value(&loops.iter_range)?;
+        let items = operators::items(range, loops.iter_var2.is_some())?;
+        let gathered = self.value(&loops.accu_init);
+        let depth = self.locals.len();
+        self.locals.push((&loops.accu_var, gathered));
+        let outcome = self.each(loops, items, depth);
+        self.locals.truncate(depth);
+        outcome
+    }
+
+    fn each(
+        &mut self,
+        loops: &'r ComprehensionExpr,
+        items: Vec<(CelValue, Option<CelValue>)>,
+        depth: usize,
+    ) -> Outcome {
+        for (first, second) in items {
+            self.locals.push((&loops.iter_var, Ok(first)));
+            if let (Some(name), Some(second)) = (loops.iter_var2.as_deref(), second) {
+                self.locals.push((name, Ok(second)));
+            }
+            if !self.truth(&loops.loop_cond)? {
+                break;
+            }
+            let gathered = self.value(&loops.loop_step);
+            if let Err(error) = &gathered
+                && error.is_final()
+            {
+                return gathered;
+            }
+            self.locals.truncate(depth + 1);
+            self.locals[depth].1 = gathered;
+        }
+        self.locals.truncate(depth + 1);
+        self.value(&loops.result)
+    }
+}
+
+fn constant(literal: &LiteralValue) -> CelValue {
+    match literal {
+        LiteralValue::Boolean(it) => CelValue::Bool(*it.inner()),
+        LiteralValue::Int(it) => CelValue::Int(*it.inner()),
+        LiteralValue::UInt(it) => CelValue::UInt(*it.inner()),
+        LiteralValue::Double(it) => CelValue::Float(*it.inner()),
+        LiteralValue::String(it) => CelValue::String(it.inner().to_owned().into()),
+        LiteralValue::Bytes(it) => CelValue::Bytes(it.inner().to_vec().into()),
+        LiteralValue::Null => CelValue::Null,
+    }
+}

@@ -1,0 +1,57 @@
+//! Values that may be absent.
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::objects::{Opaque, OptionalValue};
+
+use super::Failure;
+
+pub(in crate::registry) fn none() -> CelValue {
+    CelValue::Opaque(Arc::new(OptionalValue::none()))
+}
+
+pub(in crate::registry) fn some(value: CelValue) -> CelValue {
+    CelValue::Opaque(Arc::new(OptionalValue::of(value)))
+}
+
+/// What is inside an optional value.
+pub(super) fn inside(opaque: &dyn Opaque) -> Option<&CelValue> {
+    opaque.downcast_ref::<OptionalValue>()?.value()
+}
+
+/// Whether a value is an optional one.
+pub(super) fn is_optional(value: &CelValue) -> bool {
+    matches!(value, CelValue::Opaque(it) if it.downcast_ref::<OptionalValue>().is_some())
+}
+
+/// What is inside a value that must be an optional one.
+pub(super) fn of_value(value: &CelValue) -> Result<Option<&CelValue>, Failure> {
+    match value {
+        CelValue::Opaque(opaque) if is_optional(value) => Ok(inside(opaque.as_ref())),
+        _ => Err(Failure::NoOverload),
+    }
+}
+
+/// The functions of optional values; `None` if it is none of them.
+pub(super) fn call(
+    name: &str,
+    target: Option<&CelValue>,
+    arguments: &[CelValue],
+) -> Option<Result<CelValue, Failure>> {
+    let made = match (name, target, arguments) {
+        ("optional.none", None, []) => Ok(none()),
+        ("optional.of", None, [value]) => Ok(some(value.clone())),
+        ("optional.ofNonZeroValue", None, [value]) if value.is_zero() => Ok(none()),
+        ("optional.ofNonZeroValue", None, [value]) => Ok(some(value.clone())),
+        ("hasValue", Some(target), []) => {
+            of_value(target).map(|inside| CelValue::Bool(inside.is_some()))
+        }
+        ("value", Some(target), []) => of_value(target).and_then(|inside| {
+            let none = || Failure::Other("optional.none() dereference".into());
+            inside.cloned().ok_or_else(none)
+        }),
+        _ => return None,
+    };
+    Some(made)
+}

@@ -1,0 +1,163 @@
+//! What expressions give, and what they may cost.
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn run(source: &str, this: &Value) -> Result<CelValue, Failure> {
+    let mut scope = Scope::default();
+    scope.add("self", plain(this));
+    let program = compile(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    on_large_stack(|| execute(&program, &scope, &mut Meter::new()))
+}
+
+fn told(source: &str, this: &Value) -> String {
+    match run(source, this) {
+        Ok(value) => format!("{value:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn expressions_give_what_the_language_says() {
+    let this = json!({"a": 1, "l": [1, 2, 3], "m": {"x": "y"}, "t": "héllo", "n": null});
+    for source in [
+        "bool('true') && string(true) == 'true' && self.a + 1 == 2 && -self.a == -1 && 7 % 4 == 3 && 7 / 2 == 3 && 2.5 * 2.0 == 5.0",
+        "'a' + 'b' == 'ab' && b'a' + b'b' == b'ab' && [1] + [2] == [1, 2]",
+        "self.t.size() == 5 && size(self.l) == 3 && self.m.size() == 1",
+        "self.l[1] == 2 && self.m['x'] == 'y' && 2 in self.l && 'x' in self.m && !('z' in self.m)",
+        "has(self.m.x) && !has(self.m.z) && !has(self.z)",
+        "self.l.map(i, i * 2) == [2, 4, 6] && self.l.filter(i, i > 1) == [2, 3] && self.l.map(i, i > 1, i) == [2, 3]",
+        "self.l.exists(i, 1 / (i - 1) > 0) && !self.l.all(i, 1 / (i - 1) > 0)",
+        "self.m.all(k, self.m[k] == 'y') && self.l.exists_one(i, i == 2)",
+        "(1 / 0 > 0 || true) && !(1 / 0 > 0 && false)",
+        "1 == 1.0 && 1u == 1 && 1 < 1.5 && 'a' < 'b' && self.n == null",
+        "type(self.a) == int && type(self.t) == string && type([1]) == list && dyn(1) == 1",
+        "self.?a.orValue(0) == 1 && self.?z.orValue(7) == 7 && self.l[?9].hasValue() == false",
+        "self.?m.?x.optMap(v, v + '!').orValue('') == 'y!' && optional.none().or(optional.of(1)).value() == 1",
+        "[?self.?z, 1] == [1] && {'a': 1, ?'b': optional.none()} == {'a': 1}",
+        "self.t.matches('^h.l+o$') && 'a1b22'.find('[0-9]+') == '1' && 'a1b22'.findAll('[0-9]+') == ['1', '22']",
+        "'a,b'.split(',') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b' && 'aXa'.replace('a', 'bb') == 'bbXbb'",
+        "timestamp('2026-01-01T00:00:00Z') + duration('1h') == timestamp('2026-01-01T01:00:00Z')",
+        "quantity('1Gi').isGreaterThan(quantity('1Mi')) && ip('::1').isLoopback() && ip.isCanonical('127.0.0.1')",
+        "cidr('10.0.0.0/8').containsIP('10.1.2.3') && url('https://a/b').getHost() == 'a' && semver('1.2.3').major() == 1",
+        "[1, 3, 2].sum() == 6 && ![3, 1].isSorted() && [1, 5].max() == 5 && 'abc'.indexOf('c') == 2",
+        "'%s is %d'.format(['a', 1]) == 'a is 1' && 'Ab'.lowerAscii() == 'ab' && bytes('hi') == b'hi'",
+        "sets.contains([1, 2], [1]) && !format.dns1123Label().validate('a').hasValue()",
+        "self.l.map(a, self.l.map(b, a * b)) == [[1, 2, 3], [2, 4, 6], [3, 6, 9]]",
+    ] {
+        assert_eq!(told(source, &this), "Bool(true)", "{source}");
+    }
+    for (source, why) in [
+        ("self.z", "no such key: z"),
+        ("self.l[3]", "index out of bounds: 3"),
+        ("1 / 0", "division by zero"),
+        ("9223372036854775807 + 1", "integer overflow"),
+        ("self.t + 1", "no such overload"),
+        ("self.a.b", "no such overload"),
+        ("self.a && true", "no such overload"),
+        ("optional.none().value()", "optional.none() dereference"),
+        (
+            "int('x')",
+            "string parse error: invalid digit found in string",
+        ),
+    ] {
+        assert_eq!(told(source, &this), why, "{source}");
+    }
+}
+
+/// A chain of variables, each of which is made of the one before; what the last of them comes to.
+fn chain(first: &str, next: &str, length: usize) -> Result<CelValue, Failure> {
+    let members = (0..length).map(|number| {
+        let text = match number {
+            0 => first.to_owned(),
+            _ => next.replace('x', &format!("variables.v{}", number - 1)),
+        };
+        let program = compile(&text).map_err(|error| error.to_string());
+        (format!("v{number}"), program)
+    });
+    let members: Arc<[_]> = members.collect();
+    let mut scope = Scope::default();
+    scope.add_computed("variables", &members);
+    let last = compile(&format!("variables.v{} == '' || true", length - 1)).unwrap();
+    on_large_stack(|| execute(&last, &scope, &mut Meter::new()))
+}
+
+#[test]
+fn values_that_are_doubled_are_paid_for() {
+    for (first, next) in [
+        ("'0123456789'", "x + x"),
+        ("b'0123456789'", "x + x"),
+        ("[1, 2]", "x + x"),
+        ("[1, 2]", "[x, x]"),
+        ("{'a': 1}", "{'a': x, 'b': x}"),
+        ("'aaaaaaaa'", "x.replace('a', 'aa')"),
+        ("'aaaaaaaa'", "[x, x, x].join('')"),
+        ("'aaaaaaaa'", "'%s%s'.format([x, x])"),
+        ("'aaaaaaaa'", "x.split('').map(a, a + a).join('')"),
+        ("[1, 1]", "x.map(a, x)"),
+        ("optional.of(1)", "optional.of([x, x])"),
+        ("'\"'", "strings.quote(x) + strings.quote(x)"),
+        ("b'a'", "bytes(string(x) + string(x))"),
+    ] {
+        let failure = chain(first, next, 60).unwrap_err();
+        assert!(failure.is_final(), "{next}: {failure}");
+    }
+    // As many that do not grow are none of anybody's business.
+    assert_eq!(
+        chain("'a'", "x == 'a' ? 'a' : 'b'", 60),
+        Ok(CelValue::Bool(true))
+    );
+    // Deeper than the stack would bear.
+    assert_eq!(chain("[1]", "[x]", 90), Ok(CelValue::Bool(true)));
+    assert_eq!(chain("[1]", "[x]", 5_000), Err(Failure::TooLarge));
+    let levels = "[[[[[[[[[[x]]]]]]]]]]";
+    assert_eq!(chain("[1]", levels, 60), Err(Failure::TooLarge));
+}
+
+#[test]
+fn what_grows_within_one_expression_is_paid_for() {
+    let long = json!("a".repeat(10_000));
+    let list = json!(vec!["aaaaaaaaaa"; 2_000]);
+    for (source, this) in [
+        ("self.replace('a', self).replace('a', self) != ''", &long),
+        ("self.split('').map(a, self).join('') != ''", &long),
+        ("self.split('').map(a, self.split('')).size() > 0", &long),
+        ("self.all(a, self.all(b, self.all(c, a == b)))", &list),
+        ("self.map(a, self.map(b, a + b)).size() > 0", &list),
+        ("self.map(a, self).map(a, self).map(a, self) == []", &list),
+        ("'%.99999999f'.format([1.0]) != ''", &long),
+        ("'%.99999999999999999999f'.format([1.0]) != ''", &long),
+        ("self.split('').all(a, self.matches(a + '{1,900}'))", &long),
+        ("self.split('').all(a, self.contains(self))", &long),
+        ("sets.contains(self + self, self)", &list),
+    ] {
+        let failure = run(source, this).unwrap_err();
+        assert!(failure.is_final(), "{source}: {failure}");
+    }
+    assert_eq!(
+        told("self.matches('((a{1,100}){1,100}){1,100}')", &long),
+        "error parsing regexp: expression is too large"
+    );
+}
+
+#[test]
+fn a_budget_is_for_all_expressions_together() {
+    let mut scope = Scope::default();
+    scope.add("self", plain(&json!(vec![1; 100])));
+    let program = compile("self.all(a, self.all(b, a == b))").unwrap();
+    let mut meter = Meter::new();
+    meter.spend(9_000_000).unwrap();
+    let mut runs = 0;
+    let failure = loop {
+        match on_large_stack(|| execute(&program, &scope, &mut meter)) {
+            Ok(_) => runs += 1,
+            Err(failure) => break failure,
+        }
+    };
+    assert_eq!(failure, Failure::OutOfBudget);
+    assert!((5..100).contains(&runs), "{runs}");
+}

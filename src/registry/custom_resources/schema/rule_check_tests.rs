@@ -1,0 +1,114 @@
+//! What is said of rules when they are written.
+
+use serde_json::json;
+
+use super::rule_tests::{about_x, lines};
+use super::*;
+
+/// The errors about the rules of `x`, if its schema replaces another one.
+fn said_of_rules(x: &Value, old: Option<&Value>) -> Vec<String> {
+    let schema = about_x(x.clone());
+    let old: Vec<_> = old.map(|old| about_x(old.clone())).into_iter().collect();
+    lines(&schema.check_rules(&old))
+}
+
+#[test]
+fn rules_that_may_cost_too_much_are_refused() {
+    let squares = |bounds: Value| {
+        let mut x = json!({
+            "type": "array",
+            "items": {"type": "string"},
+            "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]
+        });
+        for (name, value) in bounds.as_object().into_iter().flatten() {
+            x[name] = value.clone();
+        }
+        x
+    };
+    let advice = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)";
+    let at = "properties[spec].properties[x].x-kubernetes-validations[0].rule";
+    let unbounded = squares(json!({}));
+    assert_eq!(
+        said_of_rules(&unbounded, None),
+        [
+            format!(
+                "{at}: Forbidden: estimated rule cost exceeds budget by factor of more than 100x {advice}"
+            ),
+            format!(
+                "{at}: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+            ),
+            format!(
+                ": Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x {advice}"
+            ),
+        ]
+    );
+    // It was so before.
+    assert_eq!(said_of_rules(&unbounded, Some(&unbounded)), [""; 0]);
+    let bounded = squares(json!({"maxItems": 10, "items": {"type": "string", "maxLength": 10}}));
+    assert_eq!(said_of_rules(&bounded, None), [""; 0]);
+    assert_eq!(said_of_rules(&unbounded, Some(&bounded)).len(), 3);
+    // A list around multiplies.
+    let many = json!({"type": "array", "items": bounded, "maxItems": 1_000_000});
+    assert_eq!(said_of_rules(&many, None).len(), 3);
+    let few = json!({"type": "array", "items": bounded, "maxItems": 10});
+    assert_eq!(said_of_rules(&few, None), [""; 0]);
+}
+
+#[test]
+fn rules_see_the_types_of_their_schema() {
+    let x = |schema: Value, rule: &str| {
+        let mut schema = schema;
+        schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        said_of_rules(&schema, None)
+    };
+    let object = json!({
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer"},
+            "a-b": {"type": "string", "maxLength": 5},
+            "t": {"type": "string", "format": "date-time"},
+            "p": {"x-kubernetes-int-or-string": true},
+            "m": {"type": "object", "additionalProperties": {"type": "boolean"}, "maxProperties": 5},
+            "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }
+    });
+    for rule in [
+        "self.n > 0 && self.a__dash__b != '' && self.t > timestamp('2026-01-01T00:00:00Z')",
+        "self.m.all(k, self.m[k]) && (type(self.p) == string || self.p > 0)",
+        "self == oldSelf && has(self.any)",
+    ] {
+        assert_eq!(x(object.clone(), rule), [""; 0], "{rule}");
+    }
+    for (rule, why) in [
+        ("self.z > 0", "undefined field 'z'"),
+        ("self.any.z > 0", "undefined field 'z'"),
+        (
+            "self.n == 'a'",
+            "found no matching overload for '_==_' applied to '(int, string)'",
+        ),
+        (
+            "self.m['a'] > 1",
+            "found no matching overload for '_>_' applied to '(bool, int)'",
+        ),
+        (
+            "self.t == ''",
+            "found no matching overload for '_==_' applied to '(timestamp, string)'",
+        ),
+    ] {
+        let errors = x(object.clone(), rule);
+        assert!(
+            errors.len() == 1 && errors[0].contains(why),
+            "{rule}: {errors:?}"
+        );
+    }
+    // Rules that were there before are not checked again.
+    let mut old = object.clone();
+    old["x-kubernetes-validations"] = json!([{"rule": "self.z > 0"}]);
+    let mut new = old.clone();
+    new["x-kubernetes-validations"] = json!([{"rule": "self.z > 0"}, {"rule": "self.y > 0"}]);
+    let errors = said_of_rules(&new, Some(&old));
+    assert!(
+        errors.len() == 1 && errors[0].contains("undefined field 'y'"),
+        "{errors:?}"
+    );
+}
