@@ -15,6 +15,7 @@ mod proxy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 
 pub use self::discovery::{NotDiscovery, ResourceDiscovery, aggregated, legacy};
@@ -106,14 +107,16 @@ impl Remotes {
         if let Some(root) = path.strip_prefix(openapi::V3) {
             return self.serving(root).filter(|it| it.openapi.is_some());
         }
-        let mut parts = path.split('/').filter(|part| !part.is_empty());
-        let group = match parts.next()? {
-            "api" => "",
+        // As the request was authorised.
+        let parts = path.split('/').filter(|part| !part.is_empty());
+        let mut parts = parts.map(|part| percent_decode_str(part).decode_utf8_lossy());
+        let group = match &*parts.next()? {
+            "api" => "".into(),
             "apis" => parts.next()?,
             _ => return None,
         };
-        self.by_version
-            .get(&GroupVersion::new(group, parts.next()?))
+        let version = GroupVersion::new(&group, &parts.next()?);
+        self.by_version.get(&version)
     }
 
     /// Where their OpenAPI documents are, by their roots, such as `apis/apps/v1`.

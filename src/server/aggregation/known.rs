@@ -208,3 +208,105 @@ impl Known {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::registry::{GroupVersion, ServiceReference};
+
+    fn api(port: u16) -> RemoteApi {
+        RemoteApi {
+            name: "v1.example.com".to_owned(),
+            group_version: GroupVersion::new("example.com", "v1"),
+            group_priority: 1,
+            version_priority: 1,
+            service: ServiceReference {
+                namespace: "ns".to_owned(),
+                name: "api".to_owned(),
+                port,
+            },
+            ca_bundle: None,
+            insecure: false,
+            available: false,
+        }
+    }
+
+    fn told() -> Option<Told> {
+        Some(Told {
+            resources: Vec::new(),
+            openapi: Some("/openapi/v3/x".to_owned()),
+        })
+    }
+
+    fn define(known: &mut KnownApis, api: RemoteApi, now: Instant) {
+        known.define(api, now, |_| Err(String::new()));
+    }
+
+    /// Looks at the API, which takes no time. How long it is left alone then.
+    fn look(known: &mut KnownApis, now: Instant, told: Option<Told>) -> Duration {
+        let remote = known.begin(now).expect("due");
+        assert!(known.begin(now).is_none(), "it is looked at already");
+        assert!(known.finish(&remote, told, now));
+        known.next_due().expect("one") - now
+    }
+
+    #[test]
+    fn a_server_that_fails_is_asked_less_and_less_often() {
+        let (mut known, mut now) = (KnownApis::default(), Clock::real().now());
+        define(&mut known, api(1), now);
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            let pause = look(&mut known, now, None);
+            pauses.push(pause.as_millis());
+            now += pause;
+        }
+        let expected = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
+        assert_eq!(pauses, expected);
+        assert_eq!(look(&mut known, now, told()), PERIOD);
+        now += PERIOD;
+        assert_eq!(look(&mut known, now, None), RETRY_PERIOD);
+    }
+
+    #[test]
+    fn what_changes_is_looked_at_soon_but_not_all_the_time() {
+        let (mut known, now) = (KnownApis::default(), Clock::real().now());
+        define(&mut known, api(1), now);
+        look(&mut known, now, told());
+        known.service_changed("ns", "other", now);
+        assert_eq!(known.next_due(), Some(now + PERIOD));
+        known.service_changed("ns", "api", now);
+        assert_eq!(known.next_due(), Some(now + PERIOD_MIN));
+        let later = now + PERIOD_MIN;
+        // A change during the look counts after it, and what was found meanwhile is of another service.
+        let remote = known.begin(later).expect("due");
+        define(&mut known, api(2), later);
+        assert!(!known.finish(&remote, told(), later));
+        assert_eq!(known.next_due(), Some(later + PERIOD_MIN));
+    }
+
+    #[test]
+    fn clients_see_only_what_has_changed() {
+        let (mut known, now) = (KnownApis::default(), Clock::real().now());
+        define(&mut known, api(1), now);
+        let seen = known.changed().expect("it is new");
+        assert!(seen[0].is_stale && !seen[0].api.available);
+        look(&mut known, now, told());
+        let seen = known.changed().expect("it says what it has");
+        assert!(!seen[0].is_stale);
+        look(&mut known, now + PERIOD, told());
+        let available = RemoteApi {
+            available: true,
+            ..api(1)
+        };
+        assert!(known.changed().is_none(), "it says the same");
+        define(&mut known, available, now);
+        let seen = known.changed().expect("it is available");
+        assert!(!seen[0].is_stale && seen[0].openapi.is_some());
+        look(&mut known, now + 2 * PERIOD, None);
+        let seen = known.changed().expect("it is gone");
+        assert!(seen[0].is_stale && seen[0].openapi.is_some());
+        known.remove("v1.example.com");
+        assert!(known.changed().expect("it is not served").is_empty());
+    }
+}

@@ -8,6 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::stand_in::{Reply, StandIn};
 use super::{API_SERVICES, Front, PATIENCE, Pair, Proxy, encoded, eventually, head};
 
+/// How much a client is passed: more than anything between both ends holds.
+const PASSED_BYTES: usize = 16 << 20;
+
 const LIST: &str =
     r#"{"groupVersion": "GROUP/v1", "resources": [{"name": "things", "kind": "Thing"}]}"#;
 
@@ -33,7 +36,8 @@ fn respond(path: &str) -> Reply {
         [.., "redirect"] => text("302 Found", "Location: https://10.0.0.1/x\r\n", ""),
         [.., "cut"] => Reply::Raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf".to_owned()),
         [.., "nonsense"] => Reply::Raw("nonsense\r\n\r\n".to_owned()),
-        [.., "flood"] => Reply::Flood(100 << 20),
+        [.., "flood"] => Reply::Flood(PASSED_BYTES),
+        [.., "hang"] => Reply::Hang,
         [.., "exec"] => Reply::Echo,
         [.., "cors"] => text(
             "200 OK",
@@ -73,6 +77,10 @@ async fn what_an_odd_server_answers_is_passed_on_or_refused() {
         }
     })
     .await;
+    let answer = front.raw("secret", "GET /apis/o%64d/v1/things", "").await;
+    assert_eq!(answer.status, 418, "the same, {answer:?}");
+    let answer = ask("hang?timeout=1s").await;
+    assert_eq!(answer.status, 504, "{answer:?}");
     let answer = ask("redirect").await;
     let refusal = "the backend attempted to redirect this request, which is not permitted";
     assert_eq!((answer.status, answer.body.as_str()), (502, refusal));
@@ -94,11 +102,20 @@ async fn what_an_odd_server_answers_is_passed_on_or_refused() {
     );
     let answer = ask("flood").await;
     assert!(
-        answer.is_whole && answer.body.len() == 100 << 20,
+        answer.is_whole && answer.body.len() == PASSED_BYTES,
         "{}",
         answer.head
     );
 
+    tells_who_asks(&mut remote);
+    let group = front.told("odd").await;
+    assert_eq!(group["versions"][0]["resources"][0]["resource"], "things");
+    let index = front.get("/openapi/v3").await.expect("an index");
+    assert_eq!(index["paths"]["apis/odd/v1"], Value::Null);
+}
+
+/// Every request of a client names its user, and nobody whom the client would like to be.
+fn tells_who_asks(remote: &mut StandIn) {
     while let Ok(head) = remote.heads.try_recv() {
         let head = head.to_lowercase();
         assert!(
@@ -118,10 +135,6 @@ async fn what_an_odd_server_answers_is_passed_on_or_refused() {
             }
         }
     }
-    let group = front.discovered("odd").await;
-    assert_eq!(group["versions"][0]["resources"][0]["resource"], "things");
-    let index = front.get("/openapi/v3").await.expect("an index");
-    assert_eq!(index["paths"]["apis/odd/v1"], Value::Null);
 }
 
 #[tokio::test]

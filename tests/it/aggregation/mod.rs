@@ -28,7 +28,7 @@ use tokio_rustls::client::TlsStream;
 use crate::support::server::Server;
 
 /// How long a condition may take to become true, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -214,6 +214,19 @@ impl Front {
         let groups = list["items"].as_array().expect("groups").iter();
         let mut groups = groups.filter(|it| it["metadata"]["name"] == group);
         groups.next().cloned().unwrap_or_default()
+    }
+
+    /// The same once the server of the group has said what it has.
+    async fn told(&self, group: &str) -> Value {
+        let found = eventually(async || {
+            let found = self.discovered(group).await;
+            if found["versions"][0]["freshness"] == "Current" {
+                Ok(found)
+            } else {
+                Err(found)
+            }
+        });
+        found.await
     }
 
     /// A connection of our own to the front.

@@ -207,7 +207,7 @@ async fn both_servers_have_to_allow_a_request() {
 async fn the_api_of_another_server_is_described() {
     let both = Both::start().await;
     let front = &both.front;
-    let group = front.discovered(GROUP).await;
+    let group = front.told(GROUP).await;
     let version = &group["versions"][0];
     assert_eq!(
         (&version["version"], &version["freshness"]),
@@ -246,6 +246,7 @@ async fn the_api_of_another_server_is_described() {
 #[tokio::test]
 async fn a_server_that_is_gone_is_not_asked() {
     let mut both = Both::start().await;
+    both.front.told(GROUP).await;
     both.remote.kill();
     let front = &both.front;
     // What is looked at next is asked again at the latest half a minute later, or when something changes.
@@ -313,6 +314,7 @@ async fn kubectl_works_with_what_another_server_serves() {
     let manifest = folder.join("gear.json");
     std::fs::write(&manifest, gear("a", 7).to_string()).expect("written");
     let manifest = manifest.display().to_string();
+    both.front.told(GROUP).await;
     let run = |words: &[&str]| both.kubectl(&kubectl, words);
     let said = run(&["get", "apiservice", "v1.example.com", "--no-headers"]);
     let words: Vec<_> = said.split_whitespace().collect();
