@@ -11,7 +11,7 @@ use super::following::Following;
 use super::storage_factory::{StorageFactory, Storages};
 use super::webhook_client;
 use crate::clock::Clock;
-use crate::registry::admission::policies::{Policies, PolicyObject};
+use crate::registry::admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use crate::registry::admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
@@ -42,6 +42,7 @@ pub struct Admission {
     mutating: Arc<Followed<Configuration>>,
     validating: Arc<Followed<Configuration>>,
     policies: Arc<Followed<PolicyObject>>,
+    mutating_policies: Arc<Followed<PolicyObject>>,
 }
 
 /// The storages of built-in resources, by the prefix of their keys.
@@ -93,13 +94,15 @@ impl Admission {
             scene: scene.clone(),
             client: Arc::clone(&client),
         };
+        let policies = |objects: &Arc<Followed<PolicyObject>>| Policies {
+            objects: Arc::clone(objects),
+            scene: scene.clone(),
+        };
         vec![
             Arc::new(MutatingWebhooks(webhooks(&self.mutating))),
             Arc::new(ValidatingWebhooks(webhooks(&self.validating))),
-            Arc::new(Policies {
-                objects: Arc::clone(&self.policies),
-                scene: scene.clone(),
-            }),
+            Arc::new(MutatingPolicies(policies(&self.mutating_policies))),
+            Arc::new(policies(&self.policies)),
         ]
     }
 
@@ -119,20 +122,35 @@ impl Admission {
             };
             following.run().boxed()
         };
-        let policies = Following {
-            what: "validating admission policies",
-            stores: stores(&[
-                "validatingadmissionpolicies",
-                "validatingadmissionpolicybindings",
-            ]),
-            read: PolicyObject::read,
-            into: Arc::clone(&self.policies),
-            clock: clock.clone(),
+        let policies = |what, plurals: [&str; 2], into: &Arc<_>| {
+            let following = Following {
+                what,
+                stores: stores(&plurals),
+                read: PolicyObject::read,
+                into: Arc::clone(into),
+                clock: clock.clone(),
+            };
+            following.run().boxed()
         };
         vec![
             configurations("mutatingwebhookconfigurations", &self.mutating),
             configurations("validatingwebhookconfigurations", &self.validating),
-            policies.run().boxed(),
+            policies(
+                "mutating admission policies",
+                [
+                    "mutatingadmissionpolicies",
+                    "mutatingadmissionpolicybindings",
+                ],
+                &self.mutating_policies,
+            ),
+            policies(
+                "validating admission policies",
+                [
+                    "validatingadmissionpolicies",
+                    "validatingadmissionpolicybindings",
+                ],
+                &self.policies,
+            ),
         ]
     }
 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::plugin_set::position;
+use super::reinvocation::Seen;
 use super::request::Request;
-use super::webhooks::Seen;
 use crate::registry::Error;
 
 /// What has its say in writes.
@@ -53,15 +53,17 @@ pub trait Plugin: Send + Sync + Debug {
     }
 }
 
-/// One asking of all plugins. There is a second, and no more, if webhooks have changed the object.
+/// One asking of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
 #[derive(Debug, Default)]
 pub struct Round {
     /// Whether all have been asked before.
     pub second: bool,
     /// Whether all are to be asked again.
     pub again: bool,
-    /// What webhooks have seen.
-    pub(super) seen: Seen,
+    /// Which policies have seen what.
+    pub(super) policies: Seen<[String; 4]>,
+    /// Which webhooks have seen what.
+    pub(super) webhooks: Seen<(String, usize)>,
 }
 
 /// Plugins in kube-apiserver's order.
@@ -85,7 +87,7 @@ impl Chain {
     }
 
     /// Lets every plugin change what is written, until one refuses it; all of them once more if
-    /// webhooks have changed it.
+    /// policies or webhooks have changed it.
     ///
     /// # Errors
     /// The first refusal.

@@ -35,7 +35,7 @@ const PLUGINS: [(&str, Here); 37] = [
     ("DenyServiceExternalIPs", Here::No),
     ("PodTopologyLabels", Here::No),
     ("NodeDeclaredFeatureValidator", Here::No),
-    ("MutatingAdmissionPolicy", Here::No),
+    ("MutatingAdmissionPolicy", Here::Yes),
     ("MutatingAdmissionWebhook", Here::Yes),
     ("ValidatingAdmissionPolicy", Here::Yes),
     ("ValidatingAdmissionWebhook", Here::Yes),

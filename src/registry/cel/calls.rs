@@ -211,3 +211,11 @@ fn in_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) ->
 pub(in crate::registry) fn convert(name: &str, text: &str) -> Option<CelValue> {
     in_library(name, None, vec![CelValue::from(text)]).ok()
 }
+
+/// A time or a duration as a text.
+pub(super) fn as_text(value: &CelValue) -> Option<String> {
+    match in_library("string", None, vec![value.clone()]).ok()? {
+        CelValue::String(text) => Some(text.to_string()),
+        _ => None,
+    }
+}

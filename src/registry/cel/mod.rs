@@ -31,7 +31,7 @@ pub(in crate::registry) use execute::{Failure, execute, on_large_stack};
 pub(in crate::registry) use meter::Meter;
 pub(in crate::registry) use optional::{none as none_value, some as some_value};
 pub(in crate::registry) use scope::Scope;
-pub(in crate::registry) use values::plain;
+pub(in crate::registry) use values::{plain, to_json};
 
 /// What stands before the name of a function.
 const NAMESPACES: [&str; 10] = [

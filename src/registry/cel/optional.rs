@@ -25,6 +25,11 @@ pub(super) fn is_optional(value: &CelValue) -> bool {
     matches!(value, CelValue::Opaque(it) if it.downcast_ref::<OptionalValue>().is_some())
 }
 
+/// Whether a value is an optional one with nothing inside.
+pub(super) fn is_absent(value: &CelValue) -> bool {
+    matches!(of_value(value), Ok(None))
+}
+
 /// What is inside a value that must be an optional one.
 pub(super) fn of_value(value: &CelValue) -> Result<Option<&CelValue>, Failure> {
     match value {

@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
-use serde_json::Value;
+use serde_json::{Number, Value};
+
+use super::calls::as_text;
+use super::optional::{inside, is_absent};
 
 /// A value as it is: names of members are data.
 pub(in crate::registry) fn plain(value: &Value) -> CelValue {
@@ -27,4 +32,35 @@ pub(in crate::registry) fn plain(value: &Value) -> CelValue {
             })
         }
     }
+}
+
+/// A value as JSON; `None` if it cannot be written so. What is absent is left out.
+pub(in crate::registry) fn to_json(value: &CelValue) -> Option<Value> {
+    Some(match value {
+        CelValue::Null => Value::Null,
+        CelValue::Bool(flag) => (*flag).into(),
+        CelValue::Int(number) => (*number).into(),
+        CelValue::UInt(number) => (*number).into(),
+        CelValue::Float(number) => Number::from_f64(*number)?.into(),
+        CelValue::String(text) => text.as_str().into(),
+        CelValue::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
+        CelValue::List(items) => items
+            .iter()
+            .map(to_json)
+            .collect::<Option<Vec<_>>>()?
+            .into(),
+        CelValue::Map(map) => {
+            let mut members = serde_json::Map::with_capacity(map.map.len());
+            for (name, value) in map.map.iter() {
+                let Key::String(name) = name else { return None };
+                if !is_absent(value) {
+                    members.insert(name.to_string(), to_json(value)?);
+                }
+            }
+            Value::Object(members)
+        }
+        CelValue::Opaque(opaque) => to_json(inside(opaque.as_ref())?)?,
+        other @ (CelValue::Timestamp(_) | CelValue::Duration(_)) => as_text(other)?.into(),
+        CelValue::Function(..) => return None,
+    })
 }

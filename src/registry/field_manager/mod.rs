@@ -10,6 +10,7 @@ mod managed_fields;
 mod merge;
 #[cfg(test)]
 mod model_tests;
+mod overlay;
 mod path;
 mod schema;
 mod set;
@@ -24,6 +25,7 @@ use serde_json::Value;
 
 use super::custom_resources::schema::StructuralSchema;
 pub use apply::{apply, check_version};
+pub use overlay::overlay;
 use schema::Schema;
 use set::FieldSet;
 pub use update::update;

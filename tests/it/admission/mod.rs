@@ -3,6 +3,7 @@
 mod conversion;
 mod hostile;
 mod mutating;
+mod mutating_policies;
 mod policies;
 mod validating;
 mod written;

@@ -33,7 +33,8 @@ impl PolicyObject {
     /// # Errors
     /// What cannot be read.
     pub fn read(object: &Value) -> Result<Self, String> {
-        let read = if object["kind"] == "ValidatingAdmissionPolicyBinding" {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let read = if kind.ends_with("Binding") {
             Binding::read(object).map(Read::Binding)
         } else {
             Policy::read(object).map(Read::Policy)
@@ -61,40 +62,44 @@ impl Plugin for Policies {
         if is_exempt(request) {
             return Ok(());
         }
-        let objects = self.objects.get().await;
-        let objects =
-            objects.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))?;
-        let bindings = || {
-            objects.iter().filter_map(|it| match &it.0 {
-                Read::Binding(binding) => Some(binding),
-                Read::Policy(_) => None,
-            })
-        };
+        let objects = self.current(request, object).await?;
         let mut namespace = self.scene.namespace_of(request);
         let mut refusal = None;
-        for it in objects.iter() {
-            let Read::Policy(policy) = &it.0 else {
-                continue;
+        for (policy, binding) in bound(&objects) {
+            let asked = Asked {
+                policy,
+                binding,
+                request,
+                object,
             };
-            for binding in bindings().filter(|it| it.policy == policy.name) {
-                let asked = Asked {
-                    policy,
-                    binding,
-                    request,
-                    object,
-                };
-                for violation in self.ask(&asked, &mut namespace).await? {
-                    if binding.warns {
-                        asked.warn(&violation);
-                    }
-                    if binding.denies {
-                        refusal.get_or_insert_with(|| asked.refusal(&violation));
-                    }
+            for violation in self.ask(&asked, &mut namespace).await? {
+                if binding.warns {
+                    asked.warn(&violation);
+                }
+                if binding.denies {
+                    refusal.get_or_insert_with(|| asked.refusal(&violation));
                 }
             }
         }
         refusal.map_or(Ok(()), Err)
     }
+}
+
+/// The policies, each with its bindings.
+pub(super) fn bound(
+    objects: &[Arc<PolicyObject>],
+) -> impl Iterator<Item = (&Policy, &Binding)> + Send {
+    let policies = objects.iter().filter_map(|it| match &it.0 {
+        Read::Policy(policy) => Some(policy),
+        Read::Binding(_) => None,
+    });
+    policies.flat_map(|policy| {
+        let bindings = objects.iter().filter_map(move |it| match &it.0 {
+            Read::Binding(binding) if binding.policy == policy.name => Some(binding),
+            _ => None,
+        });
+        bindings.map(move |binding| (policy, binding))
+    })
 }
 
 /// A policy under a binding that is asked about a request.
@@ -106,6 +111,19 @@ struct Asked<'a> {
 }
 
 impl Policies {
+    /// All policies and bindings as they are now.
+    ///
+    /// # Errors
+    /// They are not known yet.
+    pub(super) async fn current(
+        &self,
+        request: &Request<'_>,
+        object: &Value,
+    ) -> Result<Arc<[Arc<PolicyObject>]>, Error> {
+        let objects = self.objects.get().await;
+        objects.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))
+    }
+
     /// What does not hold by a policy under a binding.
     async fn ask(
         &self,

@@ -1,4 +1,4 @@
-//! A ValidatingAdmissionPolicy, as it is stored.
+//! A policy, as it is stored.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::conditions::Conditions;
 use super::super::expression::{Expression, compile};
 use super::super::matching::Criteria;
+use super::mutation::Mutation;
 use crate::registry::cel::Program;
 
 /// A policy.
@@ -20,6 +21,9 @@ pub(super) struct Policy {
     /// Names and expressions, each of which may use those before it.
     pub(super) variables: Arc<[(String, Expression)]>,
     pub(super) validations: Vec<Validation>,
+    pub(super) mutations: Vec<Mutation>,
+    /// Whether it wishes to see what others change later.
+    pub(super) reinvoked: bool,
     /// Whether a request fails when an expression has no value.
     pub(super) fails: bool,
 }
@@ -60,6 +64,8 @@ impl Policy {
             param_kind: param_kind.map(|it| (text(it, "apiVersion"), text(it, "kind"))),
             variables: variables.collect(),
             validations: list("validations").map(Validation::read).collect(),
+            mutations: list("mutations").map(Mutation::read).collect(),
+            reinvoked: text(spec, "reinvocationPolicy") == "IfNeeded",
             fails: text(spec, "failurePolicy") != "Ignore",
         })
     }

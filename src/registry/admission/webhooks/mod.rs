@@ -17,7 +17,6 @@ mod validating;
 
 pub use configuration::Configuration;
 pub use mutating::MutatingWebhooks;
-pub(super) use mutating::Seen;
 pub use validating::ValidatingWebhooks;
 
 use std::sync::Arc;
