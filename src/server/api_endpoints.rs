@@ -1,4 +1,4 @@
-//! Keeps what is behind the service `kubernetes` right: the addresses of the servers that live.
+//! Keeps the service `kubernetes` there, and what is behind it right: the addresses of the servers that live.
 //!
 //! Servers that share a store each hold a lease in it, and each writes down the addresses of all. A store
 //! that no other server can open needs no leases.
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::flags::{ServeFlags, ServingFlags, StorageBackend};
 use super::storage_factory::{StorageFactory, Storages};
 use crate::clock::Clock;
-use crate::registry::{self, ServerLeases, Store};
+use crate::registry::{self, ServerLeases, Store, ensure_kubernetes_service};
 use crate::storage::StorageError;
 
 /// How often the addresses are looked at, as in kube-apiserver.
@@ -26,6 +26,8 @@ const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2
 pub struct ApiEndpoints {
     /// At which address and port this server is reached.
     pub own: (IpAddr, u16),
+    /// The store of services.
+    pub services: Arc<Store>,
     /// The store of Endpoints.
     pub endpoints: Arc<Store>,
     /// The store of EndpointSlices.
@@ -45,6 +47,9 @@ pub enum ApiEndpointsError {
     /// The addresses cannot be written.
     #[error("the endpoints of the API: {0}")]
     Endpoints(#[from] registry::Error),
+    /// Somebody deleted the service, and it cannot be created again.
+    #[error("the service of the API: {0}")]
+    Service(registry::Error),
 }
 
 impl ApiEndpoints {
@@ -64,6 +69,7 @@ impl ApiEndpoints {
         let shared = flags.backend() == StorageBackend::Etcd3;
         Some(Self {
             own: (address?, listening.port()),
+            services: storages.of(("", "services")).cloned()?,
             endpoints: storages.of(("", "endpoints")).cloned()?,
             slices: storages
                 .of(("discovery.k8s.io", "endpointslices"))
@@ -73,7 +79,7 @@ impl ApiEndpoints {
         })
     }
 
-    /// Holds the own lease and writes down the addresses of all.
+    /// Holds the own lease, writes down the addresses of all and creates the service if it is gone.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -81,7 +87,10 @@ impl ApiEndpoints {
         if let Some(leases) = &self.leases {
             leases.renew(self.own.0).await?;
         }
-        self.publish().await
+        self.publish().await?;
+        ensure_kubernetes_service(&self.services, self.own.1, &self.clock)
+            .await
+            .map_err(ApiEndpointsError::Service)
     }
 
     /// Keeps the addresses right until the end, then takes the own one away.

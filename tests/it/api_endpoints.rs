@@ -14,6 +14,9 @@ const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_MAX: u32 = 600;
 
+/// The same for what is looked after every ten seconds: two minutes in all.
+const RETURN_LOOKS_MAX: u32 = 2400;
+
 #[tokio::test]
 async fn the_advertised_address_is_behind_the_service() {
     let mut server = Server::start(&["--advertise-address", "192.0.2.7"]);
@@ -41,6 +44,23 @@ async fn the_advertised_address_is_behind_the_service() {
     let service = get(&client, "/api/v1/namespaces/default/services/kubernetes").await;
     let service = service.expect("there");
     assert_eq!(service["spec"]["ports"][0]["targetPort"], port[0]["port"]);
+
+    // Whoever deletes all services of the namespace gets this one back.
+    let path = "/api/v1/namespaces/default/services/kubernetes";
+    let deletion = http::Request::delete(path).body(Vec::new());
+    let deleted = client.request_text(deletion.expect("a request")).await;
+    deleted.expect("deleted");
+    let mut back = None;
+    for _ in 0..RETURN_LOOKS_MAX {
+        back = get(&client, path).await;
+        if back.is_some() {
+            break;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let back = back.expect("created again");
+    assert_ne!(back["metadata"]["uid"], service["metadata"]["uid"]);
+    assert_eq!(back["spec"]["clusterIP"], service["spec"]["clusterIP"]);
 
     server.stop().await;
     server.start_again();
