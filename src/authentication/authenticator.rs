@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use jiff::Timestamp;
 
-use super::oidc::OidcTokens;
+use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
 use super::{Peer, RequestHeaders, TokenError, TokenFile};
 use crate::registry::User;
 
 /// The group of everybody who has been identified.
 const AUTHENTICATED: &str = "system:authenticated";
+
+/// Who has no credentials, and the group of all such.
+const ANONYMOUS: &str = "system:anonymous";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// A user whom a token names, and for whom that token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +35,15 @@ pub struct Authenticator {
     /// For whom tokens are that this server takes.
     audiences: Vec<String>,
     service_accounts: Option<ServiceAccountTokens>,
-    oidc: Option<Arc<OidcTokens>>,
     request_headers: Option<RequestHeaders>,
+    changeable: ArcSwap<Changeable>,
+}
+
+/// What may change while the server runs.
+#[derive(Debug, Default)]
+struct Changeable {
+    issuers: Vec<Arc<OidcTokens>>,
+    anonymous: Anonymous,
 }
 
 impl Authenticator {
@@ -59,13 +71,10 @@ impl Authenticator {
         }
     }
 
-    /// The same, which knows the users of an OpenID provider too.
-    #[must_use]
-    pub fn with_oidc(self, tokens: Arc<OidcTokens>) -> Self {
-        Self {
-            oidc: Some(tokens),
-            ..self
-        }
+    /// Knows the users of these issuers from now on, and serves so much without credentials.
+    pub fn set_issuers(&self, issuers: Vec<Arc<OidcTokens>>, anonymous: Anonymous) {
+        let changeable = Changeable { issuers, anonymous };
+        self.changeable.store(Arc::new(changeable));
     }
 
     /// The same, which believes these headers of those who may say who asks.
@@ -84,11 +93,12 @@ impl Authenticator {
         }
     }
 
-    /// The user behind a request of a peer; `None` if it has no good credentials.
+    /// The user behind a request of a peer for a path; `None` if it has no good credentials.
     pub async fn authenticate(
         &self,
         peer: &Peer,
         headers: &HeaderMap,
+        path: &str,
         now: Timestamp,
     ) -> Option<User> {
         if let Some(known) = &self.request_headers
@@ -101,7 +111,11 @@ impl Authenticator {
         if let Some(certified) = certified.filter(|certified| certified.is_valid_at(now)) {
             return Some(authenticated(certified.user.clone()));
         }
-        match self.identify(bearer_token(headers)?, &[], now).await {
+        let Some(token) = bearer_token(headers) else {
+            let serves = self.changeable.load().anonymous.serves(path);
+            return serves.then(anonymous);
+        };
+        match self.identify(token, &[], now).await {
             Ok(identified) => Some(identified.user),
             Err(error) => {
                 tracing::debug!(%error, "a token is not good");
@@ -149,10 +163,13 @@ impl Authenticator {
         {
             return Ok(identified);
         }
-        if let (Some(oidc), Ok(audiences)) = (&self.oidc, own)
-            && let Some(user) = oidc.identify(token, now).await?
-        {
-            return Ok(Identified { user, audiences });
+        if let Ok(audiences) = own {
+            let changeable = self.changeable.load_full();
+            for issuer in &changeable.issuers {
+                if let Some(user) = issuer.identify(token, now).await? {
+                    return Ok(Identified { user, audiences });
+                }
+            }
         }
         Err(TokenError::Unknown)
     }
@@ -174,6 +191,14 @@ pub(super) fn target_audiences(
         });
     }
     Ok(common)
+}
+
+fn anonymous() -> User {
+    User {
+        name: ANONYMOUS.to_owned(),
+        groups: vec![UNAUTHENTICATED.to_owned()],
+        ..User::default()
+    }
 }
 
 fn authenticated(mut user: User) -> User {
@@ -216,6 +241,7 @@ mod tests {
                     ..Peer::default()
                 },
                 &headers,
+                "/api",
                 now,
             )
             .await

@@ -222,7 +222,8 @@ impl FieldError {
     }
 
     /// All errors in one line, as kube-apiserver joins them: in brackets if several.
-    fn join(errors: &[Self]) -> String {
+    #[must_use]
+    pub fn join(errors: &[Self]) -> String {
         let mut lines: Vec<String> = Vec::new();
         for error in errors {
             let line = format!("{}: {}", error.field, error.message());

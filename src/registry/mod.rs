@@ -11,7 +11,7 @@ mod api_endpoints;
 mod api_services;
 pub mod authorization;
 mod bootstrap;
-mod cel;
+pub mod cel;
 mod context;
 pub mod custom_resources;
 mod error;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::aggregation::{Aggregation, ProxyTls};
 use super::api_endpoints::ApiEndpoints;
 use super::api_services::ApiServices;
+use super::authentication_file::TokenIssuers;
 use super::backend_factory::store_check;
 use super::bootstrap::{Begun, FirstStores};
 use super::component_statuses::ComponentStatuses;
@@ -27,7 +28,6 @@ use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
 use super::nodes::Nodes;
 use super::object_counts::ObjectCounts;
-use super::oidc::Provider;
 use super::own_paths::{HealthAndMetrics, StoreSize};
 use super::process::Process;
 use super::roles::{RoleStores, Roles};
@@ -134,8 +134,8 @@ impl Assembly<'_> {
         let api_endpoints = ApiEndpoints::of(self.flags, &factory, &storages, address, &self.clock);
         let version = VersionInfo::kubernetes_1_36();
         let accounts = &security.service_accounts;
-        let (tokens, oidc) = (security.tokens, security.oidc);
-        let authenticator = self.authenticator(tokens, oidc, accounts, &storages, background);
+        let (tokens, issuers) = (security.tokens, security.issuers);
+        let authenticator = self.authenticator(tokens, issuers, accounts, &storages, background);
         let (authorizer, roles) = self.authorization(&factory, &storages, background);
         let has = (roles.is_some(), flows.is_some());
         let health = self.health(&storages.cachers, &begun, has);
@@ -217,23 +217,22 @@ impl Assembly<'_> {
         })
     }
 
-    /// What tells who asks. The keys of a provider are followed in the background.
+    /// What tells who asks. Whose tokens count, and the keys of these, are followed in the background.
     fn authenticator(
         &self,
         tokens: TokenFile,
-        provider: Option<Provider>,
+        issuers: TokenIssuers,
         accounts: &ServiceAccountConfig,
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) -> Arc<Authenticator> {
         let request_headers = self.flags.aggregation.request_headers();
-        let mut authenticator =
+        let authenticator =
             authenticator(tokens, accounts, storages).with_request_headers(request_headers);
-        if let Some(provider) = provider {
-            authenticator = authenticator.with_oidc(Arc::clone(&provider.tokens));
-            self.run(provider.follow(self.clock.clone()), background);
-        }
-        Arc::new(authenticator)
+        let authenticator = Arc::new(authenticator);
+        let follow = issuers.follow(Arc::clone(&authenticator), self.clock.clone());
+        self.run(follow, background);
+        authenticator
     }
 
     /// What the server answers itself.

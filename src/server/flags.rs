@@ -232,6 +232,12 @@ pub struct IdentityFlags {
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
 
+    /// Whose tokens name users: an AuthenticationConfiguration, which is read again when it changes. Instead of --oidc-*.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["oidc_issuer_url", "oidc_client_id", "oidc_username_claim",
+          "oidc_username_prefix", "oidc_groups_claim", "oidc_groups_prefix", "oidc_required_claim", "oidc_signing_algs",
+          "oidc_ca_file"])]
+    pub authentication_config: Option<PathBuf>,
+
     /// What decides what users may do: Node (what kubelets need), RBAC (by stored roles and bindings), AlwaysAllow or
     /// AlwaysDeny, comma-separated. One of them has to allow it.
     #[arg(long, value_name = "MODES", default_value = "AlwaysAllow", value_delimiter = ',',

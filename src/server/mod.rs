@@ -5,6 +5,7 @@ pub mod aggregation;
 pub mod api_endpoints;
 pub mod api_services;
 pub mod assembly;
+mod authentication_file;
 pub mod backend_factory;
 pub mod bootstrap;
 pub mod certificates;

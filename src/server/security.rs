@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::aggregation::ProxyTls;
+use super::authentication_file::TokenIssuers;
 use super::certificates::{Certificates, Identity, subjects};
 use super::error::StartError;
 use super::flags::{AggregationFlags, ServeFlags};
-use super::oidc::Provider;
 use super::tls_client::{self, ClientIdentity};
 use super::{extension_authentication, kubelets, service_account_keys, tls};
 use crate::authentication::service_accounts::ServiceAccountConfig;
@@ -29,7 +29,7 @@ pub struct Security {
     /// How tokens of service accounts are made and judged.
     pub service_accounts: ServiceAccountConfig,
     /// Whose tokens name users besides.
-    pub oidc: Option<Provider>,
+    pub issuers: TokenIssuers,
     /// What clients check the server against, in PEM.
     pub authority: String,
     /// The admin's identity.
@@ -90,7 +90,7 @@ impl Security {
             clients,
             tokens: tokens(flags)?,
             service_accounts: service_account_keys::load(flags)?,
-            oidc: Provider::load(&flags.oidc)?,
+            issuers: TokenIssuers::load(flags)?,
             authority,
             admin: own.admin,
             encryption: encryption(flags)?,

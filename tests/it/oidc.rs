@@ -1,5 +1,6 @@
 //! Users of an OpenID Connect provider.
 
+mod configuration;
 mod provider;
 
 use std::time::{Duration, Instant};

@@ -21,10 +21,10 @@ pub enum OidcError {
     #[error("verify token: failed to verify signature")]
     Signature,
     /// The token is for others.
-    #[error("verify token: oidc: expected audience {wanted:?} got {token:?}")]
+    #[error("verify token: oidc: expected audience in {wanted:?} got {token:?}")]
     Audience {
         /// For whom it should be.
-        wanted: String,
+        wanted: Vec<String>,
         /// For whom it is.
         token: Vec<String>,
     },
@@ -41,6 +41,17 @@ pub enum OidcError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// An expression over its claims tells nothing.
+    #[error("error evaluating {what} claim expression: {why}")]
+    Expression {
+        /// What it is for.
+        what: &'static str,
+        /// Why it does not.
+        why: String,
+    },
+    /// What must hold of it does not.
+    #[error("{0}")]
+    Rule(String),
 }
 
 /// The keys of a provider.

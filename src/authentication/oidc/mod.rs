@@ -4,9 +4,11 @@
 //! that is not known asks for newer ones and waits for them, within bounds.
 
 mod claims;
+mod configuration;
 mod keys;
 mod tokens;
 
-pub use claims::ClaimMapping;
+pub use claims::{ClaimMapping, Rule, Source};
+pub use configuration::{Anonymous, AuthenticationConfig, ConfigError, JwtIssuer};
 pub use keys::{OidcError, ProviderKeys};
 pub use tokens::OidcTokens;

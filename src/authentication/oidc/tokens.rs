@@ -23,7 +23,8 @@ const NOT_BEFORE_LEEWAY_SECONDS: i64 = 300;
 #[derive(Debug)]
 pub struct OidcTokens {
     issuer: String,
-    client_id: String,
+    /// A token must be for one of these.
+    audiences: Vec<String>,
     algorithms: Vec<Algorithm>,
     mapping: ClaimMapping,
     /// `None` until they have been fetched.
@@ -41,22 +42,20 @@ struct Claims {
     exp: Option<Seconds>,
     nbf: Option<Seconds>,
     iss: String,
-    #[serde(flatten)]
-    others: Map<String, Value>,
 }
 
 impl OidcTokens {
-    /// Takes tokens that an issuer made for a client, signed in one of these ways.
+    /// Takes tokens that an issuer made for one of these audiences, signed in one of these ways.
     #[must_use]
     pub fn new(
         issuer: String,
-        client_id: String,
+        audiences: Vec<String>,
         algorithms: Vec<Algorithm>,
         mapping: ClaimMapping,
     ) -> Self {
         Self {
             issuer,
-            client_id,
+            audiences,
             algorithms,
             mapping,
             keys: watch::Sender::new(None),
@@ -101,13 +100,16 @@ impl OidcTokens {
             return Err(OidcError::Signature);
         }
         let keys = self.keys_of(&head).await?;
-        let claims = keys
+        let all: Option<Map<String, Value>> = keys
             .iter()
-            .find_map(|key| verified(token, key, head.algorithm))
-            .filter(|claims: &Claims| claims.iss == self.issuer);
-        let claims = claims.ok_or(OidcError::Signature)?;
+            .find_map(|key| verified(token, key, head.algorithm));
+        let all = all.ok_or(OidcError::Signature)?;
+        let claims = Claims::deserialize(&all).map_err(|_| OidcError::Signature)?;
+        if claims.iss != self.issuer {
+            return Err(OidcError::Signature);
+        }
         self.check(&claims, now)?;
-        self.mapping.user(&claims.others).map(Some)
+        self.mapping.user(&all).map(Some)
     }
 
     /// The keys that may have signed a token. If there is none, newer keys are waited for once.
@@ -131,11 +133,11 @@ impl OidcTokens {
         Ok(keys.named(&head.key_id, head.algorithm))
     }
 
-    /// Whether a token is for the client, and counts now.
+    /// Whether a token is for one of the audiences, and counts now.
     fn check(&self, claims: &Claims, now: Timestamp) -> Result<(), OidcError> {
-        if !claims.aud.0.contains(&self.client_id) {
+        if !claims.aud.0.iter().any(|it| self.audiences.contains(it)) {
             return Err(OidcError::Audience {
-                wanted: self.client_id.clone(),
+                wanted: self.audiences.clone(),
                 token: claims.aud.0.clone(),
             });
         }

@@ -130,7 +130,7 @@ impl Filters {
         let now = self.clock.wall();
         let user = self
             .authenticator
-            .authenticate(peer, request.headers(), now)
+            .authenticate(peer, request.headers(), request.uri().path(), now)
             .await;
         let Some(user) = user else {
             let refusal = Status::failure(401, "Unauthorized", "Unauthorized");

@@ -148,6 +148,17 @@ impl Server {
         kube::Client::try_from(config).expect("a client")
     }
 
+    /// A client of which the server knows nothing. The server must be ready.
+    pub(crate) async fn client_without_credentials(&self) -> kube::Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options);
+        let mut config = config.await.expect("a configuration");
+        config.auth_info = kube::config::AuthInfo::default();
+        config.default_retry = false;
+        kube::Client::try_from(config).expect("a client")
+    }
+
     async fn try_client(&self) -> Option<kube::Client> {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).ok()?;
         let options = KubeConfigOptions::default();

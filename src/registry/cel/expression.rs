@@ -1,0 +1,100 @@
+//! Expressions of configurations, which are checked when they are read, and what they see.
+
+use kube_cel::cel::Value as CelValue;
+use serde_json::Value;
+
+use super::{Meter, Names, Program, Scope, Type, check, compile, execute, on_large_stack, plain};
+
+/// An expression that makes sense.
+#[derive(Debug)]
+pub struct Expression(Program);
+
+impl Expression {
+    /// Compiles what was written, which may name these variables.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn compile(text: &str, names: &[&str]) -> Result<Self, String> {
+        let mut known = Names::default();
+        for name in names {
+            known.add(name, Type::Dyn);
+        }
+        let text = text.trim();
+        let checked = check(text, &known).and_then(|_| compile(text));
+        checked
+            .map(Self)
+            .map_err(|error| format!("compilation failed: {error}"))
+    }
+}
+
+/// What expressions see, and what all of them may still cost.
+#[derive(Debug)]
+pub struct Variables {
+    scope: Scope,
+    meter: Meter,
+}
+
+impl Default for Variables {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Variables {
+    /// They see nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            scope: Scope::default(),
+            meter: Meter::new(),
+        }
+    }
+
+    /// Shows a value under a name.
+    pub fn add(&mut self, name: &str, value: &Value) {
+        self.scope.add(name, plain(value));
+    }
+
+    fn run(&mut self, expression: &Expression) -> Result<CelValue, String> {
+        on_large_stack(|| execute(&expression.0, &self.scope, &mut self.meter))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Runs an expression that must be one text, several or none (null).
+    ///
+    /// # Errors
+    /// Why it is none of that.
+    pub fn texts(&mut self, expression: &Expression) -> Result<Vec<String>, String> {
+        let text = |value: &CelValue| match value {
+            CelValue::String(text) => Ok(text.to_string()),
+            _ => Err("cel expression must evaluate to a string or a list of strings".to_owned()),
+        };
+        match self.run(expression)? {
+            CelValue::Null => Ok(Vec::new()),
+            CelValue::List(items) => items.iter().map(text).collect(),
+            one => Ok(vec![text(&one)?]),
+        }
+    }
+
+    /// Runs an expression that must be one text.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn text(&mut self, expression: &Expression) -> Result<String, String> {
+        match self.run(expression)? {
+            CelValue::String(text) => Ok(text.to_string()),
+            _ => Err("cel expression must evaluate to a string".to_owned()),
+        }
+    }
+
+    /// Runs an expression that must be true or false.
+    ///
+    /// # Errors
+    /// Why it is neither.
+    pub fn decide(&mut self, expression: &Expression) -> Result<bool, String> {
+        match self.run(expression)? {
+            CelValue::Bool(decision) => Ok(decision),
+            _ => Err("cel expression must evaluate to a bool".to_owned()),
+        }
+    }
+}

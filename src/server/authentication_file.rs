@@ -1,0 +1,191 @@
+//! Follows the file that `--authentication-config` names: what it says counts without a restart.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{join_all, pending};
+use futures::stream::FuturesUnordered;
+use tokio::io::AsyncReadExt;
+
+use super::error::StartError;
+use super::flags::ServeFlags;
+use super::oidc::Provider;
+use super::tls;
+use crate::authentication::Authenticator;
+use crate::authentication::oidc::{Anonymous, AuthenticationConfig, ConfigError};
+use crate::clock::Clock;
+
+/// How often it is looked whether the file has changed.
+const RELOAD_PERIOD: Duration = Duration::from_secs(1);
+/// No more is read of it.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// Whose tokens name users, beside this server's own.
+#[derive(Debug)]
+pub enum TokenIssuers {
+    /// Nobody's.
+    None,
+    /// Those of a provider that flags describe.
+    Provider(Provider),
+    /// Those that a file names.
+    File(AuthenticationFile),
+}
+
+impl TokenIssuers {
+    /// Those of the flags, which are of one kind.
+    ///
+    /// # Errors
+    /// A file cannot be read or understood.
+    pub fn load(flags: &ServeFlags) -> Result<Self, StartError> {
+        if let Some(file) = AuthenticationFile::load(flags)? {
+            return Ok(Self::File(file));
+        }
+        let provider = Provider::load(&flags.oidc)?;
+        Ok(provider.map_or(Self::None, Self::Provider))
+    }
+
+    /// Tells an authenticator of them, and follows their keys.
+    pub async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
+        match self {
+            Self::None => {}
+            Self::Provider(provider) => {
+                let tokens = vec![Arc::clone(&provider.tokens)];
+                authenticator.set_issuers(tokens, Anonymous::Refused);
+                provider.follow(clock).await;
+            }
+            Self::File(file) => file.follow(authenticator, clock).await,
+        }
+    }
+}
+
+/// The file, and what it said last.
+#[derive(Debug)]
+pub struct AuthenticationFile {
+    path: PathBuf,
+    text: String,
+    /// Whose tokens it may not be about: they are those of service accounts.
+    taken: Vec<String>,
+    read: Option<Issuers>,
+}
+
+/// What the file comes to.
+#[derive(Debug)]
+struct Issuers {
+    providers: Vec<Provider>,
+    anonymous: Anonymous,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error("{0}")]
+    Read(#[from] io::Error),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("issuer.certificateAuthority: {0}")]
+    Authority(String),
+}
+
+impl AuthenticationFile {
+    /// The file that the flags name, if they do.
+    ///
+    /// # Errors
+    /// It cannot be read or understood.
+    fn load(flags: &ServeFlags) -> Result<Option<Self>, StartError> {
+        let flag = "--authentication-config";
+        let Some(path) = flags.identity.authentication_config.clone() else {
+            return Ok(None);
+        };
+        let text = tls::read(&path, flag)?;
+        let taken = flags.service_accounts.service_account_issuer.clone();
+        let read = read(&text, &taken).map_err(|why| {
+            StartError::new(
+                format!("use the authentication configuration {}", path.display()),
+                why,
+                "see AuthenticationConfiguration in Kubernetes' documentation",
+            )
+        })?;
+        Ok(Some(Self {
+            path,
+            text,
+            taken,
+            read: Some(read),
+        }))
+    }
+
+    /// Has the authenticator do what the file says, from now on and whenever it changes. What it said last counts while it cannot be
+    /// understood, or while the keys of its issuers are not known.
+    async fn follow(mut self, authenticator: Arc<Authenticator>, clock: Clock) {
+        let mut next = self.read.take();
+        loop {
+            let mut following = FuturesUnordered::new();
+            if let Some(Issuers {
+                providers,
+                anonymous,
+            }) = next
+            {
+                let tokens = providers.iter().map(|it| Arc::clone(&it.tokens)).collect();
+                authenticator.set_issuers(tokens, anonymous);
+                following.extend(providers.into_iter().map(|it| it.follow(clock.clone())));
+            }
+            let follow = async {
+                while following.next().await.is_some() {}
+                pending::<()>().await;
+            };
+            next = tokio::select! {
+                () = follow => None,
+                changed = self.changed(&clock) => Some(changed),
+            };
+        }
+    }
+
+    /// Waits until the file says something else that can be used.
+    async fn changed(&mut self, clock: &Clock) -> Issuers {
+        loop {
+            clock.sleep(RELOAD_PERIOD).await;
+            let text = match self.content().await {
+                Ok(text) if text == self.text => continue,
+                Ok(text) => text,
+                // It may be just about to be exchanged.
+                Err(error) => {
+                    tracing::debug!(%error, "cannot read the authentication configuration");
+                    continue;
+                }
+            };
+            let issuers = match read(&text, &self.taken) {
+                Ok(issuers) => issuers,
+                Err(error) => {
+                    tracing::warn!(%error, "the authentication configuration cannot be used, and what it said before counts");
+                    self.text = text;
+                    continue;
+                }
+            };
+            let prepared = join_all(issuers.providers.iter().map(Provider::prepare)).await;
+            if prepared.into_iter().all(|known| known) {
+                tracing::info!("the authentication configuration has changed");
+                self.text = text;
+                return issuers;
+            }
+        }
+    }
+
+    async fn content(&self) -> io::Result<String> {
+        let file = tokio::fs::File::open(&self.path).await?;
+        let mut text = String::new();
+        file.take(BYTES_MAX).read_to_string(&mut text).await?;
+        Ok(text)
+    }
+}
+
+fn read(text: &str, taken: &[String]) -> Result<Issuers, FileError> {
+    let config = AuthenticationConfig::parse(text, taken)?;
+    let providers = config.issuers.into_iter().map(Provider::of);
+    let providers: Result<_, _> = providers.collect();
+    Ok(Issuers {
+        providers: providers.map_err(FileError::Authority)?,
+        anonymous: config.anonymous,
+    })
+}
