@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::parser::{ParseErrors, Parser};
 
-use super::check::told_at;
+use super::check;
 
 /// Bytes that an expression has at most.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
@@ -66,11 +66,11 @@ pub(in crate::registry) fn compile(source: &str) -> Result<Program, CompileError
 }
 
 fn told(source: &str, errors: &ParseErrors) -> String {
-    let told = errors.errors.iter().map(|error| {
+    let wrong = errors.errors.iter().map(|error| {
         let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
-        told_at(source, (at(error.pos.0), at(error.pos.1)), &error.msg)
+        ((at(error.pos.0), at(error.pos.1)), error.msg.as_str())
     });
-    told.collect::<Vec<_>>().join("\n")
+    check::told(source, wrong)
 }
 
 /// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between

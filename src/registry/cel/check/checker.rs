@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
             if signature.member != member || signature.takes.len() != given.len() {
                 continue;
             }
-            let before = self.bindings.clone();
+            let before = self.bindings.mark();
             let first = self.bindings.fresh(LETTERS);
             let mut pairs = signature.takes.iter().zip(given);
             let fits = pairs.all(|(wanted, given)| {
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
                 self.bindings.fit(&wanted, given)
             });
             if !fits {
-                self.bindings = before;
+                self.bindings.forget(before);
                 continue;
             }
             let gives = self.bindings.instance(&signature.gives, first);

@@ -26,6 +26,12 @@ use super::compile::{CompileError, Program, compile};
 use checker::Checker;
 pub(in crate::registry) use types::{Declared, Form, Object, Type};
 
+/// Errors of an expression that are told, as in kube-apiserver.
+const ERRORS_MAX: usize = 100;
+
+/// After so many bytes about its errors the expression is not shown again with each.
+const SHOWN_BYTES_MAX: usize = 64 << 10;
+
 /// What an expression may name.
 #[derive(Clone, Debug, Default)]
 pub(in crate::registry) struct Names {
@@ -109,19 +115,33 @@ fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked
         return Ok(Checked { gives, cost });
     }
     let places = places(source);
-    let mut told: Vec<((usize, usize), String)> = checker
-        .wrong
-        .iter()
-        .map(|wrong| {
-            let offset = places.as_ref().and_then(|it| it.offset_for(wrong.id));
-            let place = place(source, offset.map_or(0, |(start, _)| start as usize));
-            (place, told_at(source, place, &wrong.why))
-        })
-        .collect();
-    told.sort();
-    told.dedup();
-    let told: Vec<String> = told.into_iter().map(|(_, told)| told).collect();
-    Err(CompileError::Wrong(told.join("\n")))
+    let wrong = checker.wrong.iter().map(|wrong| {
+        let offset = places.as_ref().and_then(|it| it.offset_for(wrong.id));
+        let place = place(source, offset.map_or(0, |(start, _)| start as usize));
+        (place, wrong.why.as_str())
+    });
+    Err(CompileError::Wrong(told(source, wrong)))
+}
+
+/// All errors and where they are, as far as they are not too many.
+pub(super) fn told<'w>(
+    source: &str,
+    wrong: impl ExactSizeIterator<Item = ((usize, usize), &'w str)>,
+) -> String {
+    let more = wrong.len().saturating_sub(ERRORS_MAX);
+    let mut first: Vec<_> = wrong.take(ERRORS_MAX).collect();
+    first.sort_unstable();
+    first.dedup();
+    let mut told = String::new();
+    for (place, why) in first {
+        let separator = if told.is_empty() { "" } else { "\n" };
+        let is_shown = told.len() < SHOWN_BYTES_MAX;
+        told = told + separator + &told_at(source, place, why, is_shown);
+    }
+    if more > 0 {
+        told += &format!("\n{more} more errors were truncated");
+    }
+    told
 }
 
 /// Where the parts of an expression stand. The parser tells it with errors only, so it is given one: a letter behind
@@ -143,14 +163,14 @@ fn place(source: &str, offset: usize) -> (usize, usize) {
     (line, column.chars().count())
 }
 
-/// An error, and the line of the expression under which it points.
-pub(super) fn told_at(source: &str, (line, column): (usize, usize), why: &str) -> String {
+/// An error, and the line of the expression under which it points if that is to be shown.
+fn told_at(source: &str, (line, column): (usize, usize), why: &str, is_shown: bool) -> String {
+    let told = format!("ERROR: <input>:{}:{}: {why}", line + 1, column + 1);
+    if !is_shown {
+        return told;
+    }
     let text = source.lines().nth(line).unwrap_or_default();
     let text = text.replace('\t', " ");
     let dots = ".".repeat(column);
-    format!(
-        "ERROR: <input>:{}:{}: {why}\n | {text}\n | {dots}^",
-        line + 1,
-        column + 1
-    )
+    format!("{told}\n | {text}\n | {dots}^")
 }

@@ -1,5 +1,6 @@
 //! What is said of expressions when they are written, and what they are taken to cost.
 
+use super::unify::Bindings;
 use super::*;
 
 fn declared(form: Form, max: u64) -> Declared {
@@ -169,4 +170,29 @@ fn hostile_expressions_are_refused_soon() {
     assert!(told(&sum).len() < 100_000);
     let wrong = vec!["x"; 3_000].join(",");
     assert!(told(&format!("[{wrong}]")).contains("undeclared reference to 'x'"));
+    let many = told(&format!("[{}]", vec!["x"; 8_000].join(",")));
+    assert!(many.len() < 200_000, "{} bytes", many.len());
+    assert!(many.ends_with("\n7900 more errors were truncated"));
+    let doubled: String = (0..16)
+        .map(|n| format!(".map(x{n}, {{x{n}: x{n}}})"))
+        .collect();
+    assert!(told(&format!("[1]{doubled}")).len() < 100_000);
+    let learned: String = (0..16)
+        .map(|n| format!(".map(x{n}, [{{}}].map(y, y[x{n}] == x{n} ? y : y)[0])"))
+        .collect();
+    assert!(told(&format!("[1]{learned}")).len() < 100_000);
+}
+
+#[test]
+fn what_does_not_fit_is_not_learned() {
+    let mut bindings = Bindings::default();
+    let first = bindings.fresh(2);
+    let pair = Type::map(Type::Variable(first), Type::Variable(first));
+    assert!(!bindings.fit(&pair, &Type::map(Type::Int, Type::Bool)));
+    assert_eq!(bindings.resolve(&pair), pair);
+    let mark = bindings.mark();
+    assert!(bindings.fit(&pair, &Type::map(Type::Int, Type::Int)));
+    assert_eq!(bindings.resolve(&Type::Variable(first)), Type::Int);
+    bindings.forget(mark);
+    assert_eq!(bindings.resolve(&pair), pair);
 }

@@ -4,28 +4,76 @@ use std::sync::Arc;
 
 use super::types::Type;
 
+/// Parts of a type at most, with those of the variables in it. What is further inside may be anything: types could else be doubled
+/// with every few letters.
+const PARTS_MAX: usize = 256;
+
 /// What type variables stand for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Bindings(Vec<Option<Type>>);
+#[derive(Debug, Default)]
+pub(super) struct Bindings {
+    known: Vec<Option<Type>>,
+    /// Which have become known, one after the other, and what they were before.
+    learned: Vec<(usize, Option<Type>)>,
+}
+
+/// What was known at one time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    known: usize,
+    learned: usize,
+}
 
 impl Bindings {
     /// A new variable, the first of so many.
     pub(super) fn fresh(&mut self, count: usize) -> usize {
-        let first = self.0.len();
-        self.0.resize(first + count, None);
+        let first = self.known.len();
+        self.known.resize(first + count, None);
         first
+    }
+
+    /// What is known now, for [`Self::forget`].
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            known: self.known.len(),
+            learned: self.learned.len(),
+        }
+    }
+
+    /// Forgets what was learned since.
+    pub(super) fn forget(&mut self, mark: Mark) {
+        for (number, before) in self.learned.drain(mark.learned..).rev() {
+            self.known[number] = before;
+        }
+        self.known.truncate(mark.known);
+    }
+
+    fn learn(&mut self, number: usize, known: Type) {
+        let before = self.known[number].replace(known);
+        self.learned.push((number, before));
     }
 
     /// A type with all that is known put in. What is not known of it stays.
     pub(super) fn resolve(&self, it: &Type) -> Type {
+        let mut left = PARTS_MAX;
+        self.resolve_parts(it, &mut left)
+    }
+
+    fn resolve_parts(&self, it: &Type, left: &mut usize) -> Type {
+        let Some(fewer) = left.checked_sub(1) else {
+            return Type::Dyn;
+        };
+        *left = fewer;
         match it {
-            Type::Variable(number) => match self.0.get(*number) {
-                Some(Some(known)) => self.resolve(known),
+            Type::Variable(number) => match self.known.get(*number) {
+                Some(Some(known)) => self.resolve_parts(known, left),
                 _ => it.clone(),
             },
-            Type::List(of) => Type::list(self.resolve(of)),
-            Type::Map(key, value) => Type::map(self.resolve(key), self.resolve(value)),
-            Type::Optional(of) => Type::optional(self.resolve(of)),
+            Type::List(of) => Type::list(self.resolve_parts(of, left)),
+            Type::Map(key, value) => {
+                let key = self.resolve_parts(key, left);
+                Type::map(key, self.resolve_parts(value, left))
+            }
+            Type::Optional(of) => Type::optional(self.resolve_parts(of, left)),
             other => other.clone(),
         }
     }
@@ -43,10 +91,10 @@ impl Bindings {
 
     /// Makes the one fit the other; false, with nothing learned, if it cannot be.
     pub(super) fn fit(&mut self, wanted: &Type, given: &Type) -> bool {
-        let before = self.clone();
+        let before = self.mark();
         let fits = self.unify(wanted, given);
         if !fits {
-            *self = before;
+            self.forget(before);
         }
         fits
     }
@@ -56,7 +104,7 @@ impl Bindings {
         if let Type::Variable(number) = wanted
             && self.resolve(given) == Type::Dyn
         {
-            self.0[*number] = Some(Type::Dyn);
+            self.learn(*number, Type::Dyn);
             return true;
         }
         let (wanted, given) = (self.resolve(wanted), self.resolve(given));
@@ -65,7 +113,7 @@ impl Bindings {
             (Type::Variable(number), other) | (other, Type::Variable(number)) => {
                 let free = !mentions(other, *number);
                 if free {
-                    self.0[*number] = Some(other.clone());
+                    self.learn(*number, other.clone());
                 }
                 free
             }
