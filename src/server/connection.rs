@@ -194,6 +194,8 @@ impl Connections {
                 // The client has sent its next request already, and sends it again elsewhere.
                 close_after(&mut watch);
             }
+            // Even if nothing is in it, it is a buffer of 8 KiB.
+            drop(unread);
             let last = watch.headers().contains_key(CONNECTION);
             let watch = watch.map(CountedBody::alone);
             let begun = event_stream::begin(taken, watch, &self.filters.clock).await?;
@@ -242,20 +244,24 @@ impl Connections {
     {
         let (io, waiting) = Watchful::new(io);
         let (hand_over, mut answers) = mpsc::channel(1);
-        let service = service_fn(|request: Request<Incoming>| async {
-            let (takes_chunks, last) = (takes_chunks(&request), is_last(&request));
-            let mut response = self.answer(request, peer.clone(), outgoing.clone()).await?;
-            let watch = response.extensions().get::<EventStream>().is_some();
-            let tunnel = response.extensions().get::<Tunnel>().is_some();
-            if (takes_chunks && watch || tunnel) && !waiting.is_waiting() {
-                if last {
-                    close_after(&mut response);
+        // hyper keeps room for a future of the service as long as there is a connection: let it be that of a
+        // pointer. What makes an answer has thousands of bytes.
+        let service = service_fn(|request: Request<Incoming>| {
+            Box::pin(async {
+                let (takes_chunks, last) = (takes_chunks(&request), is_last(&request));
+                let mut response = self.answer(request, peer.clone(), outgoing.clone()).await?;
+                let watch = response.extensions().get::<EventStream>().is_some();
+                let tunnel = response.extensions().get::<Tunnel>().is_some();
+                if (takes_chunks && watch || tunnel) && !waiting.is_waiting() {
+                    if last {
+                        close_after(&mut response);
+                    }
+                    // There is room, since this is the only one, and somebody who receives it.
+                    let _ = hand_over.send(response).await;
+                    return std::future::pending().await;
                 }
-                // There is room, since this is the only one, and somebody who receives it.
-                let _ = hand_over.send(response).await;
-                return std::future::pending().await;
-            }
-            Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(response)
+            })
         });
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())

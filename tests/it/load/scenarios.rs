@@ -212,9 +212,13 @@ async fn a_run_that_lost_an_event_scores_zero_and_says_so() {
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
 }
 
-/// Only a server that never had more than it has shows what watchers take.
+/// A watch over HTTP/1.1 with nothing to tell takes no more, in KiB; a buffer that it does not need would be half as
+/// much.
+const IDLE_KIB_MAX: f64 = 16.0;
+
+/// An idle watch takes little. Only a server that never had more than it has shows what watchers take.
 #[tokio::test]
-async fn memory_that_was_freed_before_is_not_taken_for_small() {
+async fn idle_watches_take_little_and_memory_that_was_freed_before_is_not_taken_for_less() {
     let mut server = Server::start(&[]);
     server.client().await;
     let kubeconfig = server.kubeconfig();
@@ -230,8 +234,9 @@ async fn memory_that_was_freed_before_is_not_taken_for_small() {
         ];
         Loaded::by(&target, &flags).await.passed()
     };
-    let fresh = idle("500").await;
-    assert!(median(&fresh, "memory per watcher") > 1.0, "{fresh}");
+    let fresh = idle("1500").await;
+    let each = median(&fresh, "memory per watcher");
+    assert!(each > 1.0 && each < IDLE_KIB_MAX, "{each} KiB: {fresh}");
     let again = idle("50").await;
     assert_eq!(again["summary"].get("memory per watcher"), None);
     let warnings = again["warnings"].to_string();
