@@ -25,6 +25,9 @@ use super::openapi;
 use super::relay::{Backend, PROXY_CONNECT_TIMEOUT};
 use crate::registry::{GroupVersion, RemoteApi, ServiceAddresses};
 
+/// How many parts of a path after the version say what is asked for: `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
+const AUTHORISED_PARTS: usize = 6;
+
 /// An API that another server serves, and what that server says of it.
 #[derive(Clone, Debug)]
 pub struct Remote {
@@ -116,7 +119,9 @@ impl Remotes {
             _ => return None,
         };
         let version = GroupVersion::new(&group, &parts.next()?);
-        self.by_version.get(&version)
+        // Other servers take an escaped slash for one that parts names, and so would see another request.
+        let is_ambiguous = parts.take(AUTHORISED_PARTS).any(|part| part.contains('/'));
+        self.by_version.get(&version).filter(|_| !is_ambiguous)
     }
 
     /// Where their OpenAPI documents are, by their roots, such as `apis/apps/v1`.

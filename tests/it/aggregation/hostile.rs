@@ -79,6 +79,9 @@ async fn what_an_odd_server_answers_is_passed_on_or_refused() {
     .await;
     let answer = front.raw("secret", "GET /apis/o%64d/v1/things", "").await;
     assert_eq!(answer.status, 418, "the same, {answer:?}");
+    let path = "/apis/odd/v1/namespaces/ns%2Fsecrets/things";
+    let answer = front.raw("secret", &format!("GET {path}"), "").await;
+    assert_eq!(answer.status, 404, "it is nobody's, {answer:?}");
     let answer = ask("hang?timeout=1s").await;
     assert_eq!(answer.status, 504, "{answer:?}");
     let answer = ask("redirect").await;
