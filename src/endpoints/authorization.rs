@@ -17,8 +17,7 @@ use crate::registry::authorization::{Attributes, Authorizer};
 ///
 /// What is asked for comes from the same [`RequestInfo`] by which the request is answered, so that
 /// nothing can be authorised as one thing and served as another.
-#[must_use]
-pub fn refuse(
+pub async fn refuse(
     authorizer: &Authorizer,
     user: &User,
     info: &RequestInfo,
@@ -37,23 +36,24 @@ pub fn refuse(
         is_resource: info.is_resource,
         namespace: &info.namespace,
         group: &info.group,
+        version: &info.version,
         resource: &info.resource,
         subresource: &info.subresource,
         name: selected.as_deref().unwrap_or(&info.name),
         selected_node: node.unwrap_or_default(),
         path: &info.path,
     };
-    refuse_what(authorizer, &asked, &query, headers)
+    refuse_what(authorizer, &asked, &query, headers).await
 }
 
 /// The refusal of what somebody wants to do and may not.
-pub(super) fn refuse_what(
+pub(super) async fn refuse_what(
     authorizer: &Authorizer,
     asked: &Attributes<'_>,
     query: &Query,
     headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
-    let decision = authorizer.decide(asked);
+    let decision = authorizer.decide(asked).await;
     if decision.allowed {
         return None;
     }

@@ -40,7 +40,7 @@ pub enum NotImpersonated {
 ///
 /// # Errors
 /// [`NotImpersonated`].
-pub fn acting_user(
+pub async fn acting_user(
     authorizer: &Authorizer,
     user: User,
     query: &str,
@@ -57,7 +57,7 @@ pub fn acting_user(
     let query = Query::parse(query);
     for part in &parts {
         let asked = part.attributes(&user);
-        if let Some(refusal) = refuse_what(authorizer, &asked, &query, headers) {
+        if let Some(refusal) = refuse_what(authorizer, &asked, &query, headers).await {
             return Err(NotImpersonated::Refused(Box::new(refusal)));
         }
     }

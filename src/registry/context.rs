@@ -60,11 +60,11 @@ impl RequestContext {
     ///
     /// # Errors
     /// [`Error::Forbidden`]
-    pub fn check(&self, asked: &Attributes<'_>) -> Result<(), Error> {
+    pub async fn check(&self, asked: &Attributes<'_>) -> Result<(), Error> {
         let Some(authorizer) = &self.authorizer else {
             return Ok(());
         };
-        let decision = authorizer.decide(asked);
+        let decision = authorizer.decide(asked).await;
         if decision.allowed {
             return Ok(());
         }

@@ -44,7 +44,7 @@ impl Escalation {
             return Ok(());
         }
         if request.resource.plural.ends_with("roles") {
-            check_role(authorizer, request, object)
+            check_role(authorizer, request, object).await
         } else {
             self.check_binding(authorizer, request, object).await
         }
@@ -68,7 +68,7 @@ impl Escalation {
             name,
             ..Attributes::of_resource(&request.context.user, "bind", GROUP, plural)
         };
-        if authorizer.decide(&bind).allowed {
+        if authorizer.decide(&bind).await.allowed {
             return Ok(());
         }
         let rules = self
@@ -138,7 +138,11 @@ fn changes_nothing_given(old: Option<&Value>, object: &Value) -> bool {
     object == *old
 }
 
-fn check_role(authorizer: &Authorizer, request: &Request<'_>, role: &Value) -> Result<(), Error> {
+async fn check_role(
+    authorizer: &Authorizer,
+    request: &Request<'_>,
+    role: &Value,
+) -> Result<(), Error> {
     // Somebody who may escalate a role by its name may not therefore create it.
     let created = request.operation == Operation::Create;
     let plural = &request.resource.plural;
@@ -147,7 +151,7 @@ fn check_role(authorizer: &Authorizer, request: &Request<'_>, role: &Value) -> R
         name: if created { "" } else { request.name },
         ..Attributes::of_resource(&request.context.user, "escalate", GROUP, plural)
     };
-    if authorizer.decide(&escalate).allowed {
+    if authorizer.decide(&escalate).await.allowed {
         return Ok(());
     }
     let aggregates = |role: &Value| !role["aggregationRule"].is_null();
@@ -195,7 +199,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::User;
-    use super::super::authorization::AuthorizationMode;
+    use super::super::authorization::{AuthorizationMode, Step};
     use super::super::resources::built_in;
     use super::super::testing::{MemoryStorage, context};
     use super::*;
@@ -236,7 +240,9 @@ mod tests {
         };
         let mut context = context();
         context.user = user;
-        context.authorizer = Some(Arc::new(Authorizer::new(vec![AuthorizationMode::Rbac])));
+        context.authorizer = Some(Arc::new(Authorizer::new(vec![Step::Mode(
+            AuthorizationMode::Rbac,
+        )])));
         let resources = built_in();
         let bindings = resources.iter().find(|it| it.plural == "rolebindings");
         let request = Request {

@@ -39,6 +39,8 @@ pub struct ClientConfig {
     pub target: Target,
     /// Authorities in PEM that vouch for it; `None` for those of the system.
     pub ca_bundle: Option<Vec<u8>>,
+    /// What it is shown to know who asks.
+    pub token: Option<String>,
 }
 
 /// Where a webhook is.
@@ -94,6 +96,7 @@ impl ClientConfig {
         Ok(Self {
             target,
             ca_bundle: (!bundle.is_empty()).then_some(bundle),
+            token: None,
         })
     }
 }

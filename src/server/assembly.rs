@@ -13,6 +13,7 @@ use super::aggregation::{Aggregation, ProxyTls};
 use super::api_endpoints::ApiEndpoints;
 use super::api_services::ApiServices;
 use super::authentication_file::TokenIssuers;
+use super::authorization_config::Authorizers;
 use super::backend_factory::store_check;
 use super::bootstrap::{Begun, FirstStores};
 use super::component_statuses::ComponentStatuses;
@@ -125,7 +126,8 @@ impl Assembly<'_> {
         let (factory, storages, known) = self.storages(
             &mut registry,
             ledger.clone(),
-            (security.encryption, &security.kubelets.tls.proxied),
+            (security.encryption, security.authorizers),
+            &security.kubelets.tls.proxied,
             background,
         );
         self.relieve(&ledger, &encodings, &storages, background);
@@ -160,17 +162,16 @@ impl Assembly<'_> {
         self.serve_custom((factory, known), &storages, &api, &begun, background);
         let first = FirstStores::of(&storages, security.extension);
         self.aggregate(security.proxy, &storages, (&api, &first), background);
-        let filters = Filters {
-            authenticator,
-            authorizer,
-            limits,
-            end_of_watches: self.steps.end_of_watches.clone(),
-            own: Arc::new(own),
-            api,
-            clock: self.clock.clone(),
-        };
         let connections = Connections {
-            filters: Arc::new(filters),
+            filters: Arc::new(Filters {
+                authenticator,
+                authorizer,
+                limits,
+                end_of_watches: self.steps.end_of_watches.clone(),
+                own: Arc::new(own),
+                api,
+                clock: self.clock.clone(),
+            }),
             tls: security.tls,
             clients: security.clients,
             ledger,
@@ -263,6 +264,9 @@ impl Assembly<'_> {
         background: &mut JoinSet<()>,
     ) -> (Arc<Authorizer>, Option<RoleStores>) {
         let authorizer = Arc::clone(&factory.authorizer);
+        if let Some(client) = &storages.admission.client {
+            authorizer.ask_webhooks_by(client);
+        }
         if let Some(graph) = authorizer.node_graph() {
             let nodes = Nodes::new(storages, Arc::clone(graph), self.clock.clone());
             self.run(nodes.run(), background);
@@ -349,7 +353,8 @@ impl Assembly<'_> {
         &self,
         registry: &mut Registry,
         ledger: Ledger,
-        (encryption, anyone): (EncryptionConfig, &Arc<rustls::ClientConfig>),
+        (encryption, authorizers): (EncryptionConfig, Authorizers),
+        anyone: &Arc<rustls::ClientConfig>,
         background: &mut JoinSet<()>,
     ) -> (Arc<StorageFactory>, Storages, oneshot::Receiver<KnownTypes>) {
         let interval = self.flags.etcd.etcd_compaction_interval;
@@ -368,9 +373,7 @@ impl Assembly<'_> {
             plugins: self.flags.admission.plugins(),
             components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
             event_ttl: self.flags.etcd.event_ttl,
-            authorizer: Arc::new(Authorizer::new(
-                self.flags.identity.authorization_mode.clone(),
-            )),
+            authorizer: Arc::new(Authorizer::new(authorizers.steps(&self.clock))),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),

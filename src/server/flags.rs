@@ -4,6 +4,7 @@
 //! checked by [`ServeFlags::check`]. Nothing here touches files or the network.
 
 mod aggregation;
+mod authorization;
 mod oidc;
 mod service_accounts;
 
@@ -18,10 +19,10 @@ use super::memory;
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use crate::duration;
 use crate::registry::admission::{PluginSet, parse_plugin};
-use crate::registry::authorization::AuthorizationMode;
 use crate::storage::StorageMediaType;
 
 pub use aggregation::AggregationFlags;
+pub use authorization::{AuthorizationFlags, ModeFlag};
 pub use oidc::OidcFlags;
 pub use service_accounts::ServiceAccountFlags;
 
@@ -89,6 +90,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub identity: IdentityFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment would become the text above --help's flags"
+    )]
+    pub authorization: AuthorizationFlags,
 
     #[command(flatten)]
     #[allow(
@@ -238,12 +246,6 @@ pub struct IdentityFlags {
           "oidc_ca_file"])]
     pub authentication_config: Option<PathBuf>,
 
-    /// What decides what users may do: Node (what kubelets need), RBAC (by stored roles and bindings), AlwaysAllow or
-    /// AlwaysDeny, comma-separated. One of them has to allow it.
-    #[arg(long, value_name = "MODES", default_value = "AlwaysAllow", value_delimiter = ',',
-          value_parser = parse_authorization_mode)]
-    pub authorization_mode: Vec<AuthorizationMode>,
-
     /// Whether requests without credentials are served. Only false is supported.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL",
@@ -368,6 +370,7 @@ impl ServeFlags {
     /// A line for the user.
     pub fn check(&self) -> Result<(), String> {
         self.admission.check()?;
+        self.authorization.check()?;
         let oidc = self.oidc.oidc_issuer_url.as_ref();
         if oidc.is_some_and(|it| self.service_accounts.service_account_issuer.contains(it)) {
             return Err("--oidc-issuer-url must not be a --service-account-issuer".to_owned());
@@ -448,18 +451,6 @@ fn parse_media_type(text: &str) -> Result<StorageMediaType, String> {
         "objects are not stored so; use application/vnd.kubernetes.protobuf or application/json"
             .to_owned()
     })
-}
-
-fn parse_authorization_mode(text: &str) -> Result<AuthorizationMode, String> {
-    match text {
-        "AlwaysAllow" => Ok(AuthorizationMode::AlwaysAllow),
-        "AlwaysDeny" => Ok(AuthorizationMode::AlwaysDeny),
-        "RBAC" => Ok(AuthorizationMode::Rbac),
-        "Node" => Ok(AuthorizationMode::Node),
-        _ => Err(
-            "no such authorization mode here; use Node, RBAC, AlwaysAllow or AlwaysDeny".to_owned(),
-        ),
-    }
 }
 
 fn parse_only_false(text: &str) -> Result<bool, String> {

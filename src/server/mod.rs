@@ -6,6 +6,7 @@ pub mod api_endpoints;
 pub mod api_services;
 pub mod assembly;
 mod authentication_file;
+mod authorization_config;
 pub mod backend_factory;
 pub mod bootstrap;
 pub mod certificates;
@@ -53,6 +54,7 @@ pub mod tls_client;
 pub mod unread_body;
 pub mod watch_cache_sizes;
 pub mod webhook_client;
+pub mod webhook_kubeconfig;
 
 #[cfg(test)]
 mod testing;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::aggregation::ProxyTls;
 use super::authentication_file::TokenIssuers;
+use super::authorization_config::Authorizers;
 use super::certificates::{Certificates, Identity, subjects};
 use super::error::StartError;
 use super::flags::{AggregationFlags, ServeFlags};
@@ -30,6 +31,8 @@ pub struct Security {
     pub service_accounts: ServiceAccountConfig,
     /// Whose tokens name users besides.
     pub issuers: TokenIssuers,
+    /// Who decides what users may do.
+    pub authorizers: Authorizers,
     /// What clients check the server against, in PEM.
     pub authority: String,
     /// The admin's identity.
@@ -91,6 +94,7 @@ impl Security {
             tokens: tokens(flags)?,
             service_accounts: service_account_keys::load(flags)?,
             issuers: TokenIssuers::load(flags)?,
+            authorizers: Authorizers::load(&flags.authorization)?,
             authority,
             admin: own.admin,
             encryption: encryption(flags)?,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, StatusCode, Uri};
 
 use super::https_get;
@@ -89,14 +89,17 @@ impl NetworkClient {
         }
     }
 
-    async fn exchange(place: &Place, review: Bytes) -> Result<Bytes, String> {
-        let request = Request::post(&place.path)
+    async fn exchange(place: &Place, token: Option<&str>, review: Bytes) -> Result<Bytes, String> {
+        let mut request = Request::post(&place.path)
             .header(HOST, &place.authority)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json")
-            .header(USER_AGENT, "kube-apiserver-admission")
-            .body(full(review))
-            .map_err(|error| error.to_string())?;
+            .header(USER_AGENT, "kube-apiserver-admission");
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(full(review));
+        let request = request.map_err(|error| error.to_string())?;
         let answer = fetch(&place.backend, request, ANSWER_BYTES_MAX).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let status = answer.status();
@@ -123,7 +126,7 @@ impl WebhookClient for NetworkClient {
         }
         let call = async {
             let place = self.place(to, timeout).await?;
-            Self::exchange(&place, review)
+            Self::exchange(&place, to.token.as_deref(), review)
                 .await
                 .map_err(|why| format!("Post {url:?}: {why}"))
         };

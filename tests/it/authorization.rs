@@ -5,6 +5,7 @@ mod escalation;
 mod impersonation;
 mod nodes;
 mod reviews;
+mod webhook;
 
 use std::fs;
 use std::time::Duration;

@@ -98,15 +98,15 @@ async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<
         }
         "SelfSubjectAccessReview" => {
             access::check_attributes(&asked)?;
-            access::decide(review.authorizer, &context.user, &asked)
+            access::decide(review.authorizer, &context.user, &asked).await
         }
         "SubjectAccessReview" => {
             access::check_subject(&asked)?;
-            access::decide(review.authorizer, &access::subject(&asked), &asked)
+            access::decide(review.authorizer, &access::subject(&asked), &asked).await
         }
         "LocalSubjectAccessReview" => {
             access::check_local(&asked, review.namespace)?;
-            access::decide(review.authorizer, &access::subject(&asked), &asked)
+            access::decide(review.authorizer, &access::subject(&asked), &asked).await
         }
         "SelfSubjectRulesReview" => {
             let namespace = asked.pointer("/spec/namespace").and_then(Value::as_str);

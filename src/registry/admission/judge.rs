@@ -36,7 +36,7 @@ impl Judge for RequestJudge {
                 ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
             },
         };
-        let decision = self.authorizer.decide(&asked);
+        let decision = self.authorizer.decide_now(&asked);
         (decision.allowed, decision.reason)
     }
 }

@@ -15,6 +15,8 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// The API group; empty for the core.
     pub group: &'a str,
+    /// The version of the group; a star where any is meant.
+    pub version: &'a str,
     /// The plural resource.
     pub resource: &'a str,
     /// The subresource.
@@ -37,6 +39,7 @@ impl<'a> Attributes<'a> {
             is_resource: false,
             namespace: "",
             group: "",
+            version: "",
             resource: "",
             subresource: "",
             name: "",
@@ -51,6 +54,7 @@ impl<'a> Attributes<'a> {
         Self {
             is_resource: true,
             group,
+            version: "*",
             resource,
             ..Self::of_path(user, verb, "")
         }

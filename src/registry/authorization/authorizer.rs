@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, node_of};
+use super::webhook::Answer;
+use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, WebhookAuthorizer, node_of};
 use crate::registry::User;
 use crate::registry::bootstrap::node_rules;
+use crate::registry::webhook_client::WebhookClient;
 
 /// Whoever is in this group may do everything, whatever the modes.
 const MASTERS: &str = "system:masters";
@@ -24,11 +26,22 @@ pub enum AuthorizationMode {
     Node,
 }
 
+/// Who is asked.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// This server, in one of its ways.
+    Mode(AuthorizationMode),
+    /// A webhook.
+    Webhook(Arc<WebhookAuthorizer>),
+}
+
 /// What an authorizer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Whether it is allowed.
     pub allowed: bool,
+    /// Whether it was refused without a question to whoever might have allowed it.
+    pub denied: bool,
     /// Why, if there is something to say.
     pub reason: String,
 }
@@ -58,21 +71,21 @@ pub struct SelfRules {
 /// Decides who may do what.
 #[derive(Debug)]
 pub struct Authorizer {
-    modes: Vec<AuthorizationMode>,
+    steps: Vec<Step>,
     roles: ArcSwap<RoleTable>,
     nodes: NodeAuthorizer,
 }
 
 impl Authorizer {
-    /// An authorizer of these modes, which knows no roles yet.
+    /// An authorizer of these steps, which knows no roles yet.
     #[must_use]
-    pub fn new(modes: Vec<AuthorizationMode>) -> Self {
+    pub fn new(steps: Vec<Step>) -> Self {
         let nodes = NodeAuthorizer {
             graph: Arc::default(),
             rules: node_rules(),
         };
         Self {
-            modes,
+            steps,
             roles: ArcSwap::default(),
             nodes,
         }
@@ -81,20 +94,25 @@ impl Authorizer {
     /// An authorizer that allows everything.
     #[must_use]
     pub fn always_allow() -> Arc<Self> {
-        Arc::new(Self::new(vec![AuthorizationMode::AlwaysAllow]))
+        Arc::new(Self::new(vec![Step::Mode(AuthorizationMode::AlwaysAllow)]))
     }
 
     /// Whether roles and bindings count.
     #[must_use]
     pub fn uses_roles(&self) -> bool {
-        self.modes.contains(&AuthorizationMode::Rbac)
+        self.has(AuthorizationMode::Rbac)
+    }
+
+    fn has(&self, wanted: AuthorizationMode) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| matches!(step, Step::Mode(mode) if *mode == wanted))
     }
 
     /// Where it looks what kubelets need, if that counts.
     #[must_use]
     pub fn node_graph(&self) -> Option<&Arc<NodeGraph>> {
-        let counts = self.modes.contains(&AuthorizationMode::Node);
-        counts.then_some(&self.nodes.graph)
+        self.has(AuthorizationMode::Node)
+            .then_some(&self.nodes.graph)
     }
 
     /// Decides by these roles from now on.
@@ -109,37 +127,61 @@ impl Authorizer {
     }
 
     /// Whether somebody may do something, and why.
-    #[must_use]
-    pub fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        let allowed = |reason| Decision {
-            allowed: true,
-            reason,
-        };
-        if asked.user.groups.iter().any(|group| group == MASTERS) {
-            return allowed(String::new());
+    pub async fn decide(&self, asked: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(asked);
+        for step in &self.steps {
+            if decision.is_made() {
+                break;
+            }
+            decision.hear(match step {
+                Step::Mode(mode) => self.decide_here(*mode, asked),
+                Step::Webhook(webhook) => webhook.decide(asked).await,
+            });
         }
-        let mut reasons = Vec::new();
-        for mode in &self.modes {
-            match mode {
-                AuthorizationMode::AlwaysAllow => return allowed(String::new()),
-                AuthorizationMode::AlwaysDeny => {
-                    reasons.push("Everything is forbidden.".to_owned())
-                }
-                AuthorizationMode::Rbac => match self.roles.load().decide(asked) {
-                    Ok(binding) => return allowed(format!("RBAC: allowed by {binding}")),
-                    Err(missing) if missing.is_empty() => {}
-                    Err(missing) => reasons.push(format!("RBAC: {}", aggregate(missing))),
-                },
-                AuthorizationMode::Node => match self.nodes.decide(asked) {
-                    Ok(()) => return allowed(String::new()),
-                    Err(why) if why.is_empty() => {}
-                    Err(why) => reasons.push(why),
-                },
+        decision.end()
+    }
+
+    /// The same for those who cannot wait: webhooks are not asked, but what they have said counts.
+    #[must_use]
+    pub fn decide_now(&self, asked: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(asked);
+        for step in &self.steps {
+            if decision.is_made() {
+                break;
+            }
+            decision.hear(match step {
+                Step::Mode(mode) => self.decide_here(*mode, asked),
+                Step::Webhook(webhook) => webhook.decide_now(asked),
+            });
+        }
+        decision.end()
+    }
+
+    /// Asks webhooks by this client from now on.
+    pub fn ask_webhooks_by(&self, client: &Arc<dyn WebhookClient>) {
+        for step in &self.steps {
+            if let Step::Webhook(webhook) = step {
+                webhook.ask_by(client);
             }
         }
-        Decision {
-            allowed: false,
-            reason: reasons.join("\n"),
+    }
+
+    /// What this server says in one of its ways.
+    fn decide_here(&self, mode: AuthorizationMode, asked: &Attributes<'_>) -> Answer {
+        match mode {
+            AuthorizationMode::AlwaysAllow => Answer::Allowed(String::new()),
+            AuthorizationMode::AlwaysDeny => {
+                Answer::NoOpinion("Everything is forbidden.".to_owned())
+            }
+            AuthorizationMode::Rbac => match self.roles.load().decide(asked) {
+                Ok(binding) => Answer::Allowed(format!("RBAC: allowed by {binding}")),
+                Err(missing) if missing.is_empty() => Answer::NoOpinion(String::new()),
+                Err(missing) => Answer::NoOpinion(format!("RBAC: {}", aggregate(missing))),
+            },
+            AuthorizationMode::Node => match self.nodes.decide(asked) {
+                Ok(()) => Answer::Allowed(String::new()),
+                Err(why) => Answer::NoOpinion(why),
+            },
         }
     }
 
@@ -147,7 +189,15 @@ impl Authorizer {
     #[must_use]
     pub fn rules(&self, user: &User, namespace: &str) -> SelfRules {
         let mut found = SelfRules::default();
-        for mode in &self.modes {
+        for step in &self.steps {
+            let mode = match step {
+                Step::Mode(mode) => mode,
+                Step::Webhook(_) => {
+                    let why = "webhook authorizer does not support user rule resolution";
+                    found.errors.push(why.to_owned());
+                    continue;
+                }
+            };
             match mode {
                 AuthorizationMode::AlwaysAllow => found.rules.extend(everything()),
                 AuthorizationMode::AlwaysDeny => {}
@@ -167,6 +217,63 @@ impl Authorizer {
             }
         }
         found
+    }
+}
+
+/// A decision that is being made.
+struct Deciding {
+    made: Option<Decision>,
+    reasons: Vec<String>,
+}
+
+impl Deciding {
+    fn new(asked: &Attributes<'_>) -> Self {
+        let is_master = asked.user.groups.iter().any(|group| group == MASTERS);
+        Self {
+            made: is_master.then(|| Decision {
+                allowed: true,
+                denied: false,
+                reason: String::new(),
+            }),
+            reasons: Vec::new(),
+        }
+    }
+
+    fn is_made(&self) -> bool {
+        self.made.is_some()
+    }
+
+    fn hear(&mut self, answer: Answer) {
+        match answer {
+            Answer::Allowed(reason) => {
+                self.made = Some(Decision {
+                    allowed: true,
+                    denied: false,
+                    reason,
+                });
+            }
+            Answer::Denied(reason) => {
+                self.reasons
+                    .extend(Some(reason).filter(|it| !it.is_empty()));
+                self.made = Some(Decision {
+                    allowed: false,
+                    denied: true,
+                    reason: self.reasons.join("\n"),
+                });
+            }
+            Answer::NoOpinion(reason) => {
+                self.reasons
+                    .extend(Some(reason).filter(|it| !it.is_empty()));
+            }
+        }
+    }
+
+    fn end(self) -> Decision {
+        self.made.unwrap_or_else(|| Decision {
+            allowed: false,
+            denied: false,
+            reason: self.reasons.join("\n"),
+        })
     }
 }
 
@@ -202,20 +309,21 @@ pub fn everything() -> [Rule; 2] {
 mod tests {
     use super::*;
 
-    #[test]
-    fn modes_are_asked_in_order_and_masters_may_do_everything() {
+    #[tokio::test]
+    async fn modes_are_asked_in_order_and_masters_may_do_everything() {
         use AuthorizationMode::{AlwaysAllow, AlwaysDeny, Rbac};
         let mut user = User::default();
-        let decide = |user: &User, modes: &[AuthorizationMode]| {
-            let authorizer = Authorizer::new(modes.to_vec());
-            authorizer.decide(&Attributes::of_path(user, "get", "/metrics"))
+        let decide = async |user: &User, modes: &[AuthorizationMode]| {
+            let authorizer = Authorizer::new(modes.iter().copied().map(Step::Mode).collect());
+            let asked = Attributes::of_path(user, "get", "/metrics");
+            authorizer.decide(&asked).await
         };
-        assert!(decide(&user, &[AlwaysDeny, AlwaysAllow]).allowed);
-        assert!(!decide(&user, &[Rbac]).allowed);
-        let refused = decide(&user, &[Rbac, AlwaysDeny]);
+        assert!(decide(&user, &[AlwaysDeny, AlwaysAllow]).await.allowed);
+        assert!(!decide(&user, &[Rbac]).await.allowed);
+        let refused = decide(&user, &[Rbac, AlwaysDeny]).await;
         assert!(!refused.allowed);
         assert_eq!(refused.reason, "Everything is forbidden.");
         user.groups.push(MASTERS.to_owned());
-        assert!(decide(&user, &[AlwaysDeny]).allowed);
+        assert!(decide(&user, &[AlwaysDeny]).await.allowed);
     }
 }

@@ -15,11 +15,13 @@ mod node_authorizer;
 mod node_graph;
 mod role_table;
 mod rule;
+mod webhook;
 
 pub use attributes::Attributes;
-pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, everything};
+pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, Step, everything};
 pub use coverage::{describe_rules, go_list, missing_rules};
 pub use node_authorizer::{NodeAuthorizer, node_of};
 pub use node_graph::{MIRROR, NodeGraph, referred_resources};
 pub use role_table::{Binding, Role, RoleTable};
 pub use rule::Rule;
+pub use webhook::{Conditions, FailurePolicy, ReviewVersion, WebhookAuthorizer, WebhookConfig};

@@ -191,20 +191,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Whoever may update something may not therefore create it.
-    fn check_create(&self) -> Result<(), Error> {
-        let Self { store, context, .. } = self;
-        let version = &store.resource.group_version;
-        let plural = &store.resource.plural;
-        context.check(&Attributes {
-            namespace: self.namespace,
-            name: self.name,
-            ..Attributes::of_resource(&context.user, "create", &version.group, plural)
-        })
-    }
-
     async fn create(&mut self) -> Result<Value, Rejection> {
-        self.check_create()?;
+        check_create(self.store, self.context, self.namespace, self.name).await?;
         let object = self.updated.updated(self.context, None).await?;
         let mut object = self.store.incoming(self.context, object)?;
         wipe_system_fields(&mut object);
@@ -257,6 +245,28 @@ impl<'a> Attempt<'a> {
         self.outcome = Outcome::Update;
         Ok(object)
     }
+}
+
+/// Whoever may update something may not therefore create it.
+async fn check_create(
+    store: &Store,
+    context: &RequestContext,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Error> {
+    let version = &store.resource.group_version;
+    let asked = Attributes {
+        namespace,
+        name,
+        version: &version.version,
+        ..Attributes::of_resource(
+            &context.user,
+            "create",
+            &version.group,
+            &store.resource.plural,
+        )
+    };
+    context.check(&asked).await
 }
 
 #[cfg(test)]

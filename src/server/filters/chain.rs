@@ -139,7 +139,7 @@ impl Filters {
         self.authenticator.strip(request.headers_mut());
         let query = request.uri().query().unwrap_or_default();
         let acting = endpoints::acting_user(&self.authorizer, user, query, request.headers());
-        let user = match acting {
+        let user = match acting.await {
             Ok(user) => user,
             Err(error) => return not_impersonated(error, request.uri()).map(HeldBody::from),
         };
@@ -243,7 +243,8 @@ impl Filters {
         info: &RequestInfo,
     ) -> Response<ResponseBody> {
         let query = request.uri().query().unwrap_or_default();
-        match endpoints::refuse(&self.authorizer, &user, info, query, request.headers()) {
+        let refused = endpoints::refuse(&self.authorizer, &user, info, query, request.headers());
+        match refused.await {
             Some(refusal) => refusal,
             None => self.dispatch(request, user).await,
         }

@@ -6,7 +6,7 @@ use crate::registry::authorization::{Attributes, Authorizer, Rule, SelfRules};
 use crate::registry::{Error, FieldError, User};
 
 /// What the configured authorizer says about what a review asks, as its status.
-pub(super) fn decide(authorizer: &Authorizer, user: &User, asked: &Value) -> Value {
+pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) -> Value {
     let of = |part: &str, name: &str| {
         let value = asked.pointer(&format!("/spec/{part}/{name}"));
         value.and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -14,21 +14,29 @@ pub(super) fn decide(authorizer: &Authorizer, user: &User, asked: &Value) -> Val
     let resource = |name| of("resourceAttributes", name);
     let path = |name| of("nonResourceAttributes", name);
     let decision = if attributes(asked, "resourceAttributes").is_some() {
-        authorizer.decide(&Attributes {
-            namespace: &resource("namespace"),
-            subresource: &resource("subresource"),
-            name: &resource("name"),
-            ..Attributes::of_resource(
-                user,
-                &resource("verb"),
-                &resource("group"),
-                &resource("resource"),
-            )
-        })
+        authorizer
+            .decide(&Attributes {
+                namespace: &resource("namespace"),
+                subresource: &resource("subresource"),
+                name: &resource("name"),
+                version: &resource("version"),
+                ..Attributes::of_resource(
+                    user,
+                    &resource("verb"),
+                    &resource("group"),
+                    &resource("resource"),
+                )
+            })
+            .await
     } else {
-        authorizer.decide(&Attributes::of_path(user, &path("verb"), &path("path")))
+        authorizer
+            .decide(&Attributes::of_path(user, &path("verb"), &path("path")))
+            .await
     };
     let mut status = json!({"allowed": decision.allowed});
+    if decision.denied {
+        status["denied"] = json!(true);
+    }
     if !decision.reason.is_empty() {
         status["reason"] = json!(decision.reason);
     }

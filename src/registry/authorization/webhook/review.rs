@@ -1,0 +1,141 @@
+//! SubjectAccessReviews: what is asked, and what is answered.
+
+use serde_json::{Map, Value, json};
+
+use super::super::Attributes;
+use super::{Answer, ReviewVersion};
+
+impl ReviewVersion {
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "authorization.k8s.io/v1",
+            Self::V1Beta1 => "authorization.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// What somebody wants to do. The older version says `group` where the newer says `groups`.
+pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
+    let set = |members: &[(&str, &str)]| -> Value {
+        let set = members.iter().filter(|(_, value)| !value.is_empty());
+        let set: Map<_, _> = set
+            .map(|(name, value)| ((*name).to_owned(), json!(value)))
+            .collect();
+        Value::Object(set)
+    };
+    let mut spec = set(&[("user", &asked.user.name), ("uid", &asked.user.uid)]);
+    if asked.is_resource {
+        spec["resourceAttributes"] = set(&[
+            ("namespace", asked.namespace),
+            ("verb", asked.verb),
+            ("group", asked.group),
+            ("version", asked.version),
+            ("resource", asked.resource),
+            ("subresource", asked.subresource),
+            ("name", asked.name),
+        ]);
+    } else {
+        spec["nonResourceAttributes"] = set(&[("path", asked.path), ("verb", asked.verb)]);
+    }
+    if !asked.user.groups.is_empty() {
+        let member = match version {
+            ReviewVersion::V1 => "groups",
+            ReviewVersion::V1Beta1 => "group",
+        };
+        spec[member] = json!(asked.user.groups);
+    }
+    if !asked.user.extra.is_empty() {
+        spec["extra"] = json!(asked.user.extra);
+    }
+    spec
+}
+
+/// The review that asks it.
+pub(super) fn of(spec: Value, version: ReviewVersion) -> Value {
+    json!({"kind": "SubjectAccessReview", "apiVersion": version.api_version(),
+        "metadata": {}, "spec": spec, "status": {"allowed": false}})
+}
+
+/// What a review says that came back.
+pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<Answer, String> {
+    if review["kind"] != "SubjectAccessReview" || review["apiVersion"] != version.api_version() {
+        return Err("the answer is no review of the version that was asked for".to_owned());
+    }
+    let status = &review["status"];
+    let flag = |name: &str| match &status[name] {
+        Value::Null => Ok(false),
+        Value::Bool(flag) => Ok(*flag),
+        _ => Err(format!("status.{name} is neither true nor false")),
+    };
+    let reason = status["reason"].as_str().unwrap_or_default().to_owned();
+    match (flag("allowed")?, flag("denied")?) {
+        (true, true) => {
+            Err("webhook subject access review returned both allow and deny response".to_owned())
+        }
+        (true, false) => Ok(Answer::Allowed(reason)),
+        (false, true) => Ok(Answer::Denied(reason)),
+        (false, false) => Ok(Answer::NoOpinion(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::User;
+
+    #[test]
+    fn reviews_say_what_is_asked_in_both_versions() {
+        let user = User {
+            name: "ann".to_owned(),
+            groups: vec!["devs".to_owned()],
+            ..User::default()
+        };
+        let asked = Attributes {
+            namespace: "a",
+            version: "v1",
+            ..Attributes::of_resource(&user, "get", "apps", "deployments")
+        };
+        let resource = json!({"namespace": "a", "verb": "get", "group": "apps", "version": "v1",
+            "resource": "deployments"});
+        assert_eq!(
+            spec(&asked, ReviewVersion::V1),
+            json!({"user": "ann", "groups": ["devs"], "resourceAttributes": resource})
+        );
+        assert_eq!(
+            spec(&asked, ReviewVersion::V1Beta1),
+            json!({"user": "ann", "group": ["devs"], "resourceAttributes": resource})
+        );
+        let path = Attributes::of_path(&user, "get", "/metrics");
+        assert_eq!(
+            spec(&path, ReviewVersion::V1)["nonResourceAttributes"],
+            json!({"path": "/metrics", "verb": "get"})
+        );
+    }
+
+    #[test]
+    fn answers_are_believed_when_they_make_sense() {
+        let of = |status: Value| {
+            let version = ReviewVersion::V1;
+            let review = json!({"kind": "SubjectAccessReview",
+                "apiVersion": version.api_version(), "status": status});
+            answer(&review, version)
+        };
+        let reason = || "r".to_owned();
+        assert_eq!(
+            of(json!({"allowed": true, "reason": "r"})),
+            Ok(Answer::Allowed(reason()))
+        );
+        assert_eq!(
+            of(json!({"denied": true, "reason": "r"})),
+            Ok(Answer::Denied(reason()))
+        );
+        assert_eq!(of(json!({"reason": "r"})), Ok(Answer::NoOpinion(reason())));
+        for wrong in [
+            json!({"allowed": true, "denied": true}),
+            json!({"allowed": "true"}),
+        ] {
+            assert!(of(wrong.clone()).is_err(), "{wrong}");
+        }
+        assert!(answer(&json!({"status": {"allowed": true}}), ReviewVersion::V1).is_err());
+    }
+}

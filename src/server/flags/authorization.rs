@@ -1,0 +1,91 @@
+//! The flags about who decides what users may do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::duration;
+use crate::registry::authorization::{AuthorizationMode, ReviewVersion};
+
+/// Who decides what users may do.
+#[derive(Args, Clone, Debug)]
+pub struct AuthorizationFlags {
+    /// What decides what users may do: Node (what kubelets need), RBAC (by stored roles and bindings), Webhook (somebody else),
+    /// AlwaysAllow or AlwaysDeny, comma-separated. One of them has to allow it.
+    #[arg(long, value_name = "MODES", default_value = "AlwaysAllow", value_delimiter = ',',
+          value_parser = parse_mode)]
+    pub authorization_mode: Vec<ModeFlag>,
+
+    /// The kubeconfig of the webhook that the mode Webhook asks.
+    #[arg(long, value_name = "FILE")]
+    pub authorization_webhook_config_file: Option<PathBuf>,
+
+    /// The version of the reviews with which it is asked: v1 or v1beta1.
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1", value_parser = parse_version)]
+    pub authorization_webhook_version: ReviewVersion,
+
+    /// For how long an answer of it counts that allows something.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    pub authorization_webhook_cache_authorized_ttl: Duration,
+
+    /// For how long one counts that does not.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
+    pub authorization_webhook_cache_unauthorized_ttl: Duration,
+
+    /// Who decides what users may do: an AuthorizationConfiguration. Instead of the other flags about that.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["authorization_mode", "authorization_webhook_config_file",
+          "authorization_webhook_version", "authorization_webhook_cache_authorized_ttl",
+          "authorization_webhook_cache_unauthorized_ttl"])]
+    pub authorization_config: Option<PathBuf>,
+}
+
+/// A mode, as it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeFlag {
+    /// This server decides.
+    Mode(AuthorizationMode),
+    /// A webhook does.
+    Webhook,
+}
+
+impl AuthorizationFlags {
+    /// Checks what depends on several flags.
+    ///
+    /// # Errors
+    /// A line for the user.
+    pub fn check(&self) -> Result<(), String> {
+        let asks = self.authorization_mode.contains(&ModeFlag::Webhook);
+        match (asks, self.authorization_webhook_config_file.is_some()) {
+            (true, false) => Err(
+                "--authorization-mode=Webhook needs --authorization-webhook-config-file".to_owned(),
+            ),
+            (false, true) => Err(
+                "--authorization-webhook-config-file needs --authorization-mode=Webhook".to_owned(),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn parse_mode(text: &str) -> Result<ModeFlag, String> {
+    match text {
+        "AlwaysAllow" => Ok(ModeFlag::Mode(AuthorizationMode::AlwaysAllow)),
+        "AlwaysDeny" => Ok(ModeFlag::Mode(AuthorizationMode::AlwaysDeny)),
+        "RBAC" => Ok(ModeFlag::Mode(AuthorizationMode::Rbac)),
+        "Node" => Ok(ModeFlag::Mode(AuthorizationMode::Node)),
+        "Webhook" => Ok(ModeFlag::Webhook),
+        _ => Err(
+            "no such authorization mode here; use Node, RBAC, Webhook, AlwaysAllow or AlwaysDeny"
+                .to_owned(),
+        ),
+    }
+}
+
+fn parse_version(text: &str) -> Result<ReviewVersion, String> {
+    match text {
+        "v1" => Ok(ReviewVersion::V1),
+        "v1beta1" => Ok(ReviewVersion::V1Beta1),
+        _ => Err("no such version; use v1 or v1beta1".to_owned()),
+    }
+}

@@ -1,0 +1,173 @@
+//! Webhooks that decide: what they are asked, what their answers mean, and what becomes of requests that they do not answer.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::*;
+use crate::support::webhook::{Reply, Webhook};
+
+/// Much more than a webhook here may take, and much less than a request may.
+const SOON: Duration = Duration::from_secs(20);
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Says what the user's name says, and misbehaves by path.
+fn answer(path: &str, review: &Value) -> Reply {
+    match path {
+        "/hangs" => return Reply::Hang,
+        "/floods" => return Reply::Flood(100 << 20),
+        "/lies" => return Reply::Json(json!({"kind": "Pod", "status": {"allowed": true}})),
+        "/both" => return Reply::Json(answered(review, json!({"allowed": true, "denied": true}))),
+        _ => {}
+    }
+    let status = match review["spec"]["user"].as_str() {
+        Some("jane") => json!({"allowed": true}),
+        Some("joe") => json!({"allowed": false, "denied": true, "reason": "not joe"}),
+        _ => json!({"allowed": false}),
+    };
+    Reply::Json(answered(review, status))
+}
+
+fn answered(review: &Value, status: Value) -> Value {
+    let mut review = review.clone();
+    review["status"] = status;
+    review
+}
+
+/// A kubeconfig for a path of the webhook.
+fn kubeconfig(folder: &Path, webhook: &Webhook, path: &str) -> PathBuf {
+    let file = folder.join(format!("{}.yaml", path.trim_start_matches('/')));
+    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "w", "cluster": {"server": format!("https://{}{path}", webhook.address),
+            "certificate-authority-data": webhook.ca_bundle()}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "w", "user": "u"}}]});
+    fs::write(&file, config.to_string()).expect("written");
+    file
+}
+
+/// A webhook of a configuration.
+fn authorizer(file: &Path, name: &str, members: Value) -> Value {
+    let mut webhook = json!({"timeout": "2s", "subjectAccessReviewVersion": "v1",
+        "failurePolicy": "NoOpinion",
+        "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": file}});
+    for (name, value) in members.as_object().expect("members") {
+        webhook[name] = value.clone();
+    }
+    json!({"type": "Webhook", "name": name, "webhook": webhook})
+}
+
+/// The clients of jane and joe, of a server with these flags.
+async fn start(folder: &Path, flags: &[&str]) -> (Server, kube::Client, kube::Client) {
+    let tokens = folder.join("tokens.csv");
+    fs::write(&tokens, "jane-token,jane,1,devs\njoe-token,joe,2\n").expect("tokens");
+    let tokens = tokens.display().to_string();
+    let flags = [flags, &["--token-auth-file", &tokens]].concat();
+    let mut server = Server::start(&flags);
+    server.client().await;
+    let jane = server.client_with_token("jane-token").await;
+    let joe = server.client_with_token("joe-token").await;
+    (server, jane, joe)
+}
+
+async fn configured(folder: &Path, authorizers: &[Value]) -> (Server, kube::Client, kube::Client) {
+    let file = folder.join("authorization.json");
+    let config = json!({"apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AuthorizationConfiguration", "authorizers": authorizers});
+    fs::write(&file, config.to_string()).expect("written");
+    start(
+        folder,
+        &["--authorization-config", &file.display().to_string()],
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_webhook_decides_and_its_answers_count_for_a_time() {
+    let webhook = Webhook::start(answer).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = kubeconfig(folder.path(), &webhook, "/decide");
+    let file = format!("--authorization-webhook-config-file={}", file.display());
+    let flags = [
+        "--authorization-mode=Webhook",
+        &file,
+        "--authorization-webhook-version=v1",
+        "--authorization-webhook-cache-unauthorized-ttl=0s",
+    ];
+    let (_server, jane, joe) = start(folder.path(), &flags).await;
+    for _ in 0..3 {
+        get(&jane, MAPS).await.expect("allowed");
+        let refused = get(&joe, MAPS).await.expect_err("denied");
+        assert!(refused.contains("not joe"), "{refused}");
+    }
+    let asked = webhook.take("/decide");
+    let of = |user: &str| asked.iter().filter(|it| it["spec"]["user"] == user).count();
+    assert_eq!(
+        (of("jane"), of("joe")),
+        (1, 3),
+        "what is refused is not kept here"
+    );
+    let jane = asked.iter().find(|it| it["spec"]["user"] == "jane");
+    assert_eq!(
+        jane.expect("asked")["spec"],
+        json!({"user": "jane", "uid": "1", "groups": ["devs", "system:authenticated"],
+            "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1",
+                "resource": "configmaps"}})
+    );
+}
+
+#[tokio::test]
+async fn several_authorizers_are_asked_in_their_order() {
+    let webhook = Webhook::start(answer).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = kubeconfig(folder.path(), &webhook, "/decide");
+    let joes = json!({"matchConditionSubjectAccessReviewVersion": "v1",
+        "matchConditions": [{"expression": "request.user == 'joe'"}]});
+    let authorizers = [
+        authorizer(&file, "joes", joes),
+        json!({"type": "AlwaysAllow", "name": "rest"}),
+    ];
+    let (server, jane, joe) = configured(folder.path(), &authorizers).await;
+    get(&jane, MAPS).await.expect("allowed by the second");
+    let refused = get(&joe, MAPS).await.expect_err("denied by the first");
+    assert!(refused.contains("not joe"), "{refused}");
+    let asked = webhook.take("/decide");
+    assert_eq!(asked.len(), 1, "the other is none of its business");
+    // A review tells of a refusal that nobody could overrule.
+    let review =
+        json!({"spec": {"user": "joe", "resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let mut server = server;
+    let admin = server.client().await;
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let told = ask(&admin, Method::POST, path, &review)
+        .await
+        .expect("told");
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(
+        told["status"],
+        json!({"allowed": false, "denied": true, "reason": "not joe"})
+    );
+}
+
+#[tokio::test]
+async fn webhooks_that_do_not_answer_refuse_or_leave_it_to_others_soon() {
+    let webhook = Webhook::start(answer).await;
+    for (path, policy, allowed) in [
+        ("/hangs", "Deny", false),
+        ("/floods", "Deny", false),
+        ("/lies", "Deny", false),
+        ("/both", "Deny", false),
+        ("/hangs", "NoOpinion", true),
+        ("/floods", "NoOpinion", true),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = kubeconfig(folder.path(), &webhook, path);
+        let authorizers = [
+            authorizer(&file, "bad", json!({"failurePolicy": policy})),
+            json!({"type": "AlwaysAllow", "name": "rest"}),
+        ];
+        let (_server, jane, _) = configured(folder.path(), &authorizers).await;
+        let started = Instant::now();
+        assert_eq!(get(&jane, MAPS).await.is_ok(), allowed, "{path} {policy}");
+        assert!(started.elapsed() < SOON, "{path}: {:?}", started.elapsed());
+    }
+}
