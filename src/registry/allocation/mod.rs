@@ -90,6 +90,10 @@ impl Allocator {
         old: Option<&Value>,
         dry_run: bool,
     ) -> Result<Allocation, Error> {
+        if let Some((place, number)) = needs::no_port(service) {
+            let why = PortRefusal::NotInRange(number).to_string();
+            return Err(refused_number(number, place, why, service));
+        }
         let needs = Needs::of(service, old);
         let mut allocation = Allocation {
             owner: Owner::of(service),
@@ -193,17 +197,25 @@ fn refused_port(refusal: PortRefusal, needs: &Needs, service: &Value) -> Error {
         PortRefusal::Store(error) => Error::Storage(error),
         PortRefusal::OtherRange { .. } => Error::Internal(why),
         PortRefusal::Full => Error::Internal(format!("failed to allocate a nodePort: {why}")),
-        PortRefusal::Taken(number) | PortRefusal::NotInRange(number) => {
-            match needs.place_of(number) {
-                Some(place) => {
-                    let field = format!("spec.ports[{place}].nodePort");
-                    invalid(service, FieldError::invalid(field, &json!(number), why))
-                }
-                None => Error::Internal(format!(
-                    "failed to allocate requested HealthCheck NodePort {number}: {why}"
-                )),
-            }
+        PortRefusal::Taken(number) => {
+            refused_number(number.into(), needs.place_of(number), why, service)
         }
+        PortRefusal::NotInRange(number) => {
+            let place = u16::try_from(number).ok().and_then(|it| needs.place_of(it));
+            refused_number(number, place, why, service)
+        }
+    }
+}
+
+fn refused_number(number: i64, place: Option<usize>, why: String, service: &Value) -> Error {
+    match place {
+        Some(place) => {
+            let field = format!("spec.ports[{place}].nodePort");
+            invalid(service, FieldError::invalid(field, &json!(number), why))
+        }
+        None => Error::Internal(format!(
+            "failed to allocate requested HealthCheck NodePort {number}: {why}"
+        )),
     }
 }
 

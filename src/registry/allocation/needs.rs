@@ -159,6 +159,21 @@ fn ports_of_changed(service: &Value, old: &Value) -> Vec<NeededPort> {
     needed
 }
 
+/// A number that is asked for as a port of the nodes and is none, with the port of the service that asks for it; none if its
+/// health check does.
+pub(super) fn no_port(service: &Value) -> Option<(Option<usize>, i64)> {
+    if !has_node_ports(service) {
+        return None;
+    }
+    let ports = list(service, "spec.ports").iter().enumerate();
+    let asked = ports.map(|(place, port)| (Some(place), get(port, "nodePort")));
+    let mut asked = asked.chain([(None, get(service, HEALTH_CHECK))]);
+    asked.find_map(|(place, number)| {
+        let number = number?.as_i64()?;
+        u16::try_from(number).is_err().then_some((place, number))
+    })
+}
+
 /// Whether ports that do not ask for a port of the nodes get one.
 fn takes_any(service: &Value) -> bool {
     text(service, "spec.type") == "NodePort"

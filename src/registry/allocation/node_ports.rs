@@ -31,7 +31,7 @@ pub(super) enum PortRefusal {
         "provided port is not in the valid range. The range of valid ports is {}",
         PortSet::range()
     )]
-    NotInRange(u16),
+    NotInRange(i64),
     #[error("range is full")]
     Full,
     #[error(
@@ -190,7 +190,7 @@ impl NodePorts {
 
 fn take_asked(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
     if !PortSet::may_have(port) {
-        return Err(PortRefusal::NotInRange(port));
+        return Err(PortRefusal::NotInRange(port.into()));
     }
     ports
         .take(port)

@@ -294,6 +294,12 @@ async fn ports_of_the_nodes_are_taken_and_given_up() {
         1,
         "its address is given back"
     );
+    for number in [99_999, -1] {
+        let no_port = outside(json!([{"port": 80, "nodePort": number}]));
+        let error = world.create("two", no_port).await.expect_err("no port");
+        let why = format!("nodePort: Invalid value: {number}: provided port is not in the valid");
+        assert!(error.contains(&why), "{error}");
+    }
     let elsewhere = outside(json!([{"port": 80, "nodePort": 20_000}]));
     let error = world.create("two", elsewhere).await.expect_err("elsewhere");
     assert!(
