@@ -29,8 +29,9 @@ use ringwatch::endpoints::{
     VersionInfo, full,
 };
 use ringwatch::registry::admission::PluginSet;
+use ringwatch::registry::allocation::Repair;
 use ringwatch::registry::authorization::Authorizer;
-use ringwatch::registry::{CreateOptions, RequestContext, User};
+use ringwatch::registry::{CreateOptions, RequestContext, User, ensure_service_range};
 use ringwatch::server::component_statuses::ComponentStatuses;
 use ringwatch::server::flags::KubeletFlags;
 use ringwatch::server::storage_factory::{StorageFactory, Storages};
@@ -222,6 +223,17 @@ async fn ready(storages: &Storages, clock: &Clock) {
         .create(&context, "", namespace, &CreateOptions::default())
         .await
         .expect("a namespace");
+    let ranges = storages.of(("networking.k8s.io", "servicecidrs"));
+    ensure_service_range(ranges.expect("ranges"), clock)
+        .await
+        .expect("a range");
+    let repair = Repair {
+        allocator: storages.allocator.clone().expect("an allocator"),
+        services: storages.of(("", "services")).cloned().expect("services"),
+        request_timeout: PATIENCE,
+        clock: clock.clone(),
+    };
+    repair.begin().await.expect("a store that can be read");
 }
 
 impl Answer {

@@ -66,7 +66,7 @@ async fn wrong_flags() {
         (&["--request-timeout=1"], &["\"1\" is not a duration"]),
         (
             &["--authorization-mode=RBAC,ABAC"],
-            &["RBAC, AlwaysAllow or AlwaysDeny"],
+            &["RBAC, Webhook, AlwaysAllow or AlwaysDeny"],
         ),
         (&["--secure-port=x"], &["--secure-port"]),
     ] {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! They are compiled once and run on values of any size, so both are bounded: the text and the depth of an
-//! expression, and what it costs while it runs ([`Meter`]).
+//! expression, and what it costs while it runs (`meter`).
 
 mod authorizer;
 mod calls;
