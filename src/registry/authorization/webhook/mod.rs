@@ -102,17 +102,17 @@ impl WebhookAuthorizer {
     /// What the webhook says about something, or has said a short time ago.
     pub(super) async fn decide(&self, asked: &Attributes<'_>) -> Answer {
         let spec = review::spec(asked, ReviewVersion::V1);
-        if let Some(answer) = self.known(&spec) {
+        let question = spec.to_string();
+        if let Some(answer) = self.known(&spec, &question) {
             return answer;
         }
-        let key = spec.to_string();
         match self.ask(asked).await {
             Ok(answer) => {
                 let ttl = match answer {
                     Answer::Allowed(_) => self.config.authorized_ttl,
                     Answer::Denied(_) | Answer::NoOpinion(_) => self.config.unauthorized_ttl,
                 };
-                self.cache.put(key, &answer, ttl, self.clock.now());
+                self.cache.put(question, &answer, ttl, self.clock.now());
                 answer
             }
             Err(why) => self.failed(&why),
@@ -122,14 +122,14 @@ impl WebhookAuthorizer {
     /// The same for those who cannot wait: what is not known is as if the webhook had not answered.
     pub(super) fn decide_now(&self, asked: &Attributes<'_>) -> Answer {
         let spec = review::spec(asked, ReviewVersion::V1);
-        self.known(&spec)
+        self.known(&spec, &spec.to_string())
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
     }
 
     /// What can be told without a question.
-    fn known(&self, spec: &Value) -> Option<Answer> {
+    fn known(&self, spec: &Value, question: &str) -> Option<Answer> {
         match self.config.conditions.hold(spec) {
-            Ok(true) => self.cache.get(&spec.to_string(), self.clock.now()),
+            Ok(true) => self.cache.get(question, self.clock.now()),
             Ok(false) => Some(Answer::NoOpinion(String::new())),
             Err(why) => Some(self.failed(&why)),
         }
