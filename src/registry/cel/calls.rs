@@ -14,7 +14,7 @@ use super::interpreter::Outcome;
 use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
-use super::{Failure, authorizer, patterns};
+use super::{Failure, authorizer, images, patterns};
 
 /// Bytes that a number takes in a text, and quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -34,6 +34,9 @@ pub(super) fn call(
     if let Some(target) = &target
         && let Some(made) = authorizer::call(scope.judge.as_ref(), meter, name, target, &arguments)
     {
+        return made;
+    }
+    if let Some(made) = images::call(meter, name, target.as_ref(), &arguments) {
         return made;
     }
     let values: Vec<&CelValue> = target.iter().chain(&arguments).collect();
@@ -57,6 +60,10 @@ pub(super) fn call(
         ("dyn", [it]) => {
             meter.charge(1)?;
             Ok((*it).clone())
+        }
+        ("optional.unwrap" | "unwrapOpt", [CelValue::List(items)]) => {
+            meter.charge(1 + items.len() as u64 / 10)?;
+            optional::unwrapped(items)
         }
         ("contains", [CelValue::String(text), CelValue::String(part)]) => {
             let cost = tenth(text.len()).saturating_mul(tenth(part.len()).max(1));

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::parser::{ParseErrors, Parser};
 
-use super::check;
+use super::{check, macros};
 
 /// Bytes that an expression has at most.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
@@ -56,11 +56,23 @@ pub(in crate::registry) fn compile(source: &str) -> Result<Program, CompileError
     }
     // The parser panics at some limits of its own; that is an error of the expression.
     let parser = || Parser::new().enable_optional_syntax(true);
-    let parse = || catch_unwind(|| parser().parse(source));
+    let parse = || {
+        let mut parsed = catch_unwind(|| parser().parse(source));
+        let unnamed = match &mut parsed {
+            Ok(Ok(expression)) => macros::expand(expression),
+            _ => Vec::new(),
+        };
+        (parsed, unnamed)
+    };
     let expression = match stacker::grow(PARSER_STACK_BYTES, parse) {
-        Ok(Ok(expression)) => expression,
-        Ok(Err(errors)) => return Err(CompileError::Syntax(told(source, &errors))),
-        Err(_) => return Err(CompileError::TooLarge),
+        (Ok(Ok(expression)), unnamed) if unnamed.is_empty() => expression,
+        (Ok(Ok(_)), unnamed) => {
+            let why = "argument must be a simple name";
+            let wrong = unnamed.into_iter().map(|part| (part, why));
+            return Err(CompileError::Syntax(check::told_of_parts(source, wrong)));
+        }
+        (Ok(Err(errors)), _) => return Err(CompileError::Syntax(told(source, &errors))),
+        (Err(_), _) => return Err(CompileError::TooLarge),
     };
     Ok(Program { expression })
 }

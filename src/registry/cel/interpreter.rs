@@ -3,6 +3,8 @@
 //! The parser and the functions are the `cel` crate's. Its interpreter counts nothing while it runs and
 //! knows no messages, so what an expression may do could only be guessed before; here it is known.
 
+use std::sync::Arc;
+
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
@@ -15,7 +17,7 @@ use super::Failure;
 use super::meter::Meter;
 use super::optional;
 use super::scope::Scope;
-use super::{calls, operators};
+use super::{calls, macros, operators};
 
 /// What making a list, a map or a message costs.
 const LIST_COST: u64 = 10;
@@ -130,6 +132,7 @@ impl<'r> Interpreter<'r> {
             ("optFlatMap", [variable, inner]) => self.map_optional(call, variable, inner, false),
             ("or" | "orValue", [other]) => self.or_else(call, other),
             (op::ADD, [left, right]) => self.add(left, right),
+            (macros::INSERT, [map, more @ ..]) => self.insert(map, more),
             _ => self.plain_call(call),
         }
     }
@@ -157,19 +160,19 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    /// `+`. A list that a loop gathers is taken out of its variable, so that it grows in its place.
-    fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> Outcome {
-        let gathered = match &left.expr {
-            Expr::Ident(name) if name.starts_with('@') => {
-                let local = self
-                    .locals
-                    .iter_mut()
-                    .rev()
-                    .find(|(local, _)| local == name);
-                local.map(|(_, value)| std::mem::replace(value, Ok(CelValue::Null)))
-            }
-            _ => None,
+    /// What a loop gathers, taken out of its variable so that it grows in its place.
+    fn gathered(&mut self, variable: &'r IdedExpr) -> Option<Outcome> {
+        let Expr::Ident(name) = &variable.expr else {
+            return None;
         };
+        let mut locals = self.locals.iter_mut().rev();
+        let local = locals.find(|(local, _)| name.starts_with('@') && local == name);
+        local.map(|(_, value)| std::mem::replace(value, Ok(CelValue::Null)))
+    }
+
+    /// `+`.
+    fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> Outcome {
+        let gathered = self.gathered(left);
         if let Some(Ok(CelValue::List(mut items))) = gathered {
             self.meter.charge(2)?;
             let CelValue::List(more) = self.value(right)? else {
@@ -178,7 +181,7 @@ impl<'r> Interpreter<'r> {
             if (items.len() + more.len()) as u64 > super::meter::PARTS_MAX {
                 return Err(Failure::TooLarge);
             }
-            std::sync::Arc::make_mut(&mut items).extend(more.iter().cloned());
+            Arc::make_mut(&mut items).extend(more.iter().cloned());
             return Ok(CelValue::List(items));
         }
         let left = match gathered {
@@ -187,6 +190,32 @@ impl<'r> Interpreter<'r> {
         };
         let right = self.value(right)?;
         operators::add(left, right, self.meter)
+    }
+
+    /// Adds an entry, or those of a map, to the map that a loop gathers.
+    fn insert(&mut self, map: &'r IdedExpr, more: &'r [IdedExpr]) -> Outcome {
+        self.meter.charge(2)?;
+        let Some(CelValue::Map(mut map)) = self.gathered(map).transpose()? else {
+            return Err(Failure::NoOverload);
+        };
+        let mut values = Vec::with_capacity(more.len());
+        for part in more {
+            values.push(self.value(part)?);
+        }
+        let members = Arc::make_mut(&mut map.map);
+        match values.as_slice() {
+            [key, value] => {
+                self.meter.charge_value(value)?;
+                operators::insert(members, operators::key(key)?, value.clone())?;
+            }
+            [CelValue::Map(more)] => {
+                for (key, value) in more.map.iter() {
+                    operators::insert(members, key.clone(), value.clone())?;
+                }
+            }
+            _ => return Err(Failure::NoOverload),
+        }
+        Ok(CelValue::Map(map))
     }
 
     fn plain_call(&mut self, call: &'r CallExpr) -> Outcome {
@@ -320,7 +349,7 @@ impl<'r> Interpreter<'r> {
 
     fn made_map(&mut self, members: std::collections::HashMap<Key, CelValue>) -> Outcome {
         self.made(CelValue::Map(Map {
-            map: std::sync::Arc::new(members),
+            map: Arc::new(members),
         }))
     }
 
@@ -332,40 +361,69 @@ impl<'r> Interpreter<'r> {
 
     fn loops(&mut self, loops: &'r ComprehensionExpr) -> Outcome {
         let range = self.value(&loops.iter_range)?;
-        let items = operators::items(range, loops.iter_var2.is_some())?;
         let gathered = self.value(&loops.accu_init);
         let depth = self.locals.len();
         self.locals.push((&loops.accu_var, gathered));
-        let outcome = self.each(loops, items, depth);
+        let outcome = self.each(loops, &range);
+        self.locals.truncate(depth + 1);
+        let outcome = outcome.and_then(|()| self.value(&loops.result));
         self.locals.truncate(depth);
         outcome
     }
 
-    fn each(
+    /// Goes through a list or a map until the loop is over. What is not reached is not touched.
+    fn each(&mut self, loops: &'r ComprehensionExpr, range: &CelValue) -> Result<(), Failure> {
+        match range {
+            CelValue::List(items) => {
+                for (place, item) in items.iter().enumerate() {
+                    let place = CelValue::Int(i64::try_from(place).unwrap_or(i64::MAX));
+                    let (first, second) = match &loops.iter_var2 {
+                        Some(name) => (place, Some((name.as_str(), item))),
+                        None => (item.clone(), None),
+                    };
+                    if !self.turn(loops, first, second)? {
+                        break;
+                    }
+                }
+            }
+            CelValue::Map(map) => {
+                for (key, value) in map.map.iter() {
+                    let second = loops.iter_var2.as_deref().map(|name| (name, value));
+                    if !self.turn(loops, CelValue::from(key), second)? {
+                        break;
+                    }
+                }
+            }
+            _ => return Err(Failure::NoOverload),
+        }
+        Ok(())
+    }
+
+    /// One turn of a loop, which stands above what it has gathered; false if it is over before.
+    fn turn(
         &mut self,
         loops: &'r ComprehensionExpr,
-        items: Vec<(CelValue, Option<CelValue>)>,
-        depth: usize,
-    ) -> Outcome {
-        for (first, second) in items {
-            self.locals.push((&loops.iter_var, Ok(first)));
-            if let (Some(name), Some(second)) = (loops.iter_var2.as_deref(), second) {
-                self.locals.push((name, Ok(second)));
-            }
-            if !self.truth(&loops.loop_cond)? {
-                break;
-            }
-            let gathered = self.value(&loops.loop_step);
-            if let Err(error) = &gathered
-                && error.is_final()
-            {
-                return gathered;
-            }
-            self.locals.truncate(depth + 1);
-            self.locals[depth].1 = gathered;
+        first: CelValue,
+        second: Option<(&'r str, &CelValue)>,
+    ) -> Result<bool, Failure> {
+        let around = self.locals.len();
+        self.locals.push((&loops.iter_var, Ok(first)));
+        if let Some((name, second)) = second {
+            self.locals.push((name, Ok(second.clone())));
         }
-        self.locals.truncate(depth + 1);
-        self.value(&loops.result)
+        if !self.truth(&loops.loop_cond)? {
+            self.locals.truncate(around);
+            return Ok(false);
+        }
+        let gathered = self.value(&loops.loop_step);
+        self.locals.truncate(around);
+        match gathered {
+            Err(error) if error.is_final() => Err(error),
+            gathered => {
+                self.locals[around - 1].1 = gathered;
+                Ok(true)
+            }
+        }
     }
 }
 

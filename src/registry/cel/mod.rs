@@ -14,7 +14,9 @@ mod compile;
 mod execute;
 mod expression;
 mod functions;
+mod images;
 mod interpreter;
+mod macros;
 mod meter;
 mod operators;
 mod optional;
@@ -36,8 +38,9 @@ pub(in crate::registry) use scope::Scope;
 pub(in crate::registry) use values::{plain, to_json};
 
 /// What stands before the name of a function.
-const NAMESPACES: [&str; 10] = [
+const NAMESPACES: [&str; 11] = [
     "base64",
+    "cel",
     "cidr",
     "format",
     "ip",

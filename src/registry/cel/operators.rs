@@ -1,6 +1,8 @@
 //! What the language itself does with values.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
@@ -52,31 +54,24 @@ pub(super) fn key(value: &CelValue) -> Result<Key, Failure> {
     }
 }
 
-/// What a loop goes through: items, or keys; with two variables, places or keys and what is there.
-pub(super) fn items(
-    range: CelValue,
-    pairs: bool,
-) -> Result<Vec<(CelValue, Option<CelValue>)>, Failure> {
-    match range {
-        CelValue::List(items) => {
-            let pair = |(index, item): (usize, &CelValue)| {
-                let place = i64::try_from(index).unwrap_or(i64::MAX);
-                (CelValue::Int(place), Some(item.clone()))
-            };
-            let items = items.iter();
-            Ok(if pairs {
-                items.enumerate().map(pair).collect()
-            } else {
-                items.map(|item| (item.clone(), None)).collect()
-            })
+/// Adds an entry to a map that must not have it.
+pub(super) fn insert(
+    members: &mut HashMap<Key, CelValue>,
+    key: Key,
+    value: CelValue,
+) -> Result<(), Failure> {
+    if members.len() as u64 >= super::meter::PARTS_MAX {
+        return Err(Failure::TooLarge);
+    }
+    match members.entry(key) {
+        Entry::Occupied(there) => {
+            let why = format!("insert failed: key {} already exists", there.key());
+            Err(Failure::Other(why.into()))
         }
-        CelValue::Map(map) => {
-            let pair = |(key, value): (&Key, &CelValue)| {
-                (CelValue::from(key), pairs.then(|| value.clone()))
-            };
-            Ok(map.map.iter().map(pair).collect())
+        Entry::Vacant(place) => {
+            place.insert(value);
+            Ok(())
         }
-        _ => Err(Failure::NoOverload),
     }
 }
 

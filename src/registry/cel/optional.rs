@@ -38,6 +38,17 @@ pub(super) fn of_value(value: &CelValue) -> Result<Option<&CelValue>, Failure> {
     }
 }
 
+fn of_item(item: Option<&CelValue>) -> CelValue {
+    item.map_or_else(none, |item| some(item.clone()))
+}
+
+/// What is inside of those items that are not absent.
+pub(super) fn unwrapped(items: &[CelValue]) -> Result<CelValue, Failure> {
+    let inside = items.iter().filter_map(|it| of_value(it).transpose());
+    let inside: Result<Vec<CelValue>, Failure> = inside.map(|it| it.cloned()).collect();
+    Ok(CelValue::List(inside?.into()))
+}
+
 /// The functions of optional values; `None` if it is none of them.
 pub(super) fn call(
     name: &str,
@@ -49,6 +60,8 @@ pub(super) fn call(
         ("optional.of", None, [value]) => Ok(some(value.clone())),
         ("optional.ofNonZeroValue", None, [value]) if value.is_zero() => Ok(none()),
         ("optional.ofNonZeroValue", None, [value]) => Ok(some(value.clone())),
+        ("first", Some(CelValue::List(items)), []) => Ok(of_item(items.first())),
+        ("last", Some(CelValue::List(items)), []) => Ok(of_item(items.last())),
         ("hasValue", Some(target), []) => {
             of_value(target).map(|inside| CelValue::Bool(inside.is_some()))
         }

@@ -61,11 +61,47 @@ fn expressions_give_what_the_language_says() {
         ("self.a && true", "no such overload"),
         ("optional.none().value()", "optional.none() dereference"),
         (
+            "self.l.transformMapEntry(i, v, {'a': v})",
+            "insert failed: key a already exists",
+        ),
+        ("self.l.transformMapEntry(i, v, v)", "no such overload"),
+        ("self.l.transformMap(i, v, v / 0)", "division by zero"),
+        ("self.t.all(i, v, true)", "no such overload"),
+        ("image('a//B')", "could not parse reference: a//B"),
+        (
             "int('x')",
             "string parse error: invalid digit found in string",
         ),
     ] {
         assert_eq!(told(source, &this), why, "{source}");
+    }
+}
+
+#[test]
+fn extensions_give_what_they_should() {
+    let hex = "0123456789abcdef".repeat(4);
+    let this = json!({"l": [1, 2, 3], "m": {"x": "y"}, "hex": hex});
+    for source in [
+        "self.l.all(i, v, v == i + 1) && self.m.all(k, v, k == 'x' && v == 'y') && !self.l.all(i, v, i > 0)",
+        "self.l.exists(i, v, i == 2 && v == 3) && self.m.exists(k, v, v == 'y') && !self.l.exists(i, v, v > 3)",
+        "self.l.existsOne(i, v, v > 2) && self.l.exists_one(i, v, i == 0) && !self.l.existsOne(i, v, v > 1)",
+        "self.l.exists(i, v, 1 / i > 0) && self.l.exists(i, v, self.l.all(j, w, w <= v))",
+        "self.l.transformList(i, v, i * v) == [0, 2, 6] && self.l.transformList(i, v, i != 1, v) == [1, 3]",
+        "self.m.transformList(k, v, k + v) == ['xy'] && [1, 2].transformMap(i, v, v * 2) == {0: 2, 1: 4}",
+        "{'a': 1, 'b': 2}.transformMap(k, v, v + 1) == {'a': 2, 'b': 3}",
+        "{'a': 1, 'b': 2}.transformMap(k, v, v > 1, k) == {'b': 'b'} && {}.transformMap(k, v, v) == {}",
+        "{'a': 1, 'b': 2}.transformMapEntry(k, v, {v: k}) == {1: 'a', 2: 'b'}",
+        "self.l.transformMapEntry(i, v, v != 2, {'k%d'.format([i]): v}) == {'k0': 1, 'k2': 3}",
+        "[1, 2].first().value() == 1 && [1, 2].last() == optional.of(2) && !dyn([]).first().hasValue()",
+        "optional.unwrap([optional.of(1), optional.none()]) == [1] && [optional.none(), optional.of('a')].unwrapOpt() == ['a']",
+        "image('kube:testtag').registry() == 'index.docker.io' && image('kube').repository() == 'library/kube' && image('a/b').repository() == 'a/b'",
+        "image('registry.k8s.io/kube').repository() == 'kube' && image('docker.io/kube').registry() == 'index.docker.io' && image('kube').tag() == 'latest'",
+        "image('registry.k8s.io:5000/kube').registry() == 'registry.k8s.io:5000' && image('kube:t').identifier() == 't' && !image('kube:t').containsDigest()",
+        "!isImage('Kube') && !isImage('') && !isImage('a.b:x/kube') && !isImage('kube:a b') && !isImage('kube@sha256:ab') && isImage('nginx:1.27')",
+        "image('r.io/kube:t@sha256:' + self.hex).digest() == 'sha256:' + self.hex && image('kube@sha256:' + self.hex).containsDigest()",
+        "image('r.io/kube:t@sha256:' + self.hex).tag() == '' && image('r.io/kube:t@sha256:' + self.hex).identifier().startsWith('sha256:')",
+    ] {
+        assert_eq!(told(source, &this), "Bool(true)", "{source}");
     }
 }
 
@@ -134,6 +170,15 @@ fn what_grows_within_one_expression_is_paid_for() {
         ("self.split('').all(a, self.matches(a + '{1,900}'))", &long),
         ("self.split('').all(a, self.contains(self))", &long),
         ("sets.contains(self + self, self)", &list),
+        (
+            "self.transformMap(i, a, self).transformMap(i, a, self).transformMap(i, a, self) == {}",
+            &list,
+        ),
+        (
+            "self.all(i, a, self.transformMap(j, b, a + b).size() > 0)",
+            &list,
+        ),
+        ("self.all(i, a, self.exists(j, b, j == 1900))", &list),
     ] {
         let failure = run(source, this).unwrap_err();
         assert!(failure.is_final(), "{source}: {failure}");

@@ -323,24 +323,35 @@ impl<'a> Checker<'a> {
 
     fn loops(&mut self, loops: &ComprehensionExpr) -> Result<Type, String> {
         let range = self.check(&loops.iter_range);
-        let item = match self.bindings.resolve(&range) {
-            Type::List(of) => (*of).clone(),
-            Type::Map(key, _) => (*key).clone(),
-            Type::Dyn | Type::Variable(_) => Type::Dyn,
+        let range = self.bindings.resolve(&range);
+        let is_map = matches!(range, Type::Map(..));
+        let (place, item) = match range {
+            Type::List(of) => (Type::Int, (*of).clone()),
+            Type::Map(key, value) => ((*key).clone(), (*value).clone()),
+            Type::Dyn | Type::Variable(_) => (Type::Dyn, Type::Dyn),
             other => {
                 let why = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
                 self.wrong.push(Wrong::at(&loops.iter_range, why));
-                Type::Dyn
+                (Type::Dyn, Type::Dyn)
             }
         };
         let gathered = self.check(&loops.accu_init);
         self.locals.push((loops.accu_var.clone(), gathered.clone()));
-        self.locals.push((loops.iter_var.clone(), item));
+        let around = self.locals.len();
+        match &loops.iter_var2 {
+            Some(second) => {
+                self.locals.push((loops.iter_var.clone(), place));
+                self.locals.push((second.clone(), item));
+            }
+            // The one variable of a loop through a map is the key.
+            None if is_map => self.locals.push((loops.iter_var.clone(), place)),
+            None => self.locals.push((loops.iter_var.clone(), item)),
+        }
         self.expect(&loops.loop_cond, &Type::Bool);
         self.expect(&loops.loop_step, &gathered);
-        self.locals.pop();
+        self.locals.truncate(around);
         let result = self.check(&loops.result);
         self.locals.pop();
         Ok(self.bindings.resolve(&result))

@@ -222,21 +222,21 @@ impl<'a> Estimator<'a> {
     fn loops(&mut self, it: &'a IdedExpr, loops: &'a ComprehensionExpr) -> Known<'a> {
         let range = self.part(&loops.iter_range);
         let start = self.part(&loops.accu_init);
-        let mut item = self.plain(&loops.iter_range, Range::ONE, None);
-        let is_list = !matches!(range.of, Type::Map(..));
-        item.size = range
-            .entries
-            .map(|(key, value)| if is_list { value } else { key });
-        item.declared = match range.declared.map(|it| &it.form) {
-            Some(Form::List(inside)) => Some(inside),
-            Some(Form::Map(_)) => Some(&KEY),
-            _ => None,
-        };
         self.locals.push((&loops.accu_var, start.clone()));
-        self.locals.push((&loops.iter_var, item));
+        let around = self.locals.len();
+        let is_map = matches!(range.of, Type::Map(..));
+        let (place, item) = (self.place(loops, &range), self.item(loops, &range));
+        match &loops.iter_var2 {
+            Some(second) => {
+                self.locals.push((&loops.iter_var, place));
+                self.locals.push((second, item));
+            }
+            None if is_map => self.locals.push((&loops.iter_var, place)),
+            None => self.locals.push((&loops.iter_var, item)),
+        }
         let condition = self.part(&loops.loop_cond);
         let step = self.part(&loops.loop_step);
-        self.locals.pop();
+        self.locals.truncate(around);
         let result = self.part(&loops.result);
         self.locals.pop();
         let turns = range.size().times(condition.cost.plus(step.cost));
@@ -248,6 +248,25 @@ impl<'a> Estimator<'a> {
         } else {
             known.size = start.size;
         }
+        known
+    }
+
+    /// A place in a list, or a key of a map.
+    fn place(&self, loops: &'a ComprehensionExpr, range: &Known<'a>) -> Known<'a> {
+        let size = range.entries.map(|(place, _)| place);
+        let mut known = self.plain(&loops.iter_range, Range::ONE, size);
+        known.declared = match range.declared.map(|it| &it.form) {
+            Some(Form::Map(_)) => Some(&KEY),
+            _ => None,
+        };
+        known
+    }
+
+    /// What is at a place.
+    fn item(&self, loops: &'a ComprehensionExpr, range: &Known<'a>) -> Known<'a> {
+        let size = range.entries.map(|(_, item)| item);
+        let mut known = self.plain(&loops.iter_range, Range::ONE, size);
+        known.declared = range.declared.and_then(Declared::inside);
         known
     }
 }

@@ -114,13 +114,23 @@ fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked
         let cost = estimate::cost(&program.expression, &checker, names);
         return Ok(Checked { gives, cost });
     }
+    let wrong = checker.wrong.iter();
+    let wrong = wrong.map(|wrong| (wrong.id, wrong.why.as_str()));
+    Err(CompileError::Wrong(told_of_parts(source, wrong)))
+}
+
+/// All errors and where they are, by the parts of the expression that they are about.
+pub(super) fn told_of_parts<'w>(
+    source: &str,
+    wrong: impl ExactSizeIterator<Item = (u64, &'w str)>,
+) -> String {
     let places = places(source);
-    let wrong = checker.wrong.iter().map(|wrong| {
-        let offset = places.as_ref().and_then(|it| it.offset_for(wrong.id));
+    let wrong = wrong.map(|(id, why)| {
+        let offset = places.as_ref().and_then(|it| it.offset_for(id));
         let place = place(source, offset.map_or(0, |(start, _)| start as usize));
-        (place, wrong.why.as_str())
+        (place, why)
     });
-    Err(CompileError::Wrong(told(source, wrong)))
+    told(source, wrong)
 }
 
 /// All errors and where they are, as far as they are not too many.

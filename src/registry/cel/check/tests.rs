@@ -48,6 +48,24 @@ fn expressions_have_types() {
         ("self.list.filter(x, x == 'a')", "list(string)"),
         ("self.list.exists(x, x == 'a') || self.whole > 1.5", "bool"),
         ("self.map.all(k, k == 'a')", "bool"),
+        ("self.map.all(k, v, k == 'a' && v.size() > 1)", "bool"),
+        ("self.list.exists(i, v, i > 1 && v == 'a')", "bool"),
+        ("self.map.existsOne(k, v, v == [k])", "bool"),
+        ("self.list.transformList(i, v, i)", "list(int)"),
+        (
+            "self.map.transformList(k, v, k != '', v)",
+            "list(list(string))",
+        ),
+        ("self.map.transformMap(k, v, v.size())", "map(string, int)"),
+        ("self.list.transformMap(i, v, v)", "map(int, string)"),
+        (
+            "self.list.transformMapEntry(i, v, {v: i})",
+            "map(string, int)",
+        ),
+        ("any.transformMap(k, v, v.a)", "map(dyn, dyn)"),
+        ("self.list.first()", "optional_type(string)"),
+        ("optional.unwrap([self.?text])", "list(string)"),
+        ("image(self.text).tag()", "string"),
         ("any.b.c + 1", "int"),
         ("any.b[0].c", "dyn"),
         ("[1, 2] + []", "list(int)"),
@@ -138,6 +156,30 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
+fn what_is_wrong_in_macros_is_told_with_its_place() {
+    for (source, lines) in [
+        (
+            "self.list.all(i, v, i == v)",
+            "ERROR: <input>:1:23: found no matching overload for '_==_' applied to '(int, string)'\n | self.list.all(i, v, i == v)\n | ......................^",
+        ),
+        (
+            "self.list.transformMap(i, 1, v)",
+            "ERROR: <input>:1:27: argument must be a simple name\n | self.list.transformMap(i, 1, v)\n | ..........................^",
+        ),
+        (
+            "self.list.transformMapEntry(i, v, v) == {}",
+            "ERROR: <input>:1:28: found no matching overload for 'cel.@mapInsert' applied to '(map(dyn, dyn), string)'\n | self.list.transformMapEntry(i, v, v) == {}\n | ...........................^",
+        ),
+        (
+            "self.list.transformList(1)",
+            "ERROR: <input>:1:24: undeclared reference to 'transformList' (in container '')\n | self.list.transformList(1)\n | .......................^",
+        ),
+    ] {
+        assert_eq!(told(source), lines, "{source}");
+    }
+}
+
+#[test]
 fn costs_follow_from_the_sizes_that_are_declared() {
     let cost = |source: &str| check(source, &names()).unwrap().cost;
     for (source, at_most) in [
@@ -148,12 +190,18 @@ fn costs_follow_from_the_sizes_that_are_declared() {
         ("self.text.matches('abcd')", 2 + 11),
         ("'a' in self.list", 2 + 10),
         ("self.list.all(x, x == 'a')", 2 + 1 + 10 * (2 + 3)),
+        ("self.list.all(i, v, v == 'a')", 2 + 1 + 10 * (2 + 3)),
+        ("self.list.all(i, v, i == 1)", 2 + 1 + 10 * (2 + 3)),
+        // For each item what was gathered, its place, the value and the entry; a new map at first.
+        ("self.list.transformMap(i, v, v)", 2 + 30 + 1 + 10 * 4),
     ] {
         assert_eq!(cost(source), at_most, "{source}");
     }
     assert!(cost("self.list.all(a, self.list.all(b, a == b))") > 300);
     assert!(cost("self.map.all(k, self.map[k].all(x, x != ''))") > 5 * 10);
+    assert!(cost("self.map.all(k, v, v.all(x, x != ''))") > 5 * 10);
     assert_eq!(cost("any.all(x, x == 1)"), u64::MAX);
+    assert_eq!(cost("any.all(k, v, v == 1)"), u64::MAX);
 }
 
 #[test]
@@ -165,6 +213,8 @@ fn hostile_expressions_are_refused_soon() {
     let loops = format!("{}true{}", "[1, 2].all(a, ".repeat(20), ")".repeat(20));
     assert_eq!(told(&loops), "bool");
     assert!(check(&loops, &names()).unwrap().cost > 10_000_000);
+    let pairs = format!("{}true{}", "[1, 2].all(a, b, ".repeat(20), ")".repeat(20));
+    assert_eq!(told(&pairs), "bool");
     let unknowns = "[".repeat(20) + &"]".repeat(20);
     let sum = vec![unknowns.as_str(); 60].join(" == ");
     assert!(told(&sum).len() < 100_000);

@@ -1,0 +1,211 @@
+//! Macros of two variables, which the parser leaves as calls: `all`, `exists`, `existsOne`, `transformList`,
+//! `transformMap` and `transformMapEntry`. The variables are places and items of a list, or keys and values of a map.
+
+use kube_cel::cel::common::ast::operators as op;
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
+};
+
+/// The function that adds an entry to the map that a loop gathers.
+pub(super) const INSERT: &str = "cel.@mapInsert";
+
+/// What a loop gathers is in a variable of this name.
+const GATHERED: &str = "@result";
+
+/// Turns the macros into loops. Gives the parts of the expression that should be names of variables and are not.
+pub(super) fn expand(expression: &mut IdedExpr) -> Vec<u64> {
+    let mut wrong = Vec::new();
+    visit(expression, &mut wrong);
+    wrong
+}
+
+fn visit(it: &mut IdedExpr, wrong: &mut Vec<u64>) {
+    let id = it.id;
+    match &mut it.expr {
+        Expr::Select(select) => visit(&mut select.operand, wrong),
+        Expr::Call(call) => {
+            if let Some(target) = &mut call.target {
+                visit(target, wrong);
+            }
+            call.args.iter_mut().for_each(|it| visit(it, wrong));
+            if let Some(made) = expanded(id, call, wrong) {
+                it.expr = made;
+            }
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(|it| visit(it, wrong)),
+        Expr::Map(map) => map
+            .entries
+            .iter_mut()
+            .for_each(|it| visit_entry(&mut it.expr, wrong)),
+        Expr::Struct(message) => message
+            .entries
+            .iter_mut()
+            .for_each(|it| visit_entry(&mut it.expr, wrong)),
+        Expr::Comprehension(loops) => {
+            visit(&mut loops.iter_range, wrong);
+            visit(&mut loops.accu_init, wrong);
+            visit(&mut loops.loop_cond, wrong);
+            visit(&mut loops.loop_step, wrong);
+            visit(&mut loops.result, wrong);
+        }
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
+    }
+}
+
+fn visit_entry(entry: &mut EntryExpr, wrong: &mut Vec<u64>) {
+    match entry {
+        EntryExpr::StructField(field) => visit(&mut field.value, wrong),
+        EntryExpr::MapEntry(entry) => {
+            visit(&mut entry.key, wrong);
+            visit(&mut entry.value, wrong);
+        }
+    }
+}
+
+/// The loop that a macro means; `None` if the call is none.
+fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> {
+    let make = Maker { id };
+    let body: fn(&Maker, &str, Vec<IdedExpr>) -> Body =
+        match (call.func_name.as_str(), call.args.len()) {
+            ("all", 3) => all,
+            ("exists", 3) => exists,
+            ("existsOne" | "exists_one", 3) => exists_one,
+            ("transformList", 3 | 4) => transform_list,
+            ("transformMap", 3 | 4) => transform_map,
+            ("transformMapEntry", 3 | 4) => transform_map_entry,
+            _ => return None,
+        };
+    let range = *call.target.take()?;
+    let mut arguments = std::mem::take(&mut call.args);
+    let inner = arguments.split_off(2);
+    let mut names = arguments.into_iter().map(|it| match it.expr {
+        Expr::Ident(name) => name,
+        _ => {
+            wrong.push(it.id);
+            String::new()
+        }
+    });
+    let (first, second) = (names.next()?, names.next()?);
+    let body = body(&make, &first, inner);
+    Some(Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range: range,
+        iter_var: first,
+        iter_var2: Some(second),
+        accu_var: GATHERED.to_owned(),
+        accu_init: body.init,
+        loop_cond: body.condition,
+        loop_step: body.step,
+        result: body.result,
+    })))
+}
+
+/// What a loop does.
+struct Body {
+    init: IdedExpr,
+    condition: IdedExpr,
+    step: IdedExpr,
+    result: IdedExpr,
+}
+
+fn all(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
+    Body {
+        init: make.truth(true),
+        condition: make.call(op::NOT_STRICTLY_FALSE, vec![make.gathered()]),
+        step: make.call(op::LOGICAL_AND, make.with_gathered(inner)),
+        result: make.gathered(),
+    }
+}
+
+fn exists(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
+    let none_yet = make.call(op::LOGICAL_NOT, vec![make.gathered()]);
+    Body {
+        init: make.truth(false),
+        condition: make.call(op::NOT_STRICTLY_FALSE, vec![none_yet]),
+        step: make.call(op::LOGICAL_OR, make.with_gathered(inner)),
+        result: make.gathered(),
+    }
+}
+
+fn exists_one(make: &Maker, _: &str, mut inner: Vec<IdedExpr>) -> Body {
+    let one = || make.part(Expr::Literal(LiteralValue::Int(1.into())));
+    inner.push(make.call(op::ADD, vec![make.gathered(), one()]));
+    inner.push(make.gathered());
+    Body {
+        init: make.part(Expr::Literal(LiteralValue::Int(0.into()))),
+        condition: make.truth(true),
+        step: make.call(op::CONDITIONAL, inner),
+        result: make.call(op::EQUALS, vec![make.gathered(), one()]),
+    }
+}
+
+fn transform_list(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
+    make.transform(Expr::List(ListExpr::default()), inner, |made| {
+        let one = make.part(Expr::List(ListExpr::new(vec![made])));
+        make.call(op::ADD, vec![make.gathered(), one])
+    })
+}
+
+fn transform_map(make: &Maker, key: &str, inner: Vec<IdedExpr>) -> Body {
+    make.transform(Expr::Map(MapExpr::default()), inner, |made| {
+        let key = make.part(Expr::Ident(key.to_owned()));
+        make.call(INSERT, vec![make.gathered(), key, made])
+    })
+}
+
+fn transform_map_entry(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
+    make.transform(Expr::Map(MapExpr::default()), inner, |made| {
+        make.call(INSERT, vec![make.gathered(), made])
+    })
+}
+
+/// Makes parts of expressions that stand where the macro does.
+struct Maker {
+    id: u64,
+}
+
+impl Maker {
+    fn part(&self, expr: Expr) -> IdedExpr {
+        IdedExpr { id: self.id, expr }
+    }
+
+    fn truth(&self, flag: bool) -> IdedExpr {
+        self.part(Expr::Literal(LiteralValue::Boolean(flag.into())))
+    }
+
+    fn gathered(&self) -> IdedExpr {
+        self.part(Expr::Ident(GATHERED.to_owned()))
+    }
+
+    fn with_gathered(&self, inner: Vec<IdedExpr>) -> Vec<IdedExpr> {
+        [self.gathered()].into_iter().chain(inner).collect()
+    }
+
+    fn call(&self, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+        self.part(Expr::Call(CallExpr {
+            func_name: name.to_owned(),
+            target: None,
+            args,
+        }))
+    }
+
+    /// Gathers what is made of each item, or of those that a condition before it selects.
+    fn transform(
+        &self,
+        init: Expr,
+        mut inner: Vec<IdedExpr>,
+        gather: impl FnOnce(IdedExpr) -> IdedExpr,
+    ) -> Body {
+        let made = inner.pop().unwrap_or_default();
+        let step = gather(made);
+        let step = match inner.pop() {
+            Some(condition) => self.call(op::CONDITIONAL, vec![condition, step, self.gathered()]),
+            None => step,
+        };
+        Body {
+            init: self.part(init),
+            condition: self.truth(true),
+            step,
+            result: self.gathered(),
+        }
+    }
+}
