@@ -1,7 +1,7 @@
 //! Definitions that are made to do harm: each gets its answer in bounded time and memory, and nobody else suffers.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Request;
 use kube::Client;
@@ -181,6 +181,39 @@ async fn hostile_definitions_are_answered() {
     let peak = peak.and_then(|it| it.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
     let peak = peak.expect("its memory") / 1024;
     assert!(peak < SERVER_MIB_MAX, "{peak} MiB");
+}
+
+#[tokio::test]
+async fn others_are_served_while_expressions_are_checked() {
+    let mut server = Server::start_under(
+        &["env", "TOKIO_WORKER_THREADS=1"],
+        &["--storage-backend", "memory"],
+    );
+    let client = server.client().await;
+    let rule = format!("[{}1].size() > 0", "1, ".repeat(5_000));
+    let rules = vec![json!({"rule": rule}); 10];
+    let spec = json!({"type": "object", "x-kubernetes-validations": rules});
+    let body = definition("rules", &spec).to_string();
+    let begin = Instant::now();
+    let written = async {
+        let answer = send(&client, "POST", DEFINITIONS, body).await;
+        assert_eq!(answer.0, 200, "{}", answer.1);
+        begin.elapsed()
+    };
+    let mut longest = Duration::ZERO;
+    let served = async {
+        loop {
+            let begin = Instant::now();
+            let answer = send(&client, "GET", "/api/v1/namespaces", String::new()).await;
+            assert_eq!(answer.0, 200, "{}", answer.1);
+            longest = longest.max(begin.elapsed());
+        }
+    };
+    let taken = tokio::select! {
+        taken = written => taken,
+        () = served => unreachable!(),
+    };
+    assert!(longest < taken / 2, "{longest:?} of {taken:?}");
 }
 
 /// Objects of those types that are made to do harm.

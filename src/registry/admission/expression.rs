@@ -9,7 +9,7 @@ use super::judge::{RequestJudge, request_resource};
 use super::request::Request;
 use super::scene::Scene;
 use crate::registry::Resource;
-use crate::registry::cel::{self, Meter, Program, Scope, execute, on_large_stack, plain};
+use crate::registry::cel::{self, Members, Meter, Program, Scope, execute, on_large_stack, plain};
 
 /// A compiled expression, or why it cannot be run.
 pub(super) type Expression = Result<Program, String>;
@@ -57,7 +57,7 @@ impl Variables {
     }
 
     /// Shows what expressions make as members of `variables`.
-    pub(super) fn add_computed(&mut self, members: &Arc<[(String, Expression)]>) {
+    pub(super) fn add_computed(&mut self, members: &Arc<Members>) {
         self.scope.add_computed("variables", members);
     }
 

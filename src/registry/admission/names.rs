@@ -1,6 +1,6 @@
 //! What expressions of webhooks and policies may name, and what it is.
 
-use std::collections::BTreeMap;
+use imbl::OrdMap;
 
 use crate::registry::cel::{Declared, Names, Object, Type};
 
@@ -36,9 +36,8 @@ pub(super) fn names(given: Given) -> Names {
 }
 
 /// The variables of a policy, of which each may use those before it.
-pub(super) fn variables(known: &BTreeMap<String, Type>) -> Type {
-    let fields = known.iter().map(|(name, of)| (name.as_str(), of.clone()));
-    record("kubernetes.variables", fields)
+pub(super) fn variables(known: &OrdMap<String, Declared>) -> Type {
+    made_of("kubernetes.variables", known.clone())
 }
 
 /// What an expression of a policy may make: any object.
@@ -46,7 +45,7 @@ pub(super) fn made_object() -> Type {
     Type::Object(
         Object {
             name: "Object".to_owned(),
-            fields: BTreeMap::new(),
+            fields: OrdMap::new(),
             others: Some(Type::Dyn),
         }
         .into(),
@@ -67,10 +66,14 @@ pub(super) fn json_patch() -> Type {
 fn record<'n>(name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Type {
     let fields = fields.into_iter();
     let fields = fields.map(|(name, of)| (name.to_owned(), Declared::unsized_(of)));
+    made_of(name, fields.collect())
+}
+
+fn made_of(name: &str, fields: OrdMap<String, Declared>) -> Type {
     Type::Object(
         Object {
             name: name.to_owned(),
-            fields: fields.collect(),
+            fields,
             others: None,
         }
         .into(),

@@ -2,17 +2,21 @@
 //!
 //! Expressions that were there before are not looked at again: what an earlier server took is kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use imbl::OrdMap;
 use serde_json::{Value, json};
 
 use super::names::{Given, json_patch, made_object, names, variables};
-use crate::registry::cel::{CompileError, Names, Type, check};
+use crate::registry::cel::{CompileError, Declared, Names, Type, check};
 use crate::registry::resources::path::{get, list, text};
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// How many conditions a webhook or a policy may have.
 const CONDITIONS_MAX: usize = 64;
+
+/// Bytes of all expressions of an object at most. Checking as many takes seconds.
+const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 
 /// The reasons that a validation may give.
 const REASONS: [&str; 4] = [
@@ -91,6 +95,8 @@ struct Known {
 struct Reader<'o> {
     /// Expressions that were there before.
     known: BTreeSet<&'o str>,
+    /// Bytes of the expressions so far.
+    bytes: usize,
     errors: Vec<FieldError>,
 }
 
@@ -102,6 +108,7 @@ impl<'o> Reader<'o> {
         }
         Self {
             known,
+            bytes: 0,
             errors: Vec::new(),
         }
     }
@@ -195,8 +202,8 @@ impl<'o> Reader<'o> {
     }
 
     /// The types of the variables, each of which sees those before it.
-    fn variables(&mut self, spec: &Value, names: &mut Names) -> BTreeMap<String, Type> {
-        let mut known = BTreeMap::new();
+    fn variables(&mut self, spec: &Value, names: &mut Names) -> OrdMap<String, Declared> {
+        let mut known = OrdMap::new();
         for (place, variable) in list(spec, "variables").iter().enumerate() {
             names.add("variables", variables(&known));
             let path = format!("spec.variables[{place}]");
@@ -212,7 +219,7 @@ impl<'o> Reader<'o> {
                 self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
             }
             let of = self.expression(written, &format!("{path}.expression"), &[], names);
-            known.insert(name.to_owned(), of);
+            known.insert(name.to_owned(), Declared::unsized_(of));
         }
         names.add("variables", variables(&known));
         known
@@ -270,6 +277,11 @@ impl<'o> Reader<'o> {
             self.push(FieldErrorKind::Required, field, "");
             return Type::Dyn;
         }
+        self.bytes += written.len();
+        if self.bytes > EXPRESSION_BYTES_MAX {
+            self.errors.push(too_large(field));
+            return Type::Dyn;
+        }
         let why = match check(written, names) {
             Ok(checked) if gives.is_empty() || gives.contains(&checked.gives) => {
                 return checked.gives;
@@ -282,9 +294,7 @@ impl<'o> Reader<'o> {
                 }
             },
             Err(CompileError::TooLarge) => {
-                let why = "compilation failed: expression is too large";
-                self.errors
-                    .push(FieldError::invalid(field, &json!(""), why));
+                self.errors.push(too_large(field));
                 return Type::Dyn;
             }
             Err(error) => format!("compilation failed: {error}"),
@@ -295,6 +305,11 @@ impl<'o> Reader<'o> {
         }
         Type::Dyn
     }
+}
+
+fn too_large(field: &str) -> FieldError {
+    let why = "compilation failed: expression is too large";
+    FieldError::invalid(field, &json!(""), why)
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -334,6 +349,43 @@ mod tests {
         assert_eq!(webhook_errors(&bad, None).len(), 1);
         assert_eq!(webhook_errors(&bad, Some(&bad)), []);
         assert_eq!(webhook_errors(&worse, Some(&bad)).len(), 1);
+    }
+
+    #[test]
+    fn each_variable_sees_those_before_it() {
+        let variable = |number: usize| match number {
+            0 => json!({"name": "v0", "expression": "1"}),
+            _ => {
+                json!({"name": format!("v{number}"), "expression": format!("variables.v{}", number - 1)})
+            }
+        };
+        let policy = |count: usize| {
+            let variables: Vec<Value> = (0..count).map(variable).collect();
+            let last = format!("variables.v{} == 1", count - 1);
+            json!({"spec": {"variables": variables, "validations": [{"expression": last}],
+                "matchConstraints": {"resourceRules": [{}]}}})
+        };
+        assert_eq!(validating_errors(&policy(500), None), []);
+        let mut unknown = policy(3);
+        unknown["spec"]["variables"][1]["expression"] = "variables.v2".into();
+        let errors = validating_errors(&unknown, None);
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].message().contains("undefined field 'v2'"));
+    }
+
+    #[test]
+    fn expressions_have_so_many_bytes_together() {
+        let long = format!("'{}' == ''", "a".repeat(16_000));
+        let policy = |count: usize| {
+            json!({"spec": {"validations": vec![json!({"expression": long}); count],
+                "matchConstraints": {"resourceRules": [{}]}}})
+        };
+        assert_eq!(validating_errors(&policy(65), None), []);
+        let errors = validating_errors(&policy(67), None);
+        let fields: Vec<&str> = errors.iter().map(|it| it.field.as_str()).collect();
+        let last = [65, 66].map(|it| format!("spec.validations[{it}].expression"));
+        assert_eq!(fields, last);
+        assert!(errors[0].message().contains("expression is too large"));
     }
 
     #[test]

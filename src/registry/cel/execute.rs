@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use kube_cel::cel::{ExecutionError, Value as CelValue};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use super::Program;
 use super::interpreter::Interpreter;
@@ -15,6 +17,15 @@ const STACK_BYTES: usize = 16 << 20;
 /// Runs what runs programs where there is room for deep trees.
 pub(in crate::registry) fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
     stacker::grow(STACK_BYTES, run)
+}
+
+/// Does what may take seconds, such as checking all expressions of a definition. Other tasks of this thread go on elsewhere
+/// meanwhile, if there is a place for them.
+pub(in crate::registry) fn at_length<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|it| it.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Why an expression could not be run.

@@ -34,10 +34,27 @@ pub(in crate::registry) struct Scope {
 struct Computed {
     /// The variable.
     name: &'static str,
-    /// The members, in order: each may use those before it.
-    members: Arc<[(String, Result<Program, String>)]>,
+    members: Arc<Members>,
     /// What has been computed.
     known: RefCell<HashMap<usize, Outcome>>,
+}
+
+/// Expressions with names, in order: each may use those before it.
+#[derive(Debug, Default)]
+pub(in crate::registry) struct Members {
+    programs: Vec<(String, Result<Program, String>)>,
+    places: HashMap<String, usize>,
+}
+
+impl FromIterator<(String, Result<Program, String>)> for Members {
+    fn from_iter<I: IntoIterator<Item = (String, Result<Program, String>)>>(all: I) -> Self {
+        let programs: Vec<_> = all.into_iter().collect();
+        let mut places = HashMap::with_capacity(programs.len());
+        for (place, (name, _)) in programs.iter().enumerate() {
+            places.entry(name.clone()).or_insert(place);
+        }
+        Self { programs, places }
+    }
 }
 
 impl Scope {
@@ -54,11 +71,7 @@ impl Scope {
     }
 
     /// Shows what expressions make as the members of a value of this name.
-    pub(in crate::registry) fn add_computed(
-        &mut self,
-        name: &'static str,
-        members: &Arc<[(String, Result<Program, String>)]>,
-    ) {
+    pub(in crate::registry) fn add_computed(&mut self, name: &'static str, members: &Arc<Members>) {
         self.computed = Computed {
             name,
             members: Arc::clone(members),
@@ -90,20 +103,20 @@ impl Scope {
     }
 
     pub(super) fn computed_count(&self) -> usize {
-        self.computed.members.len()
+        self.computed.members.programs.len()
     }
 
     /// Where the member is among the first `count`.
     pub(super) fn computed_before(&self, name: &str, count: usize) -> Option<usize> {
-        let mut members = self.computed.members.iter().take(count);
-        members.position(|(known, _)| known == name)
+        let place = self.computed.members.places.get(name).copied();
+        place.filter(|place| *place < count)
     }
 
     pub(super) fn compute(&self, position: usize, nested: usize, meter: &mut Meter) -> Outcome {
         if let Some(known) = self.computed.known.borrow().get(&position) {
             return known.clone();
         }
-        let (name, program) = &self.computed.members[position];
+        let (name, program) = &self.computed.members.programs[position];
         let computed = match program {
             Err(why) => Err(Failure::Other(why.clone().into())),
             Ok(_) if nested > NESTED_MAX => Err(Failure::TooLarge),

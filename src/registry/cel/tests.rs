@@ -115,7 +115,7 @@ fn chain(first: &str, next: &str, length: usize) -> Result<CelValue, Failure> {
         let program = compile(&text).map_err(|error| error.to_string());
         (format!("v{number}"), program)
     });
-    let members: Arc<[_]> = members.collect();
+    let members = Arc::new(Members::from_iter(members));
     let mut scope = Scope::default();
     scope.add_computed("variables", &members);
     let last = compile(&format!("variables.v{} == '' || true", length - 1)).unwrap();

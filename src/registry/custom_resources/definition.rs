@@ -9,6 +9,7 @@ use super::deprecation;
 use super::schema::StructuralSchema;
 use super::strategy::CustomResource;
 use crate::meta::{FieldPath, FieldSchema};
+use crate::registry::cel::at_length;
 use crate::registry::resources::path::{get, list, text};
 use crate::registry::table::PrinterColumns;
 use crate::registry::{
@@ -225,7 +226,8 @@ impl Definition {
         let schema = get(version, "schema.openAPIV3Schema").unwrap_or(&everything);
         let preserve = get(&self.object, "spec.preserveUnknownFields");
         let preserve = preserve == Some(&Value::Bool(true));
-        StructuralSchema::read(schema, preserve).map_err(|errors| Unusable {
+        let read = at_length(|| StructuralSchema::read(schema, preserve));
+        read.map_err(|errors| Unusable {
             version: text(version, "name").to_owned(),
             errors,
         })

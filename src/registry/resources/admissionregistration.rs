@@ -10,6 +10,7 @@ use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 use crate::registry::FieldError;
 use crate::registry::admission::{mutating_errors, validating_errors, webhook_errors};
+use crate::registry::cel::at_length;
 
 const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
 /// In which kinds are stored that came to v1 with this release.
@@ -78,11 +79,11 @@ struct Checked(Check);
 
 impl Peculiar for Checked {
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        self.0(object, None)
+        at_length(|| self.0(object, None))
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.0(object, Some(old))
+        at_length(|| self.0(object, Some(old)))
     }
 }
 
@@ -92,11 +93,11 @@ struct MutatingPolicies;
 
 impl Peculiar for MutatingPolicies {
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        mutating_errors(object, None)
+        at_length(|| mutating_errors(object, None))
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        mutating_errors(object, Some(old))
+        at_length(|| mutating_errors(object, Some(old)))
     }
 
     fn to_served(&self, object: Value) -> Value {

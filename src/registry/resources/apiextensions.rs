@@ -12,6 +12,7 @@ use super::path::{get, keep, list, remove, set, text};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 use super::version_rules;
+use crate::registry::cel::at_length;
 use crate::registry::custom_resources::schema::StructuralSchema;
 use crate::registry::custom_resources::{CLEAN_UP, put_condition};
 use crate::registry::{FieldError, FieldErrorKind, RequestContext};
@@ -87,21 +88,21 @@ impl Peculiar for Definitions {
         remember_storage_version(object);
     }
 
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = definition_rules::validate(object);
-        errors.extend(schema_errors(object));
-        errors
-    }
-
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = definition_rules::validate_create(object);
+        let schemas = Schemas::read(object);
+        let mut errors = definition_rules::validate(object);
+        errors.extend(schemas.errors(object));
+        errors.extend(definition_rules::validate_create(object));
         errors.extend(version_rules::validate(object));
-        errors.extend(rule_errors(object, None));
+        errors.extend(schemas.rule_errors(None));
         errors
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = definition_rules::validate_update(object, old);
+        let schemas = Schemas::read(object);
+        let mut errors = definition_rules::validate(object);
+        errors.extend(schemas.errors(object));
+        errors.extend(definition_rules::validate_update(object, old));
         let (now, before) = (
             version_rules::validate(object),
             version_rules::validate(old),
@@ -109,7 +110,7 @@ impl Peculiar for Definitions {
         // What was wrong before these rules stays, or its definition could not be deleted.
         errors.extend(now.into_iter().filter(|it| !before.contains(it)));
         if get(object, "spec") != get(old, "spec") {
-            errors.extend(rule_errors(object, Some(old)));
+            errors.extend(schemas.rule_errors(Some(old)));
         }
         errors
     }
@@ -198,66 +199,71 @@ impl Peculiar for Definitions {
     }
 }
 
-/// What is wrong with the schemas, of which there is one for all versions or one for each.
-fn schema_errors(object: &Value) -> Vec<FieldError> {
-    let preserve = get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
-    let read = |schema: Option<&Value>, path: &str| -> Vec<FieldError> {
-        let errors = schema.and_then(|it| StructuralSchema::read(it, preserve).err());
-        let mut errors = errors.unwrap_or_default();
-        for error in &mut errors {
-            error.field = format!("{path}.openAPIV3Schema.{}", error.field);
+/// The schemas of a definition, of which there is one for all versions or one for each, and where they stand.
+struct Schemas(Vec<(String, Result<StructuralSchema, Vec<FieldError>>)>);
+
+impl Schemas {
+    fn read(object: &Value) -> Self {
+        let preserve = get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
+        let common = get(object, "spec.validation.openAPIV3Schema");
+        let mut written = vec![("spec.validation".to_owned(), common)];
+        for (place, version) in list(object, "spec.versions").iter().enumerate() {
+            let schema = get(version, "schema.openAPIV3Schema");
+            written.push((format!("spec.versions[{place}].schema"), schema));
+        }
+        let read = |(path, schema): (String, Option<&Value>)| {
+            Some((path, StructuralSchema::read(schema?, preserve)))
+        };
+        Self(at_length(|| written.into_iter().filter_map(read).collect()))
+    }
+
+    /// What is wrong with them.
+    fn errors(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        for (path, schema) in &self.0 {
+            let wrong = schema.as_ref().err().into_iter().flatten();
+            errors.extend(wrong.map(|error| placed(path, error.clone())));
+        }
+        let common = get(object, "spec.validation.openAPIV3Schema");
+        for (place, version) in list(object, "spec.versions").iter().enumerate() {
+            if get(version, "schema.openAPIV3Schema").or(common).is_none() {
+                let path = format!("spec.versions[{place}].schema.openAPIV3Schema");
+                let why = "schemas are required";
+                errors.push(FieldError::new(FieldErrorKind::Required, path, why));
+            }
         }
         errors
-    };
-    let common = get(object, "spec.validation.openAPIV3Schema");
-    let mut errors = read(common, "spec.validation");
-    for (place, version) in list(object, "spec.versions").iter().enumerate() {
-        let schema = get(version, "schema.openAPIV3Schema");
-        errors.extend(read(schema, &format!("spec.versions[{place}].schema")));
-        if schema.or(common).is_none() {
-            let path = format!("spec.versions[{place}].schema.openAPIV3Schema");
-            errors.push(FieldError::new(
-                FieldErrorKind::Required,
-                path,
-                "schemas are required",
-            ));
-        }
     }
-    errors
+
+    /// What is wrong with their rules. Those of an older definition, in whatever version, need not be better than they
+    /// were.
+    fn rule_errors(self, old: Option<&Value>) -> Vec<FieldError> {
+        let old: Vec<StructuralSchema> =
+            old.map(Self::read).map(Self::readable).unwrap_or_default();
+        let readable = self.0.into_iter();
+        let readable = readable.filter_map(|(path, schema)| Some((path, schema.ok()?)));
+        at_length(|| {
+            let errors = readable.flat_map(|(path, schema)| {
+                let wrong = schema.check_rules(&old).into_iter();
+                wrong
+                    .map(move |error| placed(&path, error))
+                    .collect::<Vec<_>>()
+            });
+            errors.collect()
+        })
+    }
+
+    fn readable(self) -> Vec<StructuralSchema> {
+        let schemas = self.0.into_iter();
+        schemas.filter_map(|(_, schema)| schema.ok()).collect()
+    }
 }
 
-/// What is wrong with the rules of schemas. Those of an older definition, in whatever version, need not be better than
-/// they were.
-fn rule_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let old: Vec<StructuralSchema> = old
-        .map(schemas)
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(_, schema)| schema)
-        .collect();
-    let mut errors = Vec::new();
-    for (path, schema) in schemas(object) {
-        for mut error in schema.check_rules(&old) {
-            let point = if error.field.is_empty() { "" } else { "." };
-            error.field = format!("{path}.openAPIV3Schema{point}{}", error.field);
-            errors.push(error);
-        }
-    }
-    errors
-}
-
-/// The schemas that can be read, and where they stand.
-fn schemas(object: &Value) -> Vec<(String, StructuralSchema)> {
-    let common = get(object, "spec.validation.openAPIV3Schema");
-    let mut written = vec![("spec.validation".to_owned(), common)];
-    for (place, version) in list(object, "spec.versions").iter().enumerate() {
-        let schema = get(version, "schema.openAPIV3Schema");
-        written.push((format!("spec.versions[{place}].schema"), schema));
-    }
-    let read = |(path, schema): (String, Option<&Value>)| {
-        Some((path, StructuralSchema::read(schema?, false).ok()?))
-    };
-    written.into_iter().filter_map(read).collect()
+/// An error of a schema that stands somewhere.
+fn placed(path: &str, mut error: FieldError) -> FieldError {
+    let point = if error.field.is_empty() { "" } else { "." };
+    error.field = format!("{path}.openAPIV3Schema{point}{}", error.field);
+    error
 }
 
 /// Whether objects are stored in this version.

@@ -16,6 +16,7 @@ use super::evaluate::{Seen, Violation, violations};
 use super::policy::Policy;
 use crate::meta::{Cause, Status, StatusDetails};
 use crate::registry::Error;
+use crate::registry::cel::at_length;
 
 /// A policy or a binding.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl PolicyObject {
         let read = if kind.ends_with("Binding") {
             Binding::read(object).map(Read::Binding)
         } else {
-            Policy::read(object).map(Read::Policy)
+            at_length(|| Policy::read(object)).map(Read::Policy)
         };
         read.map(Self)
     }

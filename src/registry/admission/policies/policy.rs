@@ -8,7 +8,7 @@ use super::super::conditions::Conditions;
 use super::super::expression::{Expression, compile};
 use super::super::matching::Criteria;
 use super::mutation::Mutation;
-use crate::registry::cel::Program;
+use crate::registry::cel::{Members, Program};
 
 /// A policy.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Policy {
     /// The version and kind of params, if it has any.
     pub(super) param_kind: Option<(String, String)>,
     /// Names and expressions, each of which may use those before it.
-    pub(super) variables: Arc<[(String, Expression)]>,
+    pub(super) variables: Arc<Members>,
     pub(super) validations: Vec<Validation>,
     pub(super) mutations: Vec<Mutation>,
     /// Whether it wishes to see what others change later.
@@ -62,7 +62,7 @@ impl Policy {
             criteria: Criteria::read(&spec["matchConstraints"], "resourceRules")?,
             conditions: Conditions::read(spec),
             param_kind: param_kind.map(|it| (text(it, "apiVersion"), text(it, "kind"))),
-            variables: variables.collect(),
+            variables: Arc::new(variables.collect()),
             validations: list("validations").map(Validation::read).collect(),
             mutations: list("mutations").map(Mutation::read).collect(),
             reinvoked: text(spec, "reinvocationPolicy") == "IfNeeded",

@@ -19,6 +19,7 @@ mod unify;
 
 use std::collections::BTreeMap;
 
+use imbl::OrdMap;
 use kube_cel::cel::common::ast::{IdedExpr, SourceInfo};
 use kube_cel::cel::parser::Parser;
 
@@ -53,7 +54,7 @@ impl Names {
         };
         let part = Object {
             name: name.to_owned(),
-            fields: BTreeMap::new(),
+            fields: OrdMap::new(),
             others: Some(whole.others.clone()?),
         };
         Some(Type::Object(part.into()))
@@ -102,8 +103,19 @@ pub(super) fn is_function(name: &str) -> bool {
 /// # Errors
 /// Everything that is wrong with it.
 pub(in crate::registry) fn check(source: &str, names: &Names) -> Result<Checked, CompileError> {
-    let program = compile(source)?;
-    super::on_large_stack(|| check_types(source, &program, names))
+    check_program(source, &compile(source)?, names)
+}
+
+/// Checks an expression that was compiled before.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(in crate::registry) fn check_program(
+    source: &str,
+    program: &Program,
+    names: &Names,
+) -> Result<Checked, CompileError> {
+    super::on_large_stack(|| check_types(source, program, names))
 }
 
 fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked, CompileError> {

@@ -23,7 +23,8 @@ fn names() -> Names {
             ("map".to_owned(), declared(Form::Map(list.into()), 5)),
             ("whole".to_owned(), whole),
         ]
-        .into(),
+        .into_iter()
+        .collect(),
         others: None,
     };
     let mut names = Names::default();

@@ -1,8 +1,9 @@
 //! Types of expressions.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+use imbl::OrdMap;
 
 /// A type.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +36,7 @@ pub(in crate::registry) enum Type {
 #[derive(Debug)]
 pub(in crate::registry) struct Object {
     pub(in crate::registry) name: String,
-    pub(in crate::registry) fields: BTreeMap<String, Declared>,
+    pub(in crate::registry) fields: OrdMap<String, Declared>,
     /// What members are that are not named; none if there must not be any.
     pub(in crate::registry) others: Option<Type>,
 }

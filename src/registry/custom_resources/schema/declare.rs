@@ -3,8 +3,9 @@
 //! Where a schema bounds nothing, the size of a request does: so many items fit as each takes the fewest
 //! bytes that its own schema allows.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use imbl::OrdMap;
 
 use super::cel_value::escaped;
 use super::node::{Additional, Checks, Kind, Node};
@@ -73,7 +74,7 @@ pub(super) fn fitting(bytes: u64) -> u64 {
 }
 
 fn object(node: &Node, is_root: bool) -> Declared {
-    let mut fields = BTreeMap::new();
+    let mut fields = OrdMap::new();
     let mut min_bytes = 2;
     for (name, property) in &node.properties {
         let Some(declared) = declare(property, property.embedded) else {
@@ -98,7 +99,7 @@ fn object(node: &Node, is_root: bool) -> Declared {
     }
 }
 
-fn add_root_fields(fields: &mut BTreeMap<String, Declared>) {
+fn add_root_fields(fields: &mut OrdMap<String, Declared>) {
     let text = || Declared {
         form: Form::Plain(Type::String),
         max: REQUEST_BYTES_MAX - 2,
@@ -110,7 +111,7 @@ fn add_root_fields(fields: &mut BTreeMap<String, Declared>) {
     let of_metadata = ["name", "generateName"].map(|name| (name.to_owned(), text()));
     let metadata = Object {
         name: "object.metadata".to_owned(),
-        fields: of_metadata.into(),
+        fields: of_metadata.into_iter().collect(),
         others: None,
     };
     let metadata = Declared {

@@ -70,6 +70,8 @@ pub(super) struct Reader {
     pub(super) patterns: HashMap<String, Regex>,
     /// How many rules there were so far.
     pub(super) rules_read: usize,
+    /// How many bytes their expressions had.
+    pub(super) rule_bytes: usize,
 }
 
 impl Reader {

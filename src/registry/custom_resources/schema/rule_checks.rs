@@ -12,7 +12,7 @@ use super::declare::{declare, fitting, items_max, properties_max};
 use super::node::Node;
 use super::path::Path;
 use super::rules::Rule;
-use crate::registry::cel::{CompileError, Declared, Form, Names, Type, check, on_large_stack};
+use crate::registry::cel::{Declared, Form, Names, Program, Type, check_program, on_large_stack};
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// What one rule may cost.
@@ -134,25 +134,33 @@ impl Walk<'_> {
         };
         names.variables.insert("self".to_owned(), own);
         names.variables.insert("oldSelf".to_owned(), old);
-        self.expression("rule", &rule.text, &Type::Bool, &names, count);
-        if let Some(text) = &rule.message_text {
-            self.expression("messageExpression", text, &Type::String, &names, count);
+        let written = (rule.text.as_str(), &rule.program);
+        self.expression("rule", written, &Type::Bool, &names, count);
+        if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
+            let written = (text.as_str(), program);
+            self.expression("messageExpression", written, &Type::String, &names, count);
         }
     }
 
-    fn expression(&mut self, member: &str, text: &str, gives: &Type, names: &Names, count: u64) {
+    fn expression(
+        &mut self,
+        member: &str,
+        (text, program): (&str, &Program),
+        gives: &Type,
+        names: &Names,
+        count: u64,
+    ) {
         let mark = self.path.member(member);
         let field = self.path.field();
         self.path.leave(mark);
         let is_message = *gives == Type::String;
-        let wrong = match check(text, names) {
+        let wrong = match check_program(text, program, names) {
             Ok(checked) if checked.gives == *gives => {
                 self.cost(member, field, checked.cost.saturating_mul(count));
                 return;
             }
             Ok(_) if is_message => "messageExpression must evaluate to a string".to_owned(),
             Ok(_) => "cel expression must evaluate to a bool".to_owned(),
-            Err(CompileError::TooLarge) => "compilation failed: expression is too large".to_owned(),
             Err(error) if is_message => format!("messageExpression compilation failed: {error}"),
             Err(error) => format!("compilation failed: {error}"),
         };

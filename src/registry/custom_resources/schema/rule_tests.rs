@@ -347,6 +347,19 @@ fn hostile_rules_are_refused_or_bounded() {
         .collect();
     let whole = json!({"type": "object", "properties": {"x": {"type": "integer", "x-kubernetes-validations": many}}});
     assert!(StructuralSchema::read(&whole, false).is_err());
+    let long = format!("'{}' != ''", "a".repeat(16_000));
+    let rules = |count| {
+        let rules = vec![json!({"rule": "true", "messageExpression": long}); count];
+        json!({"type": "object", "x-kubernetes-validations": rules})
+    };
+    assert!(StructuralSchema::read(&rules(65), false).is_ok());
+    let errors = StructuralSchema::read(&rules(66), false).unwrap_err();
+    assert_eq!(
+        lines(&errors),
+        [
+            "x-kubernetes-validations[65]: Invalid value: \"\": must not have more than 1000 rules of 1048576 bytes together"
+        ]
+    );
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::registry::cel::{self, CompileError, Program};
 /// Rules that a schema has at most, in all its parts.
 pub(super) const RULES_MAX: usize = 1_000;
 
+/// Bytes of its expressions at most, together. Checking as many takes seconds.
+pub(super) const RULE_BYTES_MAX: usize = 1 << 20;
+
 /// The reasons that a rule may give.
 const REASONS: [(&str, FieldErrorKind); 4] = [
     ("FieldValueInvalid", FieldErrorKind::Invalid),
@@ -52,8 +55,16 @@ impl Reader {
             let mark = self.path.member("x-kubernetes-validations");
             let inner = self.path.index(index);
             self.rules_read += 1;
-            if self.rules_read > RULES_MAX {
-                self.invalid(rule, &format!("must not have more than {RULES_MAX} rules"));
+            self.rule_bytes += ["rule", "messageExpression"]
+                .map(|name| rule.get(name).and_then(Value::as_str).map_or(0, str::len))
+                .into_iter()
+                .sum::<usize>();
+            let too_much = self.rules_read > RULES_MAX || self.rule_bytes > RULE_BYTES_MAX;
+            if too_much {
+                let why = format!(
+                    "must not have more than {RULES_MAX} rules of {RULE_BYTES_MAX} bytes together"
+                );
+                self.invalid(&Value::from(""), &why);
             } else if let Value::Object(rule) = rule {
                 rules.extend(self.rule(rule, node));
             } else {
@@ -61,7 +72,7 @@ impl Reader {
             }
             self.path.leave(inner);
             self.path.leave(mark);
-            if self.rules_read > RULES_MAX {
+            if too_much {
                 break;
             }
         }
