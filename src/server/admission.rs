@@ -18,6 +18,7 @@ use crate::registry::admission::webhooks::{
 use crate::registry::admission::{
     Chain, DefaultClass, Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, Plugin,
     Priority, ResourceQuota, Scene, ServedType, ServedTypes, ServiceAccount, StorageProtection,
+    TopologyLabels,
 };
 use crate::registry::authorization::Authorizer;
 use crate::registry::webhook_client::WebhookClient;
@@ -176,6 +177,7 @@ fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Ve
         over("ingressclasses")
             .map(|it| Arc::new(DefaultClass::of_ingresses(it)) as Arc<dyn Plugin>),
     );
+    plugins.extend(over("minions").map(|it| Arc::new(TopologyLabels::new(it)) as Arc<dyn Plugin>));
     plugins.extend(over("pods").map(|it| Arc::new(NodeRestriction::new(it)) as Arc<dyn Plugin>));
     plugins.extend(quotas.map(|it| Arc::new(ResourceQuota::new(it)) as Arc<dyn Plugin>));
     plugins

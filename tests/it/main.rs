@@ -17,6 +17,7 @@ mod authorization;
 mod clients;
 mod codec_peer;
 mod conformance;
+mod controllers;
 mod corrupt_value;
 mod crash;
 mod custom_resources;

@@ -34,6 +34,7 @@ mod scene;
 mod served_types;
 mod service_account;
 mod storage_protection;
+mod topology_labels;
 pub mod webhooks;
 mod written;
 
@@ -51,4 +52,5 @@ pub use scene::Scene;
 pub use served_types::{ServedType, ServedTypes};
 pub use service_account::ServiceAccount;
 pub use storage_protection::StorageProtection;
+pub use topology_labels::TopologyLabels;
 pub(in crate::registry) use written::{mutating_errors, validating_errors, webhook_errors};

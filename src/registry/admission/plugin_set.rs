@@ -33,7 +33,7 @@ const PLUGINS: [(&str, Here); 37] = [
     ("CertificateSubjectRestriction", Here::No),
     ("DefaultIngressClass", Here::Yes),
     ("DenyServiceExternalIPs", Here::No),
-    ("PodTopologyLabels", Here::No),
+    ("PodTopologyLabels", Here::Yes),
     ("NodeDeclaredFeatureValidator", Here::No),
     ("MutatingAdmissionPolicy", Here::Yes),
     ("MutatingAdmissionWebhook", Here::Yes),

@@ -247,4 +247,38 @@ mod tests {
         assert_eq!(binding["subjects"][1]["name"], "system:kube-scheduler");
         assert!(named(&all.bindings, "system:node")["subjects"].is_null());
     }
+
+    #[test]
+    fn roles_have_what_came_to_them_lately() {
+        let all = DefaultRoles::of_every_cluster();
+        for (role, line) in [
+            ("system:monitoring", "get core nodes/metrics"),
+            (
+                "system:service-account-issuer-discovery",
+                "get /.well-known/openid-configuration,/.well-known/openid-configuration/,/openid/v1/jwks,/openid/v1/jwks/",
+            ),
+            ("system:aggregate-to-view", "read core,events.k8s.io events"),
+            (
+                "system:aggregate-to-edit",
+                "write core,events.k8s.io events",
+            ),
+            (
+                "system:node",
+                "create,patch,update core,events.k8s.io events",
+            ),
+            (
+                "system:kube-scheduler",
+                "read,update coordination.k8s.io leases kube-scheduler",
+            ),
+            (
+                "system:kube-scheduler",
+                "patch,update resource.k8s.io resourceclaims/binding",
+            ),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            let wanted = json!(rule(&words).expect("a rule"));
+            let rules = named(&all.roles, role)["rules"].as_array();
+            assert!(rules.expect("rules").contains(&wanted), "{role}: {line}");
+        }
+    }
 }

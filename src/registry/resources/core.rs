@@ -13,6 +13,7 @@ use super::generic::Generic;
 use super::namespaces::{self, Namespaces};
 use super::nodes::Nodes;
 use super::part::{Part, PartMetadata};
+use super::persistent_volumes::{self, PersistentVolumes};
 use super::pods::{self, Pods};
 use super::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
 use super::services::Services;
@@ -139,6 +140,8 @@ fn cluster() -> Vec<Row> {
             .strategy(
                 claimed()
                     .defaults(volume::PERSISTENT_VOLUME)
+                    .peculiar(PersistentVolumes)
+                    .part("status", persistent_volumes::status())
                     .check(claims::volume)
                     .warn_always(warnings::volume)
                     .check_on_update(claims::volume_update),

@@ -35,6 +35,7 @@ mod nodes;
 pub(super) mod part;
 pub(super) mod path;
 mod peculiar;
+mod persistent_volumes;
 mod pods;
 mod policy;
 pub(super) mod quantity;

@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::condition;
-use crate::registry::resources::path::{get, keep, list, set, text};
+use crate::registry::resources::path::{get, keep, list, remove, set, text};
 use crate::registry::{Error, RequestContext, Strategy};
 
 /// What messages call the subresource.
 const RESOURCE: &str = "pods/binding";
 
 /// Binds a pod to the node that is the target of a `Binding`. Labels and annotations of the
-/// binding go over to the pod; its generation stays.
+/// binding go over to the pod; its generation stays. The node that it was only meant for is forgotten.
 ///
 /// # Errors
 /// [`Error::Conflict`] when the pod is bound, being deleted, or not to be scheduled yet.
@@ -40,6 +40,7 @@ pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Erro
         )));
     }
     set(pod, "spec.nodeName", node.into());
+    drop(remove(pod, "status.nominatedNodeName"));
     for member in ["annotations", "labels"] {
         merge_metadata(pod, binding, member);
     }
@@ -84,9 +85,10 @@ mod tests {
         let binding = json!({"metadata": {"name": "p1", "annotations": {"a": "1"}},
             "target": {"kind": "Node", "name": "n1"}});
         let mut pod = json!({"metadata": {"name": "p1", "generation": 1}, "spec": {},
-            "status": {"conditions": [{"type": "Ready"}]}});
+            "status": {"conditions": [{"type": "Ready"}], "nominatedNodeName": "n2"}});
         bind(&mut pod, &binding, now).expect("bound");
         assert_eq!(pod["spec"]["nodeName"], "n1");
+        assert!(pod["status"].get("nominatedNodeName").is_none());
         assert_eq!(pod["metadata"]["annotations"], json!({"a": "1"}));
         assert_eq!(
             pod["status"]["conditions"][1],

@@ -1,0 +1,62 @@
+//! Volumes of the cluster: since when each has been in its phase.
+
+use serde_json::{Value, json};
+
+use super::part::{Part, PartMetadata};
+use super::path::{get, set};
+use super::peculiar::Peculiar;
+use crate::registry::RequestContext;
+use crate::registry::accessor::format_time;
+
+const PHASE: &str = "status.phase";
+const SINCE: &str = "status.lastPhaseTransitionTime";
+
+/// What is peculiar about volumes.
+#[derive(Debug)]
+pub(super) struct PersistentVolumes;
+
+impl Peculiar for PersistentVolumes {
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
+        set(object, SINCE, json!(format_time(context.clock.wall())));
+    }
+}
+
+/// The status. Whoever changes the phase may say since when; else it is since now.
+pub(super) fn status() -> Part {
+    Part::new("status", PartMetadata::Free).finish(|context, object, old| {
+        let untold =
+            get(object, SINCE).is_none_or(|time| time.is_null() || Some(time) == get(old, SINCE));
+        if get(object, PHASE) != get(old, PHASE) && untold {
+            set(object, SINCE, json!(format_time(context.clock.wall())));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Strategy;
+    use crate::registry::testing::{self, NOW};
+
+    #[test]
+    fn a_volume_tells_since_when_it_has_been_in_its_phase() {
+        let context = testing::context();
+        let mut volume = json!({"status": {"phase": "Pending"}});
+        PersistentVolumes.prepare_for_create(&context, &mut volume);
+        assert_eq!(volume["status"]["lastPhaseTransitionTime"], NOW);
+        let before = "2020-01-02T03:04:05Z";
+        let told = "2020-01-02T03:04:06Z";
+        let of = |phase: &str, since: &str| json!({"status": {"phase": phase, "lastPhaseTransitionTime": since}});
+        let old = of("Available", before);
+        for (new, since) in [
+            (json!({"status": {"phase": "Bound"}}), NOW),
+            (of("Bound", before), NOW),
+            (of("Bound", told), told),
+            (of("Available", before), before),
+        ] {
+            let mut volume = new.clone();
+            status().prepare_for_update(&context, &mut volume, &old);
+            assert_eq!(volume["status"]["lastPhaseTransitionTime"], since, "{new}");
+        }
+    }
+}

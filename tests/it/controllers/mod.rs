@@ -1,0 +1,177 @@
+//! What Kubernetes' controllers and its scheduler ask of the server, each with its own rights and no others.
+
+mod scheduling;
+mod volumes;
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::support::server::Server;
+
+/// How often it is looked whether somebody has rights already, and how many times at most: a minute in all.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+const LOOKS_MAX: u32 = 3000;
+
+const JSON: &str = "application/json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// A server where roles count.
+struct Cluster {
+    _server: Server,
+    admin: kube::Client,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let mut server =
+            Server::start(&["--storage-backend=memory", "--authorization-mode=Node,RBAC"]);
+        let admin = server.client().await;
+        Self {
+            _server: server,
+            admin,
+        }
+    }
+
+    /// Who may do everything.
+    fn admin(&self) -> Actor {
+        Actor {
+            client: self.admin.clone(),
+            user: None,
+        }
+    }
+
+    /// A user, once it may list this.
+    async fn user(&self, name: &str, lists: &str) -> Actor {
+        let actor = Actor {
+            client: self.admin.clone(),
+            user: Some(name.to_owned()),
+        };
+        // The default roles are followed a moment after the server serves.
+        for _ in 0..LOOKS_MAX {
+            if actor.ask(Method::GET, lists, JSON, &Value::Null).await.code == 200 {
+                return actor;
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+        panic!("{name} may not list {lists}");
+    }
+
+    /// A controller with the account that the controller manager gives it, once it may list this.
+    async fn controller(&self, name: &str, lists: &str) -> Actor {
+        let account = format!("system:serviceaccount:kube-system:{name}");
+        self.user(&account, lists).await
+    }
+}
+
+/// Who asks.
+struct Actor {
+    client: kube::Client,
+    /// In whose name; the admin's own if `None`.
+    user: Option<String>,
+}
+
+impl Actor {
+    async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, JSON, &Value::Null).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask(Method::POST, path, JSON, body).await
+    }
+
+    async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.ask(Method::PUT, path, JSON, body).await
+    }
+
+    async fn patch(&self, path: &str, media: &str, body: &Value) -> Answer {
+        self.ask(Method::PATCH, path, media, body).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, media: &str, body: &Value) -> Answer {
+        let asked = format!("{method} {path}");
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(user) = &self.user {
+            request = request.header("impersonate-user", user);
+        }
+        let body = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
+        let request = request.header("content-type", media).body(Body::from(body));
+        let answer = self.client.send(request.expect("a request")).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{asked}: {error}"));
+        let code = answer.status().as_u16();
+        let bytes = answer
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        Answer {
+            asked,
+            code,
+            body: serde_json::from_slice(&bytes).unwrap_or_default(),
+        }
+    }
+}
+
+/// What the server says.
+struct Answer {
+    asked: String,
+    code: u16,
+    body: Value,
+}
+
+impl Answer {
+    /// The object, when all is well.
+    fn object(self) -> Value {
+        assert!(
+            (200..300).contains(&self.code),
+            "{}: {} {}",
+            self.asked,
+            self.code,
+            self.body
+        );
+        self.body
+    }
+
+    /// Expects a refusal with this code and message.
+    fn refused(self, code: u16, message: &str) {
+        assert_eq!(
+            (self.code, self.body["message"].as_str()),
+            (code, Some(message)),
+            "{}",
+            self.asked
+        );
+    }
+}
+
+/// A pod of one container, with what is said about it.
+fn pod(metadata: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+        "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+/// An owner that controls what has it.
+fn controlled_by(owner: &Value) -> Value {
+    json!([{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true}])
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().expect("a name")
+}
+
+#[tokio::test]
+async fn controllers_find_what_they_rely_on() {
+    let cluster = Cluster::start().await;
+    scheduling::play(&cluster).await;
+    volumes::play(&cluster).await;
+}
