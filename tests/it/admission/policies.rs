@@ -198,6 +198,13 @@ async fn expressions_without_a_value_or_an_end_are_bounded() {
     let loops =
         "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a != 'x'))))";
     let spec = |expression: &str, failure: &str| json!({"failurePolicy": failure, "validations": [{"expression": expression}]});
+    // Annotations for a log fail a request though the binding refuses nothing.
+    let annotations = |expression: &str| json!({"auditAnnotations": [{"key": "k", "valueExpression": expression}]});
+    for (name, expression) in [("noted", "string(object.data.none)"), ("silent", "null")] {
+        policy(&client, name, annotations(expression)).await;
+        let audited = json!({"validationActions": ["Audit"]});
+        binding(&client, name, name, audited).await;
+    }
     for (name, expression, failure) in [
         ("loops", loops, "Fail"),
         ("no-text", "object.data.none == 'x'", "Fail"),
@@ -226,6 +233,7 @@ async fn expressions_without_a_value_or_an_end_are_bounded() {
         ("loops", "actual cost limit exceeded"),
         ("doubled", "actual cost limit exceeded"),
         ("no-text", "no such key: none"),
+        ("noted", "no such key: none"),
     ] {
         let started = Instant::now();
         let refused = until(&client, 422, name, &data).await;
@@ -237,8 +245,10 @@ async fn expressions_without_a_value_or_an_end_are_bounded() {
         assert!(text.contains(why), "{text}");
         assert!(started.elapsed() < Duration::from_secs(10), "{name}");
     }
-    let answered = create(&client, &config_map("a", "ignored"), "").await;
-    assert_eq!(answered.0, 201, "{}", message(&answered));
+    for (name, case) in [("a", "ignored"), ("b", "silent")] {
+        let answered = create(&client, &config_map(name, case), "").await;
+        assert_eq!(answered.0, 201, "{}", message(&answered));
+    }
 }
 
 #[tokio::test]

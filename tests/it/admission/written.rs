@@ -88,7 +88,7 @@ fn refused() -> Vec<(&'static str, Value, &'static str, String)> {
             POLICIES,
             json!({"validations": []}),
             "spec.validations",
-            "validations or auditAnnotations must be non-empty".to_owned(),
+            "validations or auditAnnotations must contain at least one item".to_owned(),
         ),
         (
             POLICIES,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::expression::Variables;
 use super::super::request::Request;
 use super::super::scene::Scene;
-use super::policy::{Policy, Validation};
+use super::policy::{Annotation, Policy, Validation};
 use crate::registry::Resource;
 
 /// Bytes of a message that an expression makes.
@@ -17,6 +17,8 @@ const MESSAGE_BYTES_MAX: usize = 5 << 10;
 pub(super) struct Violation {
     pub(super) message: String,
     pub(super) reason: String,
+    /// Whether it counts whatever the binding does with violations.
+    pub(super) always_denies: bool,
 }
 
 impl Violation {
@@ -25,6 +27,7 @@ impl Violation {
         Self {
             message,
             reason: "Invalid".to_owned(),
+            always_denies: false,
         }
     }
 }
@@ -70,9 +73,34 @@ pub(super) fn violations(policy: &Policy, seen: &Seen<'_>) -> Vec<Violation> {
     }
     variables.add_computed(&policy.variables);
     let validations = policy.validations.iter();
-    validations
+    let mut found: Vec<Violation> = validations
         .filter_map(|it| violation(it, policy.fails, &mut variables))
-        .collect()
+        .collect();
+    if policy.fails {
+        let annotations = policy.annotations.iter();
+        found.extend(annotations.filter_map(|it| failure(it, &mut variables)));
+    }
+    found
+}
+
+/// Why an annotation has no value.
+fn failure(annotation: &Annotation, variables: &mut Variables) -> Option<Violation> {
+    let made = match &annotation.expression {
+        Ok(expression) => variables.run(expression),
+        Err(why) => Err(why.clone()),
+    };
+    let text = &annotation.text;
+    let message = match made {
+        Ok(CelValue::String(_) | CelValue::Null) => return None,
+        Ok(_) => format!(
+            "valueExpression '{text}' resulted in unsupported return type. Return type must be either string or null."
+        ),
+        Err(why) => format!("expression '{text}' resulted in error: {why}"),
+    };
+    Some(Violation {
+        always_denies: true,
+        ..Violation::new(message)
+    })
 }
 
 fn violation(validation: &Validation, fails: bool, variables: &mut Variables) -> Option<Violation> {
@@ -85,6 +113,7 @@ fn violation(validation: &Validation, fails: bool, variables: &mut Variables) ->
         Ok(_) => Some(Violation {
             message: message(validation, variables),
             reason: validation.reason.clone(),
+            always_denies: false,
         }),
         Err(_) if !fails => None,
         Err(why) => {

@@ -74,10 +74,10 @@ impl Plugin for Policies {
                 object,
             };
             for violation in self.ask(&asked, &mut namespace).await? {
-                if binding.warns {
+                if binding.warns && !violation.always_denies {
                     asked.warn(&violation);
                 }
-                if binding.denies {
+                if binding.denies || violation.always_denies {
                     refusal.get_or_insert_with(|| asked.refusal(&violation));
                 }
             }

@@ -21,6 +21,7 @@ pub(super) struct Policy {
     /// Names and expressions, each of which may use those before it.
     pub(super) variables: Arc<Members>,
     pub(super) validations: Vec<Validation>,
+    pub(super) annotations: Vec<Annotation>,
     pub(super) mutations: Vec<Mutation>,
     /// Whether it wishes to see what others change later.
     pub(super) reinvoked: bool,
@@ -37,6 +38,14 @@ pub(super) struct Validation {
     pub(super) message: String,
     pub(super) message_expression: Option<Program>,
     pub(super) reason: String,
+}
+
+/// What would be noted in a log of requests. This server writes none, but a request fails with an expression.
+#[derive(Debug)]
+pub(super) struct Annotation {
+    /// What was written.
+    pub(super) text: String,
+    pub(super) expression: Expression,
 }
 
 impl Policy {
@@ -64,6 +73,7 @@ impl Policy {
             param_kind: param_kind.map(|it| (text(it, "apiVersion"), text(it, "kind"))),
             variables: Arc::new(variables.collect()),
             validations: list("validations").map(Validation::read).collect(),
+            annotations: list("auditAnnotations").map(Annotation::read).collect(),
             mutations: list("mutations").map(Mutation::read).collect(),
             reinvoked: text(spec, "reinvocationPolicy") == "IfNeeded",
             fails: text(spec, "failurePolicy") != "Ignore",
@@ -88,6 +98,14 @@ impl Validation {
                 reason
             },
         }
+    }
+}
+
+impl Annotation {
+    fn read(written: &Value) -> Self {
+        let text = text(written, "valueExpression").trim().to_owned();
+        let expression = compile(&text);
+        Self { text, expression }
     }
 }
 

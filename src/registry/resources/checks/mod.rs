@@ -5,6 +5,7 @@
 //! asks that of a template, which asks that of a container.
 
 pub(super) mod access;
+pub(super) mod admission;
 pub(super) mod api_services;
 mod at;
 pub(super) mod autoscaling;

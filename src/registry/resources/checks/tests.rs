@@ -551,4 +551,5 @@ fn cron_jobs_that_are_wrong() {
     );
 }
 
+mod admission;
 mod others;

@@ -1,0 +1,388 @@
+//! Webhooks, and the policies and their bindings, apart from their expressions.
+
+use std::collections::BTreeSet;
+
+use super::at::{At, Errors};
+use super::labels::selector;
+use crate::registry::validation::formats;
+
+const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
+const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
+const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
+const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
+const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// What a webhook may say about what it does beside its answer. The last two are of an earlier version.
+const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
+const NO_SIDE_EFFECTS: usize = 2;
+
+const TIMEOUT_SECONDS_MAX: i64 = 30;
+const PORT_MAX: i64 = 65_535;
+const AUDIT_ANNOTATIONS_MAX: usize = 20;
+const URL_FORM: &str = "; desired format: https://host[/path]";
+
+/// What is asked of the webhooks of a configuration. What those before did not have is not asked of them.
+#[derive(Clone, Copy)]
+struct Asked {
+    no_side_effects: bool,
+    known_version: bool,
+    unique_names: bool,
+}
+
+const EVERYTHING: Asked = Asked {
+    no_side_effects: true,
+    known_version: true,
+    unique_names: true,
+};
+
+/// A new MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
+pub(in crate::registry::resources) fn webhooks(object: &At<'_, '_>, errors: &mut Errors) {
+    all_webhooks(object, EVERYTHING, errors);
+}
+
+/// A changed one.
+pub(in crate::registry::resources) fn changed_webhooks(
+    object: &At<'_, '_>,
+    old: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    let mut names = BTreeSet::new();
+    let is_known = |version: At<'_, '_>| REVIEW_VERSIONS.contains(&version.text());
+    let asked = Asked {
+        no_side_effects: old
+            .items("webhooks")
+            .all(|it| SIDE_EFFECTS[..NO_SIDE_EFFECTS].contains(&it.at("sideEffects").text())),
+        known_version: old.items("webhooks").all(|it| {
+            let versions = "admissionReviewVersions";
+            it.at(versions).is_empty() || it.items(versions).any(is_known)
+        }),
+        unique_names: old
+            .items("webhooks")
+            .all(|it| names.insert(it.at("name").text().to_owned())),
+    };
+    all_webhooks(object, asked, errors);
+}
+
+fn all_webhooks(object: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+    let mut names = BTreeSet::new();
+    for hook in object.items("webhooks") {
+        webhook(&hook, asked, errors);
+        review_versions(&hook.at("admissionReviewVersions"), asked, errors);
+        let name = hook.at("name");
+        if asked.unique_names && !name.is_empty() && !names.insert(name.text().to_owned()) {
+            errors.push(name.duplicate());
+        }
+    }
+}
+
+fn webhook(hook: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+    qualified_domain(&hook.at("name"), errors);
+    for rule in hook.items("rules") {
+        rule_with_operations(&rule, errors);
+    }
+    hook.at("failurePolicy")
+        .may_be_one_of(&FAILURE_POLICIES, errors);
+    hook.at("matchPolicy")
+        .may_be_one_of(&MATCH_POLICIES, errors);
+    let classes = if asked.no_side_effects {
+        &SIDE_EFFECTS[..NO_SIDE_EFFECTS]
+    } else {
+        &SIDE_EFFECTS[..]
+    };
+    let side_effects = hook.at("sideEffects");
+    if side_effects.is_set() {
+        side_effects.may_be_one_of(classes, errors);
+    } else {
+        let why = format!("must specify one of {}", classes.join(", "));
+        errors.push(side_effects.required(&why));
+    }
+    let timeout = hook.at("timeoutSeconds");
+    let fits = |seconds| (1..=TIMEOUT_SECONDS_MAX).contains(&seconds);
+    if !timeout.number().is_none_or(fits) {
+        errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
+    }
+    selector(&hook.at("namespaceSelector"), errors);
+    selector(&hook.at("objectSelector"), errors);
+    hook.at("reinvocationPolicy")
+        .may_be_one_of(&REINVOCATION_POLICIES, errors);
+    client(&hook.at("clientConfig"), errors);
+}
+
+/// A domain of three names at least.
+fn qualified_domain(name: &At<'_, '_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.push(name.required(""));
+        return;
+    }
+    let wrong = formats::dns_subdomain(name.text());
+    if !wrong.is_empty() {
+        errors.push(name.invalid(wrong.join(",")));
+    } else if name.text().split('.').count() < 3 {
+        let why = "should be a domain with at least three segments separated by dots";
+        errors.push(name.invalid(why));
+    }
+}
+
+fn review_versions(versions: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+    let known = REVIEW_VERSIONS.join(", ");
+    if versions.is_empty() {
+        errors.push(versions.required(&format!("must specify one of {known}")));
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for version in versions.items("") {
+        if seen.insert(version.text()) {
+            version.must_conform(formats::dns_1035_label, errors);
+        } else {
+            errors.push(version.invalid("duplicate version"));
+        }
+    }
+    if asked.known_version && !REVIEW_VERSIONS.iter().any(|it| seen.contains(it)) {
+        errors.push(versions.invalid(format!("must include at least one of {known}")));
+    }
+}
+
+fn client(config: &At<'_, '_>, errors: &mut Errors) {
+    let (url, service) = (config.at("url"), config.at("service"));
+    match (url.is_set(), service.is_set()) {
+        (true, false) => webhook_url(&url, errors),
+        (false, true) => webhook_service(&service, errors),
+        _ => errors.push(config.required("exactly one of url or service is required")),
+    }
+}
+
+fn webhook_url(url: &At<'_, '_>, errors: &mut Errors) {
+    let whole = url.text();
+    let (text, fragment) = whole.split_once('#').unwrap_or((whole, ""));
+    let (text, query) = text.split_once('?').unwrap_or((text, ""));
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", ""));
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if scheme != "https" {
+        let why = format!("'https' is the only allowed URL scheme{URL_FORM}");
+        errors.push(url.invalid_value(scheme, why));
+    }
+    if host.is_empty() {
+        errors.push(url.invalid_value("", format!("host must be provided{URL_FORM}")));
+    }
+    for (part, why) in [
+        (user, "user information is not permitted in the URL"),
+        (fragment, "fragments are not permitted in the URL"),
+        (query, "query parameters are not permitted in the URL"),
+    ] {
+        if !part.is_empty() {
+            errors.push(url.invalid_value(part, why));
+        }
+    }
+}
+
+fn webhook_service(service: &At<'_, '_>, errors: &mut Errors) {
+    for (name, why) in [
+        ("name", "service name is required"),
+        ("namespace", "service namespace is required"),
+    ] {
+        if service.at(name).is_empty() {
+            errors.push(service.at(name).required(why));
+        }
+    }
+    let port = service.at("port");
+    let number = port.number().unwrap_or_default();
+    if !(1..=PORT_MAX).contains(&number) {
+        let why = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(port.invalid_value(number, why));
+    }
+    webhook_path(&service.at("path"), errors);
+}
+
+fn webhook_path(path: &At<'_, '_>, errors: &mut Errors) {
+    let text = path.text();
+    match text {
+        "" | "/" => return,
+        "//" => {
+            errors.push(path.invalid("segment[0] may not be empty"));
+            return;
+        }
+        _ => {}
+    }
+    let below = text.strip_prefix('/').unwrap_or_else(|| {
+        errors.push(path.invalid("must start with a '/'"));
+        text
+    });
+    let below = below.strip_suffix('/').unwrap_or(below);
+    for (place, step) in below.split('/').enumerate() {
+        if step.is_empty() {
+            errors.push(path.invalid(format!("segment[{place}] may not be empty")));
+            continue;
+        }
+        let wrong = formats::dns_subdomain(step).into_iter();
+        errors.extend(wrong.map(|why| path.invalid(format!("segment[{place}]: {why}"))));
+    }
+}
+
+/// What is asked of policies of both kinds.
+pub(in crate::registry::resources) fn policy(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    spec.at("failurePolicy")
+        .must_be_one_of(&FAILURE_POLICIES, errors);
+    matched(&spec.at("matchConstraints"), errors);
+    let annotations = spec.at("auditAnnotations");
+    if annotations.len() > AUDIT_ANNOTATIONS_MAX {
+        let why = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
+        errors.push(annotations.invalid(why));
+    }
+    let mut keys = BTreeSet::new();
+    let policy = object.at("metadata.name");
+    for annotation in annotations.items("") {
+        let key = annotation.at("key");
+        if policy.is_empty() {
+            errors.push(key.invalid("requires metadata.name be non-empty"));
+        } else {
+            let whole = format!("{}/{}", policy.text(), key.text());
+            let wrong = formats::label_key(&whole).into_iter();
+            errors.extend(wrong.map(|why| key.invalid_value(whole.as_str(), why)));
+        }
+        if !keys.insert(key.text()) {
+            errors.push(key.duplicate_of(key.text()));
+        }
+    }
+}
+
+/// A binding of a policy that refuses.
+pub(in crate::registry::resources) fn validating_binding(object: &At<'_, '_>, errors: &mut Errors) {
+    binding(object, errors);
+    let actions = object.at("spec.validationActions");
+    let mut seen = BTreeSet::new();
+    for action in actions.items("") {
+        action.may_be_one_of(&ACTIONS, errors);
+        if !seen.insert(action.text()) {
+            errors.push(action.duplicate());
+        }
+    }
+    if seen.contains("Deny") && seen.contains("Warn") {
+        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        errors.push(actions.invalid(why));
+    }
+    if seen.is_empty() {
+        errors.push(actions.required("at least one validation action is required"));
+    }
+}
+
+/// A binding of a policy.
+pub(in crate::registry::resources) fn binding(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    spec.at("policyName")
+        .must_be_set_and_conform(formats::dns_subdomain, errors);
+    params(&spec.at("paramRef"), errors);
+    matched(&spec.at("matchResources"), errors);
+}
+
+fn params(reference: &At<'_, '_>, errors: &mut Errors) {
+    if !reference.is_set() {
+        return;
+    }
+    let (name, by_labels) = (reference.at("name"), reference.at("selector"));
+    name.may_conform(|text| formats::path_segment(text, false), errors);
+    selector(&by_labels, errors);
+    match (!name.is_empty(), by_labels.is_set()) {
+        (true, true) => {
+            let why = "name and selector are mutually exclusive";
+            errors.extend([name.forbidden(why), by_labels.forbidden(why)]);
+        }
+        (false, false) => {
+            errors.push(reference.required("one of name or selector must be specified"));
+        }
+        _ => {}
+    }
+    reference
+        .at("parameterNotFoundAction")
+        .must_be_one_of(&NOT_FOUND_ACTIONS, errors);
+}
+
+/// What a policy or its binding is about.
+fn matched(what: &At<'_, '_>, errors: &mut Errors) {
+    what.at("matchPolicy")
+        .may_be_one_of(&MATCH_POLICIES, errors);
+    selector(&what.at("namespaceSelector"), errors);
+    selector(&what.at("objectSelector"), errors);
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        for rule in what.items(rules) {
+            let mut names = BTreeSet::new();
+            for name in rule.items("resourceNames") {
+                name.must_conform(|text| formats::path_segment(text, false), errors);
+                if !names.insert(name.text().to_owned()) {
+                    errors.push(name.duplicate());
+                }
+            }
+            rule_with_operations(&rule, errors);
+        }
+    }
+}
+
+fn rule_with_operations(rule: &At<'_, '_>, errors: &mut Errors) {
+    let operations = rule.at("operations");
+    star_alone(&operations, "operations", errors);
+    for operation in operations.items("") {
+        if !OPERATIONS.contains(&operation.text()) {
+            errors.push(operation.unsupported(&OPERATIONS));
+        }
+    }
+    star_alone(&rule.at("apiGroups"), "API groups", errors);
+    let versions = rule.at("apiVersions");
+    star_alone(&versions, "API versions", errors);
+    for version in versions.items("") {
+        version.must_be_set(errors);
+    }
+    resources(&rule.at("resources"), errors);
+    rule.at("scope").may_be_one_of(&SCOPES, errors);
+}
+
+/// A list that has something; a star stands for everything else.
+fn star_alone(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
+    list.must_be_set(errors);
+    if list.len() > 1 && list.items("").any(|it| it.text() == "*") {
+        errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
+    }
+}
+
+/// Resources and subresources, none of which another one already means.
+fn resources(list: &At<'_, '_>, errors: &mut Errors) {
+    list.must_be_set(errors);
+    let (mut whole, mut everywhere) = (BTreeSet::new(), BTreeSet::new());
+    let mut plain = false;
+    for one in list.items("") {
+        let text = one.text();
+        if text.is_empty() {
+            errors.push(one.required(""));
+            continue;
+        }
+        let Some((resource, part)) = text.split_once('/') else {
+            plain = text != "*";
+            continue;
+        };
+        if whole.contains(resource) {
+            let why = format!("if '{resource}/*' is present, must not specify {text}");
+            errors.push(one.invalid(why));
+        }
+        if everywhere.contains(part) {
+            let why = format!("if '*/{part}' is present, must not specify {text}");
+            errors.push(one.invalid(why));
+        }
+        if part == "*" {
+            whole.insert(resource);
+        }
+        if resource == "*" {
+            everywhere.insert(part);
+        }
+    }
+    let has = |wanted: &str| list.items("").any(|it| it.text() == wanted);
+    if list.len() > 1 && has("*/*") {
+        errors.push(list.invalid("if '*/*' is present, must not specify other resources"));
+    }
+    if plain && has("*") {
+        let why = "if '*' is present, must not specify other resources without subresources";
+        errors.push(list.invalid(why));
+    }
+}
