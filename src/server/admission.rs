@@ -16,9 +16,9 @@ use crate::registry::admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
 use crate::registry::admission::{
-    Chain, DefaultClass, Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, Plugin,
-    Priority, ResourceQuota, Scene, ServedType, ServedTypes, ServiceAccount, StorageProtection,
-    TopologyLabels,
+    CertificateSigners, CertificateSubjects, Chain, DefaultClass, Followed, LimitRanger,
+    NamespaceLifecycle, NodeRestriction, Plugin, Priority, ResourceQuota, Scene, ServedType,
+    ServedTypes, ServiceAccount, StorageProtection, TopologyLabels,
 };
 use crate::registry::authorization::Authorizer;
 use crate::registry::webhook_client::WebhookClient;
@@ -159,7 +159,12 @@ impl Admission {
 /// The plugins that ask nobody outside, over the storages of what they look up. Quotas are also written, in a store of
 /// their own that asks no plugin.
 fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
-    let mut plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(StorageProtection)];
+    let mut plugins: Vec<Arc<dyn Plugin>> = vec![
+        Arc::new(StorageProtection),
+        Arc::new(CertificateSigners::APPROVAL),
+        Arc::new(CertificateSigners::SIGNING),
+        Arc::new(CertificateSubjects),
+    ];
     let over = |prefix| by_prefix.get(prefix).cloned();
     plugins.extend(over("namespaces").map(|namespaces| {
         Arc::new(NamespaceLifecycle::new(namespaces, clock.clone())) as Arc<dyn Plugin>

@@ -11,6 +11,8 @@
 //! order in which they were named. It is asked anew when an update is tried again, since what was admitted has
 //! changed meanwhile. What a plugin needs of the network or of other objects it is given when it is made.
 
+mod certificate_signers;
+mod certificate_subjects;
 mod chain;
 mod conditions;
 mod default_class;
@@ -38,6 +40,8 @@ mod topology_labels;
 pub mod webhooks;
 mod written;
 
+pub use certificate_signers::CertificateSigners;
+pub use certificate_subjects::CertificateSubjects;
 pub use chain::{Chain, Plugin, Round};
 pub use default_class::DefaultClass;
 pub use followed::Followed;

@@ -3,13 +3,14 @@
 
 use serde_json::{Value, json};
 
+use super::checks::certificates as checks;
 use super::generic::Generic;
 use super::part::{Part, PartMetadata};
 use super::path::{get, get_mut, keep, list, set};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row, field};
 use crate::registry::accessor::format_time;
-use crate::registry::{FieldError, NameRule, RequestContext};
+use crate::registry::{NameRule, RequestContext};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -22,6 +23,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .peculiar(SigningRequests)
+                    .check_on_create(checks::new_request)
                     .part("approval", approval())
                     .part("status", status())
                     .name_rule(NameRule::PathSegment),
@@ -52,22 +54,13 @@ impl Peculiar for SigningRequests {
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         keep(object, old, "spec");
     }
-
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        for member in ["request", "usages", "signerName"] {
-            let path = format!("spec.{member}");
-            if get(object, &path).is_none_or(is_empty) {
-                errors.push(FieldError::required(path));
-            }
-        }
-        errors
-    }
 }
 
 /// Whether somebody may have the certificate.
 fn approval() -> Part {
-    Part::new("status.conditions", PartMetadata::Free).finish(date)
+    Part::new("status.conditions", PartMetadata::Free)
+        .finish(date)
+        .validate_update(checks::approval)
 }
 
 /// A condition without times has those of the same one before, or has them from now on.
@@ -98,25 +91,38 @@ fn date(context: &RequestContext, object: &mut Value, old: &Value) {
 
 /// The certificate, and what went wrong; verdicts are not for whoever issues it.
 fn status() -> Part {
-    Part::new("status", PartMetadata::Free).finish(|context, object, old| {
-        let verdict = |condition: &&Value| {
-            matches!(
-                condition.get("type").and_then(Value::as_str),
-                Some("Approved" | "Denied")
-            )
-        };
-        let verdicts = list(old, "status.conditions").iter().filter(verdict);
-        let others = list(object, "status.conditions")
-            .iter()
-            .filter(|condition| !verdict(condition));
-        let conditions: Vec<Value> = verdicts.chain(others).cloned().collect();
-        if conditions.is_empty() {
-            drop(super::path::remove(object, "status.conditions"));
-        } else {
-            set(object, "status.conditions", Value::Array(conditions));
-        }
-        date(context, object, old);
-    })
+    Part::new("status", PartMetadata::Free)
+        .finish(|context, object, old| {
+            for verdict in ["Approved", "Denied"] {
+                keep_conditions(object, old, verdict);
+            }
+            date(context, object, old);
+        })
+        .validate_update(checks::status)
+}
+
+/// Conditions of a type are what they were, unless there are more or fewer of them; that is refused.
+fn keep_conditions(object: &mut Value, old: &Value, kind: &str) {
+    let of_kind = |condition: &&Value| condition["type"] == kind;
+    let before: Vec<&Value> = list(old, "status.conditions")
+        .iter()
+        .filter(of_kind)
+        .collect();
+    let now = list(object, "status.conditions")
+        .iter()
+        .filter(of_kind)
+        .count();
+    if now != before.len() {
+        return;
+    }
+    let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
+    let kept = conditions
+        .into_iter()
+        .flatten()
+        .filter(|it| it["type"] == kind);
+    for (condition, before) in kept.zip(before) {
+        *condition = before.clone();
+    }
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -151,13 +157,12 @@ mod tests {
             json!({"username": "kim", "groups": ["g"], "request": "eA==",
                 "usages": ["client auth"], "signerName": "s"})
         );
-        assert_eq!(SigningRequests.validate(&request), []);
 
         let before = "2020-01-02T03:04:05Z";
         let dated = |kind: &str, time: &str| json!({"type": kind, "lastTransitionTime": time, "lastUpdateTime": time});
         let old = json!({"spec": {}, "status": {"conditions": [dated("Denied", before)]}});
         let mut issued = json!({"spec": {}, "status": {"certificate": "eA==",
-            "conditions": [{"type": "Approved"}, {"type": "Failed"}]}});
+            "conditions": [{"type": "Denied", "reason": "mine"}, {"type": "Failed"}]}});
         status().prepare_for_update(&context, &mut issued, &old);
         assert_eq!(
             issued["status"],

@@ -44,6 +44,7 @@ mod resource;
 mod row;
 mod scheduling;
 pub(super) mod services;
+mod signing_request;
 mod stateful_sets;
 mod storage;
 mod version_rules;
@@ -53,6 +54,7 @@ use std::sync::Arc;
 pub(super) use self::checks::cluster::SYSTEM_PRIORITIES;
 pub(super) use self::pods::quality_class;
 pub use self::pods::{bind as bind_pod, mark_evicted};
+pub(super) use self::signing_request::SigningRequest;
 use super::Resource;
 
 /// All built-in resources, in the order of discovery: the core, then the groups by their priority,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::checks::{networking as checks, warnings};
+use super::checks::{addresses, networking as checks, warnings};
 use super::defaults::networking as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
@@ -34,7 +34,12 @@ pub(super) fn rows() -> Vec<Row> {
             ),
         V1.cluster("ipaddresses", "IPAddress")
             .short(&["ip"])
-            .strategy(Generic::new().name_rule(NameRule::PathSegment)),
+            .strategy(
+                Generic::new()
+                    .name_rule(NameRule::PathSegment)
+                    .check(addresses::ip_address)
+                    .check_on_update(addresses::ip_address_update),
+            ),
         V1.namespaced("networkpolicies", "NetworkPolicy")
             .short(&["netpol"])
             .strategy(
@@ -43,8 +48,10 @@ pub(super) fn rows() -> Vec<Row> {
                     .check(checks::network_policy)
                     .generation(&["spec"]),
             ),
-        V1.cluster("servicecidrs", "ServiceCIDR")
-            .status()
-            .strategy(Generic::with_status()),
+        V1.cluster("servicecidrs", "ServiceCIDR").status().strategy(
+            Generic::with_status()
+                .check(addresses::service_cidr)
+                .check_on_update(addresses::service_cidr_update),
+        ),
     ]
 }

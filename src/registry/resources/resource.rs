@@ -1,7 +1,9 @@
 //! The group `resource.k8s.io`: devices, and who wants them.
 
+use super::checks::resource_claims as checks;
 use super::defaults::storage as defaults;
 use super::generic::Generic;
+use super::part::{Part, PartMetadata};
 use super::row::{Group, Row, field};
 
 const V1: Group = Group::new("resource.k8s.io", "v1");
@@ -12,9 +14,23 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(Generic::new().generation(&["spec"])),
         V1.namespaced("resourceclaims", "ResourceClaim")
             .status()
-            .strategy(Generic::with_status().defaults(defaults::RESOURCE_CLAIM)),
+            .strategy(
+                Generic::with_status()
+                    .defaults(defaults::RESOURCE_CLAIM)
+                    .check(checks::claim)
+                    .check_on_update(checks::update)
+                    .part(
+                        "status",
+                        Part::new("status", PartMetadata::Free).validate_update(checks::status),
+                    ),
+            ),
         V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")
-            .strategy(Generic::new().defaults(defaults::RESOURCE_CLAIM_TEMPLATE)),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::RESOURCE_CLAIM_TEMPLATE)
+                    .check(checks::template)
+                    .check_on_update(checks::update),
+            ),
         V1.cluster("resourceslices", "ResourceSlice")
             .fields([field("spec.nodeName"), field("spec.driver")])
             .strategy(Generic::new().generation(&["spec"])),

@@ -1,5 +1,8 @@
 //! What Kubernetes' controllers and its scheduler ask of the server, each with its own rights and no others.
 
+mod addresses;
+mod certificates;
+mod claims;
 mod scheduling;
 mod volumes;
 
@@ -17,6 +20,7 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 const LOOKS_MAX: u32 = 3000;
 
 const JSON: &str = "application/json";
+const APPLY: &str = "application/apply-patch+yaml";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -174,4 +178,7 @@ async fn controllers_find_what_they_rely_on() {
     let cluster = Cluster::start().await;
     scheduling::play(&cluster).await;
     volumes::play(&cluster).await;
+    certificates::play(&cluster).await;
+    claims::play(&cluster).await;
+    addresses::play(&cluster).await;
 }

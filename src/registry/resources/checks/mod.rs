@@ -5,10 +5,12 @@
 //! asks that of a template, which asks that of a container.
 
 pub(super) mod access;
+pub(super) mod addresses;
 pub(super) mod admission;
 pub(super) mod api_services;
 mod at;
 pub(super) mod autoscaling;
+pub(super) mod certificates;
 pub(super) mod claims;
 pub(super) mod cluster;
 mod container;
@@ -24,6 +26,7 @@ mod pod_resources;
 mod probes;
 mod quantities;
 pub(super) mod quotas;
+pub(super) mod resource_claims;
 mod schedule;
 mod scheduling;
 mod security;

@@ -1,0 +1,85 @@
+//! Who may decide about requests for certificates of a signer, and who may issue them. Kubernetes' CertificateApproval
+//! and CertificateSigning plugins.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Operation, Plugin, Request};
+use crate::registry::Error;
+use crate::registry::authorization::Attributes;
+use crate::registry::resources::path::{get, text};
+
+const GROUP: &str = "certificates.k8s.io";
+const SIGNER: &str = "spec.signerName";
+/// What whoever signs writes.
+const SIGNED: [&str; 2] = ["status.certificate", "status.conditions"];
+
+/// A right to what is written below requests.
+#[derive(Debug)]
+pub struct CertificateSigners {
+    name: &'static str,
+    subresource: &'static str,
+    verb: &'static str,
+}
+
+impl CertificateSigners {
+    /// Who decides.
+    pub const APPROVAL: Self = Self {
+        name: "CertificateApproval",
+        subresource: "approval",
+        verb: "approve",
+    };
+    /// Who issues.
+    pub const SIGNING: Self = Self {
+        name: "CertificateSigning",
+        subresource: "status",
+        verb: "sign",
+    };
+
+    /// Whether a user has the right for a signer, or for all of its domain.
+    async fn allows(&self, request: &Request<'_>, signer: &str) -> bool {
+        let Some(authorizer) = &request.context.authorizer else {
+            return true;
+        };
+        let domain = signer.split('/').next().unwrap_or_default();
+        for name in [signer, &format!("{domain}/*")] {
+            let user = &request.context.user;
+            let asked = Attributes {
+                name,
+                ..Attributes::of_resource(user, self.verb, GROUP, "signers")
+            };
+            if authorizer.decide(&asked).await.allowed {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[async_trait]
+impl Plugin for CertificateSigners {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let resource = request.resource;
+        let is_meant = resource.plural == "certificatesigningrequests"
+            && resource.group_version.group == GROUP
+            && request.subresource() == self.subresource
+            && request.operation == Operation::Update;
+        let Some(old) = request.old.filter(|_| is_meant) else {
+            return Ok(());
+        };
+        let idle = SIGNED
+            .iter()
+            .all(|path| get(object, path) == get(old, path));
+        let signer = text(old, SIGNER);
+        if (idle && self.verb == "sign") || self.allows(request, signer).await {
+            return Ok(());
+        }
+        let verb = self.verb;
+        let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
+        Err(request.forbid(object, why))
+    }
+}

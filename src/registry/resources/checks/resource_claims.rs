@@ -1,0 +1,123 @@
+//! Claims to devices: what is asked for never changes, and what is allocated stays until it is given back.
+
+use serde_json::Value;
+
+use super::at::{At, Errors};
+use crate::registry::FieldError;
+use crate::registry::resources::path::{get, list};
+use crate::registry::validation::formats;
+
+const IMMUTABLE: &str = "field is immutable";
+const ONE_FORM: &str = "exactly one of `exactly` or `firstAvailable` is required";
+const RESERVED: &str = "status.reservedFor";
+const RESERVED_MAX: usize = 256;
+
+/// A claim.
+pub(in crate::registry::resources) fn claim(claim: &At<'_, '_>, errors: &mut Errors) {
+    devices(&claim.at("spec.devices"), errors);
+}
+
+/// What claims are made of.
+pub(in crate::registry::resources) fn template(template: &At<'_, '_>, errors: &mut Errors) {
+    devices(&template.at("spec.spec.devices"), errors);
+}
+
+/// The devices that a claim asks for.
+fn devices(devices: &At<'_, '_>, errors: &mut Errors) {
+    for (place, request) in devices.items("requests").enumerate() {
+        let name = request.at("name");
+        name.must_conform(formats::dns_label, errors);
+        let mut before = devices.items("requests").take(place);
+        if before.any(|it| it.at("name").text() == name.text()) {
+            errors.push(request.duplicate_of(name.text()));
+        }
+        let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
+        match (exactly.is_set(), !first.is_empty()) {
+            (false, false) => errors.push(request.required(ONE_FORM)),
+            (true, true) => {
+                let why = format!("{ONE_FORM}, but multiple fields are set");
+                errors.push(FieldError::invalid(request.field(), &Value::Null, why));
+            }
+            (true, false) => wanted(&exactly, errors),
+            (false, true) => {
+                for sub in request.items("firstAvailable") {
+                    sub.at("name").must_conform(formats::dns_label, errors);
+                    wanted(&sub, errors);
+                }
+            }
+        }
+    }
+}
+
+/// How many devices of a class.
+fn wanted(request: &At<'_, '_>, errors: &mut Errors) {
+    let class = request.at("deviceClassName");
+    class.must_be_set_and_conform(formats::dns_subdomain, errors);
+    let (mode, count) = (request.at("allocationMode"), request.at("count"));
+    let number = count.number().unwrap_or(0);
+    match mode.text() {
+        "ExactCount" if number <= 0 => errors.push(count.invalid("must be greater than zero")),
+        "All" if number != 0 => {
+            errors.push(count.invalid("must not be specified when allocationMode is 'All'"));
+        }
+        _ => mode.may_be_one_of(&["All", "ExactCount"], errors),
+    }
+}
+
+/// What is asked for never changes.
+pub(in crate::registry::resources) fn update(
+    claim: &At<'_, '_>,
+    old: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    claim.at("spec").must_stay(&old.at("spec"), errors);
+}
+
+/// What is allocated is given back whole, and only what is allocated is used.
+pub(in crate::registry::resources) fn status(claim: &Value, old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let root = At::root(claim);
+    let reserved = root.at(RESERVED);
+    if reserved.len() > RESERVED_MAX {
+        let why = format!("must have at most {RESERVED_MAX} items");
+        let kind = crate::registry::FieldErrorKind::TooMany;
+        errors.push(FieldError::new(
+            kind,
+            reserved.field(),
+            format!("{}: {why}", reserved.len()),
+        ));
+    }
+    for (place, user) in reserved.items("").enumerate() {
+        for member in ["resource", "name", "uid"] {
+            user.at(member).must_be_set(&mut errors);
+        }
+        let uid = user.at("uid");
+        let mut before = reserved.items("").take(place);
+        if before.any(|it| it.at("uid").text() == uid.text()) {
+            errors.push(uid.duplicate());
+        }
+    }
+    let allocation = root.at("status.allocation");
+    if !reserved.is_empty() && !allocation.is_set() {
+        let why = "may not be specified when `allocated` is not set";
+        errors.push(reserved.forbidden(why));
+    } else if get(claim, "metadata.deletionTimestamp").is_some() {
+        let before = list(old, RESERVED);
+        if list(claim, RESERVED)
+            .iter()
+            .any(|user| !before.contains(user))
+        {
+            let why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
+            errors.push(reserved.forbidden(why));
+        }
+    }
+    let before = get(old, "status.allocation").filter(|it| !it.is_null());
+    if before.is_some_and(|before| allocation.is_set() && allocation.value() != before) {
+        errors.push(FieldError::invalid(
+            allocation.field(),
+            allocation.value(),
+            IMMUTABLE,
+        ));
+    }
+    errors
+}

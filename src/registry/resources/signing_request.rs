@@ -1,0 +1,131 @@
+//! Requests for certificates and certificates, as PEM has them.
+
+use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationRequest, X509Error};
+
+const REQUEST: &str = "CERTIFICATE REQUEST";
+const CERTIFICATE: &str = "CERTIFICATE";
+
+/// So many certificates are looked at in a chain.
+const CERTIFICATES_MAX: usize = 1000;
+
+/// What is asked for, in DER.
+#[derive(Debug)]
+pub(in crate::registry) struct SigningRequest(Vec<u8>);
+
+impl SigningRequest {
+    /// Reads a request that is signed with its own key.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub(in crate::registry) fn read(pem: &[u8]) -> Result<Self, String> {
+        let block = Pem::iter_from_buffer(pem).next().and_then(Result::ok);
+        let Some(block) = block.filter(|block| block.label == REQUEST) else {
+            return Err(format!("PEM block type must be {REQUEST}"));
+        };
+        let (_, request) = X509CertificationRequest::from_der(&block.contents)
+            .map_err(|error| format!("x509: {error}"))?;
+        match request.verify_signature() {
+            // Keys of kinds that few have cannot be judged here.
+            Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm) => Ok(Self(block.contents)),
+            Err(error) => Err(format!("x509: {error}")),
+        }
+    }
+
+    /// The organizations of whom it is for: as what groups a certificate counts.
+    pub(in crate::registry) fn organizations(&self) -> Vec<String> {
+        let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
+            return Vec::new();
+        };
+        let subject = &request.certification_request_info.subject;
+        let texts = subject
+            .iter_organization()
+            .filter_map(|it| it.as_str().ok());
+        texts.map(str::to_owned).collect()
+    }
+}
+
+/// Checks that there are certificates and nothing else.
+///
+/// # Errors
+/// What else there is.
+pub(super) fn check_certificates(pem: &[u8]) -> Result<(), String> {
+    let mut found = false;
+    for block in Pem::iter_from_buffer(pem).take(CERTIFICATES_MAX) {
+        let Ok(block) = block else { break };
+        if block.label != CERTIFICATE {
+            return Err(format!(
+                "only {CERTIFICATE} PEM blocks are allowed, found {:?}",
+                block.label
+            ));
+        }
+        X509Certificate::from_der(&block.contents).map_err(|error| format!("x509: {error}"))?;
+        found = true;
+    }
+    if found {
+        Ok(())
+    } else {
+        Err(format!("must contain at least one {CERTIFICATE} PEM block"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, KeyPair};
+
+    use super::*;
+
+    #[test]
+    fn requests_and_certificates_are_told_apart() {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec!["n.example".to_owned()]).expect("a name");
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, "ops");
+        let request = params.serialize_request(&key).expect("a request");
+        let request = request.pem().expect("PEM");
+        let certificate = params.self_signed(&key).expect("a certificate").pem();
+
+        let read = SigningRequest::read(request.as_bytes()).expect("a request");
+        assert_eq!(read.organizations(), ["ops"]);
+        for other in [&certificate, "", "nothing"] {
+            let error = SigningRequest::read(other.as_bytes()).expect_err("no request");
+            assert_eq!(error, "PEM block type must be CERTIFICATE REQUEST");
+        }
+        let twice = format!("{certificate}{certificate}");
+        for chain in [&certificate, &twice] {
+            assert_eq!(check_certificates(chain.as_bytes()), Ok(()));
+        }
+        let both = format!("{certificate}{request}");
+        for (other, why) in [
+            (
+                &*both,
+                "only CERTIFICATE PEM blocks are allowed, found \"CERTIFICATE REQUEST\"",
+            ),
+            ("eA==", "must contain at least one CERTIFICATE PEM block"),
+        ] {
+            assert_eq!(check_certificates(other.as_bytes()), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_request_is_signed_with_its_own_key() {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["n.example".to_owned()]).expect("a name");
+        let request = params.serialize_request(&key).expect("a request");
+        let mut der = request.der().to_vec();
+        // The name that was signed is another now.
+        let at = der
+            .windows(9)
+            .position(|it| it == b"n.example")
+            .expect("the name");
+        der[at] = b'm';
+        let pem = pem_of(&der);
+        SigningRequest::read(pem.as_bytes()).expect_err("another's signature");
+    }
+
+    fn pem_of(der: &[u8]) -> String {
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(der);
+        format!("-----BEGIN {REQUEST}-----\n{text}\n-----END {REQUEST}-----\n")
+    }
+}
