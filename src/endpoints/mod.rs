@@ -30,7 +30,8 @@ mod version;
 mod warnings;
 
 pub use aggregation::{
-    NotDiscovery, Remote, Remotes, ResourceDiscovery, aggregated, legacy, set_identity,
+    FromElsewhere, NotDiscovery, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
+    set_identity,
 };
 pub use api::{Api, ApiConfig};
 pub use authorization::refuse;

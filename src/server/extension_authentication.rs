@@ -31,10 +31,7 @@ pub fn load(
     said.authorities
         .push(("requestheader-client-ca-file", proxies));
     said.lists = [
-        (
-            "requestheader-allowed-names",
-            &flags.requestheader_allowed_names,
-        ),
+        ("requestheader-allowed-names", &flags.allowed_names()),
         (
             "requestheader-username-headers",
             &flags.requestheader_username_headers,

@@ -129,7 +129,7 @@ fn with_proxies(
     };
     let flag = "--requestheader-client-ca-file";
     let authorities = tls_client::authorities(path, flag)?;
-    let names = flags.requestheader_allowed_names.clone();
+    let names = flags.allowed_names();
     clients
         .with_proxies(authorities, names)
         .map_err(|error| StartError::new("use the authorities of proxies", error, flag))

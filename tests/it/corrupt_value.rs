@@ -1,6 +1,8 @@
 //! A value in etcd that is not an object: whoever meets it is told its key, everything else goes
 //! on, and it can be mended.
 
+use std::time::Duration;
+
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
@@ -13,6 +15,9 @@ use crate::support::server::Server;
 
 /// The value that is damaged.
 const KEY: &str = "/registry/configmaps/default/bad";
+
+/// Nothing takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -80,6 +85,39 @@ async fn delete_unsafely(client: &Client, path: &str) -> Result<Value, kube::Err
     client.request(request.expect("a request")).await
 }
 
+/// An APIService that is no object keeps no other from being looked at.
+async fn other_apis_are_looked_at(client: &Client, etcd: &Etcd) {
+    const PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let key = "/registry/apiregistration.k8s.io/apiservices/v1.broken.example.com";
+    etcd.etcdctl(&["put", key, "nonsense"]);
+    let spec = json!({"group": "fine.example.com", "version": "v1", "groupPriorityMinimum": 1,
+        "versionPriority": 1, "insecureSkipTLSVerify": true,
+        "service": {"namespace": "default", "name": "none"}});
+    let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.fine.example.com"}, "spec": spec});
+    let request = http::Request::post(PATH).header("content-type", "application/json");
+    let request = request.body(api.to_string().into_bytes());
+    let created: Value = client
+        .request(request.expect("a request"))
+        .await
+        .expect("created");
+    assert_eq!(created["metadata"]["name"], "v1.fine.example.com");
+    let told = async {
+        loop {
+            let request = http::Request::get(format!("{PATH}/v1.fine.example.com"));
+            let request = request.body(Vec::new()).expect("a request");
+            let api: Value = client.request(request).await.expect("it is there");
+            if api["status"]["conditions"][0]["reason"] == "ServiceNotFound" {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, told)
+        .await
+        .expect("looked at");
+}
+
 #[tokio::test]
 async fn is_named_and_harms_nothing_else() {
     let Some(etcd) = Etcd::start("corrupt_value::is_named_and_harms_nothing_else") else {
@@ -126,6 +164,7 @@ async fn is_named_and_harms_nothing_else() {
     for object in [gone, back] {
         assert_eq!(object.metadata.name.as_deref(), Some("bad"));
     }
+    other_apis_are_looked_at(&client, &etcd).await;
 }
 
 #[tokio::test]

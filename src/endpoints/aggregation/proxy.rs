@@ -9,7 +9,7 @@ use super::super::body::{RequestBody, ResponseBody, full};
 use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
 use super::super::response::{error_text, respond};
 use super::identity::set_identity;
-use super::{Remote, Remotes};
+use super::{FromElsewhere, Remote, Remotes};
 use crate::registry::User;
 
 /// The path under which the client reaches what is proxied.
@@ -80,6 +80,7 @@ pub(in super::super) async fn proxy(
         return respond(StatusCode::BAD_GATEWAY, text, full(REDIRECTED));
     }
     strip_answer(answer.headers_mut());
+    answer.extensions_mut().insert(FromElsewhere);
     answer
 }
 

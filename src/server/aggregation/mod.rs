@@ -146,11 +146,22 @@ impl Aggregation {
 
     /// Lists the APIServices and follows everything that matters until a watch ends.
     async fn follow(&self, known: &mut KnownApis, via: &str) -> Result<(), Error> {
-        let list = self.store.list("", ListOptions::default()).await?;
+        let options = ListOptions {
+            skip_corrupt: true,
+            ..ListOptions::default()
+        };
+        let list = self.store.list("", options).await?;
+        for (key, error) in &list.corrupt {
+            tracing::warn!(
+                key,
+                error,
+                "an APIService cannot be read, and does not count"
+            );
+        }
         let names: BTreeSet<&str> = list.items.iter().map(|it| it.name()).collect();
         known.retain(|name| names.contains(name));
         for object in &list.items {
-            self.define(known, object)?;
+            self.define(known, object);
         }
         let changes = watch_from(&self.store, list.revision).await?;
         let mut changes = changes.ready_chunks(CHANGES_MAX);
@@ -182,7 +193,7 @@ impl Aggregation {
                 next = changes.next() => {
                     let Some(next) = next else { return Ok(()) };
                     for change in next {
-                        self.note(known, change.map_err(Error::Storage)?)?;
+                        self.note(known, change.map_err(Error::Storage)?);
                     }
                 }
                 Some(change) = places.next(), if !places.is_empty() => {
@@ -234,23 +245,28 @@ impl Aggregation {
         Done::Wrote
     }
 
-    fn note(&self, known: &mut KnownApis, change: WatchEvent) -> Result<(), Error> {
+    fn note(&self, known: &mut KnownApis, change: WatchEvent) {
         match change {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => self.define(known, &object),
-            WatchEvent::Deleted(object) => {
-                known.remove(object.name());
-                Ok(())
-            }
-            WatchEvent::Bookmark { .. } => Ok(()),
+            WatchEvent::Deleted(object) => known.remove(object.name()),
+            WatchEvent::Bookmark { .. } => {}
         }
     }
 
-    fn define(&self, known: &mut KnownApis, object: &Object) -> Result<(), Error> {
-        match RemoteApi::read(&self.store.served_value(object)?) {
+    /// Takes an APIService as it is now. One that cannot be read does not count.
+    fn define(&self, known: &mut KnownApis, object: &Object) {
+        let api = match self.store.served_value(object) {
+            Ok(value) => RemoteApi::read(&value),
+            Err(error) => {
+                let name = object.name();
+                tracing::warn!(%error, name, "an APIService cannot be read, and does not count");
+                None
+            }
+        };
+        match api {
             Some(api) => known.define(api, self.clock.now(), |api| self.tls.of(api)),
             None => known.remove(object.name()),
         }
-        Ok(())
     }
 
     /// Services and slices from now on.

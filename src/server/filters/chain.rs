@@ -14,7 +14,9 @@ use super::fairness::{TooMany, Turn, width};
 use super::{Fairness, HeldBody, InFlight, Watches, answer, deadline};
 use crate::authentication::{Authenticator, Peer};
 use crate::clock::Clock;
-use crate::endpoints::{self, Api, NotImpersonated, RequestBody, RequestInfo, ResponseBody};
+use crate::endpoints::{
+    self, Api, FromElsewhere, NotImpersonated, RequestBody, RequestInfo, ResponseBody,
+};
 use crate::meta::Status;
 use crate::registry::User;
 use crate::registry::authorization::Authorizer;
@@ -169,9 +171,18 @@ impl Filters {
                 let refusal = Status::failure(400, "BadRequest", message);
                 answer::status(&refusal).map(HeldBody::from)
             }
-            Ok(limit) => tokio::time::timeout(limit, self.counted(request, user, info))
-                .await
-                .unwrap_or_else(|_| answer::status(&deadline::exceeded()).map(HeldBody::from)),
+            Ok(limit) => {
+                let end = self.clock.now() + limit;
+                let answered = tokio::time::timeout(limit, self.counted(request, user, info));
+                let Ok(answer) = answered.await else {
+                    return answer::status(&deadline::exceeded()).map(HeldBody::from);
+                };
+                if answer.extensions().get::<FromElsewhere>().is_none() {
+                    return answer;
+                }
+                let left = end - self.clock.now().min(end);
+                answer.map(|body| body.within(left))
+            }
         }
     }
 

@@ -6,9 +6,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::Sleep;
 
 use super::Permit;
 use super::fairness::{Turn, WatchPlace};
@@ -23,6 +25,8 @@ pub struct HeldBody {
     held: Held,
     /// When it is over although the inner body is not.
     end: Option<Ended>,
+    /// When it breaks off although it is not over.
+    time: Option<Pin<Box<Sleep>>>,
 }
 
 /// What lasts as long as a body.
@@ -63,6 +67,13 @@ impl HeldBody {
         }
     }
 
+    /// The body, for so long. What comes later is as if the connection had broken.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.time = Some(Box::pin(tokio::time::sleep(time)));
+        self
+    }
+
     /// Whether it holds a permit.
     #[must_use]
     pub fn holds_permit(&self) -> bool {
@@ -77,6 +88,7 @@ impl From<ResponseBody> for HeldBody {
             inner,
             held: Held::Nothing,
             end: None,
+            time: None,
         }
     }
 }
@@ -91,6 +103,12 @@ impl Body for HeldBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
             return Poll::Ready(frame);
+        }
+        if let Some(time) = &mut self.time
+            && time.as_mut().poll(context).is_ready()
+        {
+            let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            return Poll::Ready(Some(Err(late.into())));
         }
         match self.end.as_mut().map(|end| Pin::new(end).poll(context)) {
             Some(Poll::Ready(())) => Poll::Ready(None),
@@ -127,5 +145,13 @@ mod tests {
         assert!(futures::poll!(std::pin::pin!(body.frame())).is_pending());
         end.cancel();
         assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_breaks_off_when_its_time_is_over() {
+        let endless = StreamBody::new(futures::stream::pending::<Result<_, BoxError>>());
+        let body = HeldBody::from(endless.boxed_unsync());
+        let mut body = body.within(Duration::from_millis(1));
+        assert!(body.frame().await.expect("an end").is_err());
     }
 }

@@ -54,6 +54,13 @@ pub struct AggregationFlags {
 }
 
 impl AggregationFlags {
+    /// The common names that certificates of other API servers may have; any if there are none. An empty flag names none.
+    #[must_use]
+    pub fn allowed_names(&self) -> Vec<String> {
+        let names = self.requestheader_allowed_names.iter();
+        names.filter(|name| !name.is_empty()).cloned().collect()
+    }
+
     /// Where other API servers say who asks; `None` if none may.
     #[must_use]
     pub fn request_headers(&self) -> Option<RequestHeaders> {
@@ -78,4 +85,29 @@ fn parse_header(text: &str) -> Result<String, String> {
     text.parse::<HeaderName>()
         .map(|_| text.to_owned())
         .map_err(|_| "not the name of a header".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: AggregationFlags,
+    }
+
+    #[test]
+    fn an_empty_name_is_no_name() {
+        let names = |written: &str| {
+            let flag = format!("--requestheader-allowed-names={written}");
+            let line = ["x", "--requestheader-client-ca-file=ca", flag.as_str()];
+            let line = Line::try_parse_from(line).expect("flags");
+            line.flags.allowed_names()
+        };
+        assert_eq!(names(""), [""; 0]);
+        assert_eq!(names("a,b"), ["a", "b"]);
+    }
 }

@@ -37,6 +37,7 @@ fn respond(path: &str) -> Reply {
         [.., "cut"] => Reply::Raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf".to_owned()),
         [.., "nonsense"] => Reply::Raw("nonsense\r\n\r\n".to_owned()),
         [.., "flood"] => Reply::Flood(PASSED_BYTES),
+        [.., "endless"] => Reply::Endless,
         [.., "hang"] => Reply::Hang,
         [.., "exec"] => Reply::Echo,
         [.., "cors"] => text(
@@ -84,6 +85,9 @@ async fn what_an_odd_server_answers_is_passed_on_or_refused() {
     assert_eq!(answer.status, 404, "it is nobody's, {answer:?}");
     let answer = ask("hang?timeout=1s").await;
     assert_eq!(answer.status, 504, "{answer:?}");
+    let answer = ask("endless?timeout=1s").await;
+    let broken = answer.body != "half" || !answer.is_whole || answer.head.contains(": 9");
+    assert!(answer.status == 200 && broken, "{answer:?}");
     let answer = ask("redirect").await;
     let refusal = "the backend attempted to redirect this request, which is not permitted";
     assert_eq!((answer.status, answer.body.as_str()), (502, refusal));

@@ -23,6 +23,8 @@ pub(super) enum Reply {
     Json(String),
     /// With so many bytes.
     Flood(usize),
+    /// With the begin of a body that has no end.
+    Endless,
     /// Not at all.
     Hang,
     /// By speaking something else, in which it says everything again.
@@ -107,6 +109,12 @@ async fn serve(
             for _ in 0..bytes / chunk.len() {
                 stream.write_all(&chunk).await?;
             }
+        }
+        Reply::Endless => {
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf";
+            stream.write_all(head.as_bytes()).await?;
+            stream.flush().await?;
+            std::future::pending().await
         }
         Reply::Hang => std::future::pending().await,
         Reply::Echo => {
