@@ -16,6 +16,7 @@ use ringwatch::authentication::Peer;
 use ringwatch::clock::Clock;
 use ringwatch::endpoints::full;
 use ringwatch::server::assembly::Assembly;
+use ringwatch::server::bootstrap::Begun;
 use ringwatch::server::connection::Connections;
 use ringwatch::server::filters::HeldBody;
 use ringwatch::server::flags::ServeFlags;
@@ -78,6 +79,7 @@ impl Serving {
         let assembly = Assembly {
             flags: &line.flags,
             backend: Arc::clone(&store.backend) as Arc<dyn Backend>,
+            begun: Begun::default(),
             steps: &steps,
             end: &end,
             clock: clock.clone(),

@@ -24,7 +24,7 @@ use super::extension_authentication;
 use super::filters::Filters;
 use super::flags::ServeFlags;
 use super::flow_control::FlowStores;
-use super::health::{Done, Health, Scope, check};
+use super::health::{Health, Scope, check};
 use super::identity::{authenticator, key_discovery};
 use super::memory::{self, MemoryMetrics};
 use super::nodes::Nodes;
@@ -49,18 +49,6 @@ use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
 use crate::storage::encryption::EncryptionConfig;
 use crate::storage::etcd3;
 
-/// The check of kube-apiserver's hook that creates the first namespaces.
-const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
-
-/// The check of kube-apiserver's hook that waits for the definitions of custom resources.
-const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
-
-/// The check of kube-apiserver's hook that creates the default roles. It is there where roles count.
-const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
-
-/// The check of kube-apiserver's hook that creates the default flow schemas and priority levels.
-const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
-
 /// The resource that defines others.
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
@@ -73,6 +61,8 @@ pub struct Assembly<'server> {
     pub flags: &'server ServeFlags,
     /// Where objects are kept.
     pub backend: Arc<dyn Backend>,
+    /// What is to be done before the server is ready.
+    pub begun: Begun,
     /// How the server ends.
     pub steps: &'server Steps,
     /// Ends what runs in the background.
@@ -132,7 +122,6 @@ impl Assembly<'_> {
         );
         self.relieve(&ledger, &encodings, &storages, background);
         let (limits, flows) = self.limits(&mut registry, &storages, background);
-        let begun = Begun::default();
         let api_endpoints = ApiEndpoints::of(self.flags, &factory, &storages, address, &self.clock);
         let version = VersionInfo::kubernetes_1_36();
         let accounts = &security.service_accounts;
@@ -140,7 +129,7 @@ impl Assembly<'_> {
         let authenticator = self.authenticator(tokens, issuers, accounts, &storages, background);
         let (authorizer, roles) = self.authorization(&factory, &storages, background);
         let has = (roles.is_some(), flows.is_some());
-        let health = self.health(&storages.cachers, &begun, has);
+        let health = self.health(&storages.cachers, has);
         let own = self.own_paths(health, registry, &ledger, &version, accounts, address);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
@@ -159,12 +148,13 @@ impl Assembly<'_> {
             authenticator: Arc::clone(&authenticator),
             token_issuer: TokenIssuer::new(accounts),
         }));
-        self.serve_custom((factory, known), &storages, &api, &begun, background);
+        self.serve_custom((factory, known), &storages, &api, background);
         let first = FirstStores::of(&storages, security.extension);
         self.aggregate(security.proxy, &storages, (&api, &first), background);
         let connections = Connections {
             filters: Arc::new(Filters {
                 authenticator,
+                start: self.begun.before_the_api(&authorizer),
                 authorizer,
                 limits,
                 end_of_watches: self.steps.end_of_watches.clone(),
@@ -186,7 +176,7 @@ impl Assembly<'_> {
             repair: self.repair(&storages),
             roles,
             flows,
-            begun,
+            begun: self.begun,
             cachers: storages.cachers,
             feed: storages.feed,
         }
@@ -268,7 +258,8 @@ impl Assembly<'_> {
             authorizer.ask_webhooks_by(client);
         }
         if let Some(graph) = authorizer.node_graph() {
-            let nodes = Nodes::new(storages, Arc::clone(graph), self.clock.clone());
+            let (graph, synced) = (Arc::clone(graph), self.begun.nodes_synced.clone());
+            let nodes = Nodes::new(storages, graph, synced, self.clock.clone());
             self.run(nodes.run(), background);
         }
         let stores = RoleStores::of(storages).filter(|_| authorizer.uses_roles());
@@ -276,6 +267,7 @@ impl Assembly<'_> {
             let roles = Roles {
                 stores: stores.clone(),
                 authorizer: Arc::clone(&authorizer),
+                synced: self.begun.roles_synced.clone(),
                 clock: self.clock.clone(),
             };
             self.run(roles.run(), background);
@@ -289,7 +281,6 @@ impl Assembly<'_> {
         (factory, known): (Arc<StorageFactory>, oneshot::Receiver<KnownTypes>),
         storages: &Storages,
         api: &Arc<Api>,
-        begun: &Begun,
         background: &mut JoinSet<()>,
     ) {
         let Some(definitions) = storages.of(DEFINITIONS) else {
@@ -306,7 +297,7 @@ impl Assembly<'_> {
             types: storages.admission.types.clone(),
             api: Arc::clone(api),
             told,
-            synced: begun.definitions_synced.clone(),
+            synced: self.begun.definitions_synced.clone(),
             clock: self.clock.clone(),
         };
         self.run(custom.run(), background);
@@ -328,7 +319,8 @@ impl Assembly<'_> {
         (api, first): (&Arc<Api>, &FirstStores),
         background: &mut JoinSet<()>,
     ) {
-        if let Some(aggregation) = Aggregation::of(storages, tls, api, self.clock.clone()) {
+        let synced = self.begun.aggregation_synced.clone();
+        if let Some(aggregation) = Aggregation::of(storages, tls, api, synced, self.clock.clone()) {
             self.run(aggregation.run(), background);
         }
         if let Some(said) = first.extension.clone() {
@@ -406,7 +398,7 @@ impl Assembly<'_> {
         (factory, storages, known)
     }
 
-    fn health(&self, cachers: &[Arc<Cacher>], begun: &Begun, has: (bool, bool)) -> Health {
+    fn health(&self, cachers: &[Arc<Cacher>], has: (bool, bool)) -> Health {
         let mut health = Health::new(self.steps.shutting_down.clone());
         health.add(
             "etcd",
@@ -428,16 +420,7 @@ impl Assembly<'_> {
             Err(format!("{} not ready, among them {named}", unready.len()))
         });
         health.add("watch-caches", Scope::Readiness, filled);
-        let mut begins = |name, done: &Done| health.add(name, Scope::Everywhere, done.check());
-        begins(NAMESPACES_CHECK, &begun.bootstrapped);
-        begins(DEFINITIONS_CHECK, &begun.definitions_synced);
-        let (roles, flows) = has;
-        if roles {
-            begins(ROLES_CHECK, &begun.roles_ensured);
-        }
-        if flows {
-            begins(FLOWS_CHECK, &begun.flows_ensured);
-        }
+        self.begun.add_checks(&mut health, has);
         health
     }
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use super::assembly::Assembled;
 use super::error::StartError;
-use super::health::Done;
+use super::filters::Start;
+use super::health::{Done, Health, Scope};
 use super::storage_factory::Storages;
 use crate::clock::Clock;
+use crate::registry::authorization::Authorizer;
 use crate::registry::{
     Error, ExtensionAuthentication, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
@@ -19,6 +21,18 @@ use crate::registry::{
 /// take: it is given back before that if nobody does.
 const ADDRESS_RETRY_PERIOD: Duration = Duration::from_millis(100);
 const ADDRESS_WAIT_TIMEOUTS: u32 = 5;
+
+/// The check of kube-apiserver's hook that creates the first namespaces.
+const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
+
+/// The check of kube-apiserver's hook that waits for the definitions of custom resources.
+const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
+
+/// The check of kube-apiserver's hook that creates the default roles. It is there where roles count.
+const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
+
+/// The check of kube-apiserver's hook that creates the default flow schemas and priority levels.
+const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
 
 /// What is to be done before the server is ready.
 #[derive(Debug, Default)]
@@ -31,6 +45,43 @@ pub struct Begun {
     pub flows_ensured: Done,
     /// Custom resources are served.
     pub definitions_synced: Done,
+    /// APIs of other servers are known.
+    pub aggregation_synced: Done,
+    /// The authorizer knows the stored roles and bindings.
+    pub roles_synced: Done,
+    /// The authorizer knows what kubelets may read.
+    pub nodes_synced: Done,
+}
+
+impl Begun {
+    /// What must be done before the API is served.
+    #[must_use]
+    pub fn before_the_api(&self, authorizer: &Authorizer) -> Start {
+        let mut steps = vec![
+            self.definitions_synced.clone(),
+            self.aggregation_synced.clone(),
+        ];
+        if authorizer.uses_roles() {
+            steps.push(self.roles_synced.clone());
+        }
+        if authorizer.node_graph().is_some() {
+            steps.push(self.nodes_synced.clone());
+        }
+        Start(steps)
+    }
+
+    /// Has health tell what is not done yet; roles and flows if they count.
+    pub fn add_checks(&self, health: &mut Health, (roles, flows): (bool, bool)) {
+        let mut begins = |name, done: &Done| health.add(name, Scope::Everywhere, done.check());
+        begins(NAMESPACES_CHECK, &self.bootstrapped);
+        begins(DEFINITIONS_CHECK, &self.definitions_synced);
+        if roles {
+            begins(ROLES_CHECK, &self.roles_ensured);
+        }
+        if flows {
+            begins(FLOWS_CHECK, &self.flows_ensured);
+        }
+    }
 }
 
 /// The stores in which there is something from the start.

@@ -4,11 +4,11 @@
 //! has it.
 
 use std::sync::Arc;
-use std::sync::OnceLock;
 
 use futures::future::BoxFuture;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderValue, Response, StatusCode};
+use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
 use super::filters::{error_text, plain};
@@ -42,7 +42,7 @@ pub enum Scope {
 
 /// Something that is done once at start; its check fails until then.
 #[derive(Clone, Debug, Default)]
-pub struct Done(Arc<OnceLock<()>>);
+pub struct Done(Arc<SetOnce<()>>);
 
 impl std::fmt::Debug for Health {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -55,6 +55,17 @@ impl Done {
     /// It is done.
     pub fn set(&self) {
         let _ = self.0.set(());
+    }
+
+    /// Whether it is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.0.initialized()
+    }
+
+    /// Waits until it is done.
+    pub async fn wait(&self) {
+        self.0.wait().await;
     }
 
     /// The check that it is done.

@@ -6,6 +6,7 @@ use futures::StreamExt;
 use futures::stream::SelectAll;
 
 use super::following::pause_after;
+use super::health::Done;
 use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
@@ -26,13 +27,14 @@ enum Kind {
 pub struct Nodes {
     stores: Vec<(Kind, Arc<Store>)>,
     graph: Arc<NodeGraph>,
+    synced: Done,
     clock: Clock,
 }
 
 impl Nodes {
     /// By what a server has.
     #[must_use]
-    pub fn new(storages: &Storages, graph: Arc<NodeGraph>, clock: Clock) -> Self {
+    pub fn new(storages: &Storages, graph: Arc<NodeGraph>, synced: Done, clock: Clock) -> Self {
         let of = |kind, group, plural| {
             storages
                 .of((group, plural))
@@ -46,6 +48,7 @@ impl Nodes {
         Self {
             stores: stores.into_iter().flatten().collect(),
             graph,
+            synced,
             clock,
         }
     }
@@ -83,6 +86,7 @@ impl Nodes {
                 self.set(*kind, store, object);
             }
         }
+        self.synced.set();
         while let Some((kind, store, change)) = changes.next().await {
             let Some(change) = change else { return Ok(()) };
             match change.map_err(Error::Storage)? {

@@ -11,6 +11,7 @@ use futures::stream::SelectAll;
 use serde::de::DeserializeOwned;
 
 use super::following::pause_after;
+use super::health::Done;
 use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
@@ -69,6 +70,8 @@ pub struct Roles {
     pub stores: RoleStores,
     /// What decides by them.
     pub authorizer: Arc<Authorizer>,
+    /// The authorizer knows them.
+    pub synced: Done,
     /// The time.
     pub clock: Clock,
 }
@@ -135,6 +138,7 @@ impl Roles {
             changes.push(watch.map(move |change| (store, kind, change)).boxed());
         }
         self.publish(&state);
+        self.synced.set();
         let mut changes = changes.ready_chunks(CHANGES_MAX);
         while let Some(chunk) = changes.next().await {
             for (store, kind, change) in chunk {

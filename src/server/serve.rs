@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::api_endpoints::ApiEndpoints;
 use super::assembly::Assembly;
 use super::backend_factory::{self, OpenBackend};
-use super::bootstrap::bootstrap;
+use super::bootstrap::{Begun, bootstrap};
 use super::error::StartError;
 use super::flags::{ServeFlags, StorageBackend};
 use super::listener::Listener;
@@ -123,6 +123,7 @@ impl Server {
         let assembly = Assembly {
             flags,
             backend: Arc::clone(&backend.backend),
+            begun: Begun::default(),
             steps: &steps,
             end: &background_end,
             clock: clock.clone(),

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use super::certificates::Certificates;
 use super::connection::Connections;
 use super::ending::Ending;
-use super::filters::{Filters, Handler, InFlight, Limits, OwnPaths, Watches};
+use super::filters::{Filters, Handler, InFlight, Limits, OwnPaths, Start, Watches};
 use super::object_counts::ObjectCounts;
 use super::tls;
 use crate::authentication::{Authenticator, ClientCertificates, TokenFile};
@@ -47,6 +47,7 @@ pub(super) fn connections(
     let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
     let request_timeout = Duration::from_secs(60);
     let filters = Filters {
+        start: Start::default(),
         authorizer: crate::registry::authorization::Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
         limits: Limits {

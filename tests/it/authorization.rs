@@ -4,6 +4,7 @@ mod default_roles;
 mod escalation;
 mod impersonation;
 mod nodes;
+mod restart;
 mod reviews;
 mod webhook;
 

@@ -26,6 +26,7 @@ use rustls::ClientConfig;
 use self::inquiry::Told;
 use self::known::KnownApis;
 use super::following::pause_after;
+use super::health::Done;
 use super::storage_factory::Storages;
 use super::tls_client::{self, BundleTls, ClientIdentity, Trust};
 use crate::clock::Clock;
@@ -104,17 +105,19 @@ pub struct Aggregation {
     tls: ProxyTls,
     /// What passes requests on.
     api: Arc<Api>,
+    /// It knows them all.
+    synced: Done,
     /// The time.
     clock: Clock,
 }
 
 /// What one who looks at an API or writes of it comes back with.
-enum Done {
+enum Ended {
     Looked(Arc<Remote>, Availability, Option<Told>),
     Wrote,
 }
 
-type Work<'a> = FuturesUnordered<BoxFuture<'a, Done>>;
+type Work<'a> = FuturesUnordered<BoxFuture<'a, Ended>>;
 
 /// Changes of services and slices; `None` when one of the watches has ended.
 type Places = SelectAll<BoxStream<'static, Option<WatchEvent>>>;
@@ -122,7 +125,13 @@ type Places = SelectAll<BoxStream<'static, Option<WatchEvent>>>;
 impl Aggregation {
     /// That of a server which has what it needs.
     #[must_use]
-    pub fn of(storages: &Storages, tls: ProxyTls, api: &Arc<Api>, clock: Clock) -> Option<Self> {
+    pub fn of(
+        storages: &Storages,
+        tls: ProxyTls,
+        api: &Arc<Api>,
+        synced: Done,
+        clock: Clock,
+    ) -> Option<Self> {
         let store = |group, plural| storages.of((group, plural)).cloned();
         Some(Self {
             store: store("apiregistration.k8s.io", "apiservices")?,
@@ -130,6 +139,7 @@ impl Aggregation {
             slices: store("discovery.k8s.io", "endpointslices")?,
             tls,
             api: Arc::clone(api),
+            synced,
             clock,
         })
     }
@@ -176,6 +186,7 @@ impl Aggregation {
                 let remotes = Remotes::new(remotes, services.clone(), via);
                 self.api.serve_remote(remotes);
             }
+            self.synced.set();
             let now = self.clock.now();
             while work.len() < LOOKS_MAX
                 && let Some(remote) = known.begin(now)
@@ -201,7 +212,7 @@ impl Aggregation {
                     self.note_place(known, &change);
                 }
                 Some(done) = work.next(), if !work.is_empty() => {
-                    if let Done::Looked(remote, said, told) = done
+                    if let Ended::Looked(remote, said, told) = done
                         && known.finish(&remote, told, self.clock.now())
                     {
                         work.push(self.tell(remote, said).boxed());
@@ -220,21 +231,21 @@ impl Aggregation {
     }
 
     /// Asks a server everything.
-    async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Done {
+    async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Ended {
         let said = availability::check(&remote, services, &self.tls.anyone).await;
         if said.status != "True" {
-            return Done::Looked(remote, said, None);
+            return Ended::Looked(remote, said, None);
         }
         let told = inquiry::ask(&remote, services).await;
         let told = told.map_err(|error| {
             let api = &remote.api.name;
             tracing::warn!(%error, api, "a server does not say what its API consists of");
         });
-        Done::Looked(remote, said, told.ok())
+        Ended::Looked(remote, said, told.ok())
     }
 
     /// Writes whether an API is available. If that fails it is written after the next look.
-    async fn tell(&self, remote: Arc<Remote>, said: Availability) -> Done {
+    async fn tell(&self, remote: Arc<Remote>, said: Availability) -> Ended {
         let name = &remote.api.name;
         let write = tell_availability(&self.store, name, &said, &self.clock);
         match tokio::time::timeout(WRITE_TIMEOUT, write).await {
@@ -242,7 +253,7 @@ impl Aggregation {
             Ok(Err(error)) => tracing::warn!(%error, api = name, "cannot write of an API"),
             Err(_) => tracing::warn!(api = name, "writing of an API takes too long"),
         }
-        Done::Wrote
+        Ended::Wrote
     }
 
     fn note(&self, known: &mut KnownApis, change: WatchEvent) {

@@ -22,6 +22,14 @@ pub(super) fn status(status: &Status) -> Response<ResponseBody> {
     response(code, JSON, body, &[])
 }
 
+/// The same for whoever may come again.
+pub(super) fn come_again(status: &Status, seconds: u32) -> Response<ResponseBody> {
+    let mut response = self::status(status);
+    let after = HeaderValue::from(seconds);
+    response.headers_mut().insert(RETRY_AFTER, after);
+    response
+}
+
 /// A text for people, as it is.
 #[must_use]
 pub fn plain(text: impl Into<Vec<u8>>) -> Response<ResponseBody> {

@@ -11,7 +11,7 @@ use http::header::{CACHE_CONTROL, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
 use super::fairness::{TooMany, Turn, width};
-use super::{Fairness, HeldBody, InFlight, Watches, answer, deadline};
+use super::{Fairness, HeldBody, InFlight, Start, Watches, answer, deadline};
 use crate::authentication::{Authenticator, Peer};
 use crate::clock::Clock;
 use crate::endpoints::{
@@ -68,6 +68,8 @@ pub struct Limits {
 pub struct Filters {
     /// Tells who asks.
     pub authenticator: Arc<Authenticator>,
+    /// What must be known before the API is served.
+    pub start: Start,
     /// Tells what they may do.
     pub authorizer: Arc<Authorizer>,
     /// How much is served at a time.
@@ -139,6 +141,9 @@ impl Filters {
             return answer::status(&refusal).map(HeldBody::from);
         };
         self.authenticator.strip(request.headers_mut());
+        if let Some(not_yet) = self.start.wait(request.uri().path()).await {
+            return not_yet.map(HeldBody::from);
+        }
         let query = request.uri().query().unwrap_or_default();
         let acting = endpoints::acting_user(&self.authorizer, user, query, request.headers());
         let user = match acting.await {
@@ -357,6 +362,7 @@ mod tests {
         let entered = Arc::new(Notify::new());
         let filters = Filters {
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
+            start: Start::default(),
             authorizer: Authorizer::always_allow(),
             limits: Limits {
                 in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),

@@ -3,6 +3,7 @@
 //! ```text
 //! audit id, panic -> 500, Cache-Control
 //!   authentication -> 401
+//!     the start -> 503
 //!     impersonation -> 403
 //!       deadline -> 504
 //!         a turn among all users, in flight, watches -> 429
@@ -16,9 +17,11 @@ mod deadline;
 mod fairness;
 mod held_body;
 mod in_flight;
+mod start;
 
 pub use answer::{error_text, plain};
 pub use chain::{Filters, Handler, Limits, OwnPaths};
 pub use fairness::{Fairness, Filed, TooMany, Turn, WatchPlace, Watches};
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};
+pub use start::Start;

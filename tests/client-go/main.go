@@ -1,0 +1,93 @@
+//go:debug default=go1.26
+
+// Client-go against ringwatch: the clients, informers and controllers that Kubernetes' own components are made of.
+//
+//	client-go [-separate-users] -folder FOLDER -- ringwatch serve FLAG...
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Everything is over by then, or something hangs.
+const longest = 15 * time.Minute
+
+const nodes = 3
+
+type part struct {
+	name string
+	run  func(context.Context, *world) error
+}
+
+var parts = []part{
+	{"informers", informersSync},
+	{"components", components},
+	{"workloads", workloads},
+	{"collection", collection},
+	{"customs", customs},
+	{"scales", scales},
+	{"requests", requests},
+	{"watches", watches},
+	{"leaders", leaders},
+	{"outage", outage},
+	{"removal", removal},
+}
+
+func main() {
+	folder := flag.String("folder", "", "where the server's data and log are")
+	separate := flag.Bool("separate-users", false, "each component is its own user, instead of the admin")
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	if err := check(ctx, *folder, *separate, flag.Args()); err != nil {
+		fmt.Println("FAIL ", err)
+		os.Exit(1)
+	}
+}
+
+func check(ctx context.Context, folder string, separate bool, command []string) error {
+	server, err := newServer(folder, command)
+	if err != nil {
+		return err
+	}
+	if err := server.start(); err != nil {
+		return err
+	}
+	defer server.kill()
+	admin, err := server.ready(ctx)
+	if err != nil {
+		return err
+	}
+	w := &world{server: server, users: &users{admin, filepath.Join(folder, "data", "pki"), separate}, faults: &faults{}}
+	if w.admin, err = clientsOf(w.users.asAdmin("check"), nil); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := part.run(ctx, w); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return w.faults.verdict()
+}
+
+// components start once, and work until the end.
+func components(ctx context.Context, w *world) error {
+	if _, err := startManager(ctx, w); err != nil {
+		return err
+	}
+	if err := startScheduler(ctx, w); err != nil {
+		return err
+	}
+	for number := range nodes {
+		if err := startKubelet(ctx, w, number); err != nil {
+			return err
+		}
+	}
+	shown("the controllers, the scheduler and %d kubelets follow what they need", nodes)
+	return nil
+}

@@ -1,0 +1,53 @@
+//! What is stored counts from the first answer on after a restart.
+
+use std::time::Duration;
+
+use http::Request;
+use serde_json::json;
+
+use super::Fixture;
+
+const RESTARTS: usize = 5;
+/// So many roles and definitions take a moment to be read.
+const OTHERS: usize = 20;
+const PATH: &str = "/apis/example.com/v1/namespaces/default/widgets0";
+
+/// How often a server that starts is asked: as soon as it listens.
+const ASK_PERIOD: Duration = Duration::from_millis(1);
+const ASKED_MAX: usize = 60_000;
+
+#[tokio::test]
+async fn rights_and_custom_resources_are_there_from_the_first_answer_on() {
+    let mut fixture = Fixture::start("Node,RBAC").await;
+    for number in 0..OTHERS {
+        let (plural, kind) = (format!("widgets{number}"), format!("Widget{number}"));
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.example.com")},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        fixture.create(path, definition).await;
+    }
+    fixture.until_allowed(&fixture.admin, PATH).await;
+    let rules = json!([{"verbs": ["list"], "apiGroups": ["example.com"], "resources": ["*"]}]);
+    fixture.grant(None, "lists-widgets", rules, PATH).await;
+    for _ in 0..RESTARTS {
+        fixture.server.kill();
+        fixture.server.start_again();
+        first_answer(&fixture).await;
+    }
+}
+
+/// Asks as jane until there is an answer, which must be the list.
+async fn first_answer(fixture: &Fixture) {
+    for _ in 0..ASKED_MAX {
+        let request = Request::get(PATH).body(Vec::new()).expect("a request");
+        match fixture.jane.request_text(request).await {
+            Ok(_) => return,
+            Err(kube::Error::Api(status)) => panic!("{status:?}"),
+            Err(_) => tokio::time::sleep(ASK_PERIOD).await,
+        }
+    }
+    panic!("the server did not answer");
+}
