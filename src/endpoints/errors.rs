@@ -221,6 +221,7 @@ impl Failure {
                 ..
             } => too_many(message, cause, *retry_after_seconds),
             Error::Denied(status) => Self(status.clone()),
+            Error::NotTyped(_) => unknown(message),
             Error::Unprocessable => Self::plain(422, "Invalid", message),
             Error::ServerTimeout {
                 resource,

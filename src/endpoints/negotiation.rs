@@ -231,6 +231,32 @@ pub(super) fn negotiate(
     produced: &[&str],
     in_protobuf: bool,
 ) -> Result<Output, Failure> {
+    choose(headers, pretty, produced, |format, form| {
+        in_protobuf || format != Format::Protobuf || form != Form::Whole
+    })
+}
+
+/// The same for an answer that is no object of a resource, so that there is no table of it.
+///
+/// # Errors
+/// 406 when nothing that is accepted can be written.
+pub(super) fn negotiate_whole(
+    headers: &HeaderMap,
+    pretty: bool,
+    in_protobuf: bool,
+) -> Result<Output, Failure> {
+    choose(headers, pretty, OBJECT_MEDIA_TYPES, |format, form| {
+        (in_protobuf || format != Format::Protobuf) && !matches!(form, Form::Table(_))
+    })
+}
+
+/// The first of what is accepted that fits.
+fn choose(
+    headers: &HeaderMap,
+    pretty: bool,
+    produced: &[&str],
+    fits: impl Fn(Format, Form) -> bool,
+) -> Result<Output, Failure> {
     let clauses = clauses(headers);
     if !clauses.iter().any(|clause| clause.format().is_some()) {
         return Err(Failure::not_produced(produced));
@@ -238,7 +264,7 @@ pub(super) fn negotiate(
     for clause in clauses {
         let streams = clause.parameter("stream").is_some_and(|it| !it.is_empty());
         if let (Some(format), Some(form), false) = (clause.format(), clause.form(), streams) {
-            if format == Format::Protobuf && form == Form::Whole && !in_protobuf {
+            if !fits(format, form) {
                 continue;
             }
             let format =

@@ -84,6 +84,9 @@ pub enum Error {
     /// Somebody who was asked about the request refuses it in words of their own.
     #[error("{}", .0.message)]
     Denied(Box<Status>),
+    /// A configuration has what its type cannot have.
+    #[error("{0}")]
+    NotTyped(String),
     /// A patch cannot be applied to the object.
     #[error("the server rejected our request due to an error in our request")]
     Unprocessable,

@@ -170,12 +170,26 @@ impl Verb {
     }
 }
 
+/// Groups of built-in kinds whose finalizers need no prefix.
+const UNCHECKED_FINALIZERS: [&str; 4] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+];
+
 impl Resource {
     /// Whether it is defined by a client. kube-apiserver knows nothing of such kinds but their schema,
     /// and writes some things otherwise because of that.
     #[must_use]
     pub fn is_custom(&self) -> bool {
         self.printer_columns.is_some()
+    }
+
+    /// Whether finalizers without a prefix need not be Kubernetes' own: its core does not check the metadata of such kinds.
+    #[must_use]
+    pub fn takes_any_finalizer(&self) -> bool {
+        self.is_custom() || UNCHECKED_FINALIZERS.contains(&self.group_version.group.as_str())
     }
 
     /// What is said to everyone who uses what should not be used any more.

@@ -165,6 +165,8 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
     if let Some(stores) = &assembled.flows {
         let ensured = ensure_flow_control(&stores.levels, &stores.schemas, clock).await;
         ensured.map_err(|error| unwritten("create the default flow schemas", error))?;
+        let told = stores.tell_references(clock).await;
+        told.map_err(|error| unwritten("tell of the default flow schemas", error))?;
         begun.flows_ensured.set();
     }
     begun.bootstrapped.set();

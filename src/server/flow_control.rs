@@ -1,7 +1,10 @@
-//! Keeps what requests wait by as the stored flow schemas and priority levels say.
+//! Keeps what requests wait by as the stored flow schemas and priority levels say, and tells in the schemas whether their
+//! levels are there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::Value;
 
@@ -10,12 +13,15 @@ use super::following::pause_after;
 use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::ResourceVersion;
-use crate::registry::flow_control::{FlowTable, Level, Schema};
-use crate::registry::{Error, Store};
+use crate::registry::flow_control::{FlowTable, Level, Schema, with_reference_told};
+use crate::registry::{Error, RequestContext, Store, UpdateOptions, UpdatedObject, User};
 use crate::storage::{ListOptions, WatchStream};
 
 /// The group of both.
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+
+/// Who writes the status of schemas, as in kube-apiserver.
+const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The stores of flow schemas and priority levels.
 #[derive(Clone, Debug)]
@@ -36,6 +42,70 @@ impl FlowStores {
                 .of((GROUP, "prioritylevelconfigurations"))
                 .cloned()?,
         })
+    }
+
+    /// Tells in the status of all schemas whether their levels are there.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub async fn tell_references(&self, clock: &Clock) -> Result<(), Error> {
+        let (schemas, _) = read(&self.schemas).await?;
+        let (levels, _) = read(&self.levels).await?;
+        self.tell_references_of(&schemas, &levels, clock).await;
+        Ok(())
+    }
+
+    /// The same of these. What cannot be written is told when something changes again.
+    async fn tell_references_of(&self, schemas: &[Value], levels: &[Value], clock: &Clock) {
+        let levels = levels
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str());
+        let mut told = References {
+            levels: levels.collect(),
+            clock,
+        };
+        let mut context = RequestContext::new(User::default(), MANAGER.to_owned(), clock.clone());
+        "status".clone_into(&mut context.subresource);
+        for schema in schemas {
+            let name = schema["metadata"]["name"].as_str().unwrap_or_default();
+            if told.next(schema).is_none() {
+                continue;
+            }
+            let options = UpdateOptions::default();
+            let updated = self.schemas.update(&context, "", name, &mut told, &options);
+            match updated.await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
+                Err(error) => {
+                    tracing::warn!(%error, name, "the status of a flow schema cannot be written");
+                }
+            }
+        }
+    }
+}
+
+/// An update of a schema's status.
+struct References<'a> {
+    /// The names of all levels.
+    levels: BTreeSet<&'a str>,
+    clock: &'a Clock,
+}
+
+impl References<'_> {
+    fn next(&self, schema: &Value) -> Option<Value> {
+        with_reference_told(schema, &self.levels, self.clock.wall())
+    }
+}
+
+#[async_trait]
+impl UpdatedObject for References<'_> {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let existing =
+            existing.ok_or_else(|| Error::Internal("an update of nothing".to_owned()))?;
+        Ok(self.next(existing).unwrap_or_else(|| existing.clone()))
     }
 }
 
@@ -66,18 +136,25 @@ impl Flows {
     async fn follow(&self) -> Result<(), Error> {
         let (schemas, mut schema_changes) = read(&self.stores.schemas).await?;
         let (levels, mut level_changes) = read(&self.stores.levels).await?;
-        let schemas = schemas
-            .into_iter()
-            .filter_map(|schema| match Schema::read(schema) {
-                Ok(schema) => Some(schema),
-                Err(error) => {
-                    tracing::warn!(%error, "a flow schema cannot be read, and does not count");
-                    None
-                }
-            });
+        let read_schemas =
+            schemas
+                .iter()
+                .cloned()
+                .filter_map(|schema| match Schema::read(schema) {
+                    Ok(schema) => Some(schema),
+                    Err(error) => {
+                        tracing::warn!(%error, "a flow schema cannot be read, and does not count");
+                        None
+                    }
+                });
         if !levels.is_empty() {
-            let levels = levels.iter().map(Level::read).collect();
-            self.fairness.set_flows(FlowTable::new(schemas, levels));
+            let read_levels = levels.iter().map(Level::read).collect();
+            self.fairness
+                .set_flows(FlowTable::new(read_schemas, read_levels));
+            let told = self
+                .stores
+                .tell_references_of(&schemas, &levels, &self.clock);
+            told.await;
         }
         let change = tokio::select! {
             change = schema_changes.next() => change,

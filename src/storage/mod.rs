@@ -31,4 +31,4 @@ pub use media_type::StorageMediaType;
 pub use options::{DeleteOptions, GetOptions, ListOptions, UpdateOptions};
 pub use preconditions::Preconditions;
 pub use predicate::SelectionPredicate;
-pub use versioner::Versioner;
+pub use versioner::{Completion, Versioner};

@@ -4,6 +4,8 @@
 //! the way into the store and set on the way out, in whichever form the object is stored.
 
 use std::borrow::Cow;
+use std::fmt::Debug;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,12 +13,20 @@ use super::StorageMediaType;
 use crate::codec::{self, ObjectError};
 use crate::meta::{FieldSchema, InvalidResourceVersion, Object, ResourceVersion, encode};
 
+/// Makes of objects that were written while their type was another what they would be now.
+pub trait Completion: Debug + Send + Sync {
+    /// Completes one. One that is complete stays as it is.
+    fn complete(&self, object: &mut Value);
+}
+
 /// Writes revisions into objects on their way out and takes them away on their way in.
 #[derive(Clone, Debug, Default)]
 pub struct Versioner {
     schema: FieldSchema,
     /// The form in which objects are written.
     media_type: StorageMediaType,
+    /// What is done to objects that are read, for types that change.
+    completion: Option<Arc<dyn Completion>>,
 }
 
 impl Versioner {
@@ -26,6 +36,16 @@ impl Versioner {
         Self {
             schema,
             media_type: StorageMediaType::Json,
+            completion: None,
+        }
+    }
+
+    /// The same for objects that are completed when they are read. What is stored stays as it is.
+    #[must_use]
+    pub fn completing(self, completion: Arc<dyn Completion>) -> Self {
+        Self {
+            completion: Some(completion),
+            ..self
         }
     }
 
@@ -63,7 +83,26 @@ impl Versioner {
     /// # Errors
     /// [`ObjectError`] when the bytes are not an object.
     pub fn update_object(&self, stored: &[u8], revision: u64) -> Result<Object, ObjectError> {
-        codec::object(stored, revision, &self.schema)
+        let object = codec::object(stored, revision, &self.schema)?;
+        match &self.completion {
+            Some(completion) => self.completed(object, completion.as_ref()),
+            None => Ok(object),
+        }
+    }
+
+    fn completed(
+        &self,
+        object: Object,
+        completion: &dyn Completion,
+    ) -> Result<Object, ObjectError> {
+        let stored = codec::tree(&object)?;
+        let mut completed = stored.clone();
+        completion.complete(&mut completed);
+        if completed == stored {
+            return Ok(object);
+        }
+        let revision = object.revision();
+        Ok(Object::from_value(&completed, revision, &self.schema)?)
     }
 
     /// The version that a value carries; `None` if it carries none.

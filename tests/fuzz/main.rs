@@ -66,14 +66,14 @@ fn damaged_objects_neither_panic_nor_swell() {
         let mut random = StdRng::seed_from_u64(seed);
         let object = &objects[random.random_range(0..objects.len())];
         let other = &objects[random.random_range(0..objects.len())];
-        let case = std::panic::catch_unwind(|| {
+        let case = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut random = random.clone();
             let bytes = damaged(object, other, &mut random);
             let readable = from_protobuf(&versioner, &bytes, object);
             let json = codec::to_json(object, ("", "")).unwrap_or_default();
             let json = damaged(&json, &bytes, &mut random);
             (readable, from_json(&json))
-        });
+        }));
         let Ok((readable, writable)) = case else {
             panic!("the case of seed {seed} failed, see above");
         };

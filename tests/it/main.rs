@@ -38,6 +38,7 @@ mod separate_types;
 mod serve_errors;
 mod served_whole;
 mod service_accounts;
+mod specs;
 mod store;
 mod stored_forms;
 mod support;

@@ -4,7 +4,7 @@ use serde_json::Map;
 
 use super::super::errors::Failure;
 use super::strict::Decoded;
-use super::{go_json, strict};
+use super::{go_json, yaml};
 
 /// Reads what is to be applied. Whether it is of the right version and kind is not looked at.
 ///
@@ -12,7 +12,7 @@ use super::{go_json, strict};
 /// 400 when it cannot be read, or is no object.
 pub(in super::super) fn configuration(content: &[u8]) -> Result<Decoded, Failure> {
     let refuse = |error: &str| Failure::bad_request(format!("error decoding YAML: {error}"));
-    let mut decoded = strict::yaml(content).map_err(|error| refuse(&error))?;
+    let mut decoded = yaml::read(content).map_err(|error| refuse(&error))?;
     if decoded.value.is_null() {
         decoded.value = Map::new().into();
     }

@@ -11,7 +11,7 @@ use crate::codec;
 use crate::registry::{Error, FieldError, RequestContext};
 
 /// Checks the types of the fields, drops fields that the kind does not have, and puts metadata where
-/// there is none. Returned is what was dropped.
+/// there is none. Returned are the paths of what was dropped.
 ///
 /// # Errors
 /// What Go says about a value of the wrong type.
@@ -26,8 +26,12 @@ pub(super) fn check(
         None => Vec::new(),
     };
     metadata::check(object)?;
-    let told = unknown.into_iter();
-    Ok(told.map(|path| format!("unknown field {path:?}")).collect())
+    Ok(unknown)
+}
+
+/// What clients are told of a field that its kind does not have.
+pub(super) fn unknown_field(path: &str) -> String {
+    format!("unknown field {path:?}")
 }
 
 /// Checks what a patch has made of an existing object, as [`check`] does, and tells of unknown fields and
@@ -55,7 +59,8 @@ pub(in super::super) fn check_patched(
         return Err(Error::Unprocessable);
     };
     let unknown = check(members, expected).map_err(|error| invalid(&error))?;
-    let complaints = [patch.complaints.as_slice(), &unknown].concat();
+    let unknown = unknown.iter().map(|path| unknown_field(path));
+    let complaints: Vec<_> = patch.complaints.iter().cloned().chain(unknown).collect();
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => Err(invalid(&format!(
             "strict decoding error: {}",

@@ -3,12 +3,14 @@
 //! The hard part is the words: Go's JSON errors reach clients, and duplicate or unknown fields are an
 //! error, a warning or nothing, as the client wishes.
 
+mod complaints;
 mod configuration;
 mod fields;
 mod go_json;
 mod metadata;
 mod protobuf;
 mod strict;
+mod yaml;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -22,6 +24,8 @@ use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
 use crate::registry::{GroupVersion, RequestContext, Strategy};
 
+use complaints::Complaints;
+pub(super) use complaints::yaml_error;
 pub(super) use configuration::configuration;
 pub(super) use fields::check_patched;
 pub(super) use strict::Decoded;
@@ -43,6 +47,14 @@ pub(super) struct Expected<'a> {
     pub(super) strategy: Option<&'a dyn Strategy>,
     /// Whether it is the kind of a custom resource. Then another kind is refused when it is written.
     pub(super) custom: bool,
+}
+
+impl Expected<'_> {
+    /// Whether a schema knows the fields of the kind.
+    fn has_schema(&self) -> bool {
+        let strategy = self.strategy;
+        strategy.is_some_and(|it| it.structural_schema().is_some())
+    }
 }
 
 /// Reads a body of limited size.
@@ -105,7 +117,7 @@ pub(super) fn document(
                 go_json::message(&error, content)
             )
         })),
-        "application/yaml" => Ok(strict::yaml(content)
+        "application/yaml" => Ok(yaml::read(content)
             .map_err(|error| format!("couldn't get version/kind; yaml parse error: {error}"))),
         PROTOBUF_MEDIA_TYPE => Ok(protobuf::read(content, default).map_err(|it| it.to_string())),
         _ => Err(Failure::unknown_format(OBJECT_MEDIA_TYPES)),
@@ -133,6 +145,34 @@ pub(super) fn object(
     checked(decoded, content, expected, known, validation, context)
 }
 
+/// An object of the expected kind, and what is wrong with the document that it came as.
+#[derive(Debug)]
+pub(super) struct Typed {
+    /// The object, without what its kind does not have.
+    pub(super) value: Value,
+    /// The paths of fields that its kind does not have.
+    pub(super) unknown: Vec<String>,
+    /// Fields that come twice, by path.
+    duplicates: Vec<String>,
+    /// Keys that YAML repeats, by line.
+    pub(super) repeated: Vec<String>,
+}
+
+impl Typed {
+    /// What a strict reader of these bytes complains of. Of custom resources only their schema knows the fields, which
+    /// is asked when everything has been read.
+    fn complaints(self, content: &[u8], expected: Expected<'_>) -> (Value, Complaints) {
+        let mut fields = self.duplicates;
+        let unknown = self.unknown.iter().map(|path| fields::unknown_field(path));
+        fields.extend(unknown);
+        if !expected.has_schema() {
+            complaints::order(content, &mut fields);
+        }
+        let repeated = self.repeated;
+        (self.value, Complaints { repeated, fields })
+    }
+}
+
 /// An object of the expected kind, which came as this document.
 ///
 /// # Errors
@@ -145,10 +185,33 @@ pub(super) fn checked(
     validation: FieldValidation,
     context: &RequestContext,
 ) -> Result<Value, Failure> {
-    let Decoded {
-        mut value,
-        mut complaints,
-    } = decoded;
+    let typed = typed(decoded, content, expected, known)?;
+    let (value, complaints) = typed.complaints(content, expected);
+    match (validation, complaints.error()) {
+        (FieldValidation::Strict, Some(error)) => {
+            let text = |name: &str| value[name].as_str().unwrap_or_default();
+            let (kind, version) = (text("kind"), text("apiVersion"));
+            Err(cannot_be_handled(kind, version, expected, &error))
+        }
+        (FieldValidation::Warn, _) => {
+            complaints.warnings().for_each(|text| context.warn(text));
+            Ok(value)
+        }
+        (FieldValidation::Strict | FieldValidation::Ignore, _) => Ok(value),
+    }
+}
+
+/// The same, whatever the client wishes about fields that are not known or come twice.
+///
+/// # Errors
+/// As [`object`].
+pub(super) fn typed(
+    decoded: Decoded,
+    content: &[u8],
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+) -> Result<Typed, Failure> {
+    let mut value = decoded.value;
     let unrecognized = |error: &str| unrecognized(content, expected, error);
     let Some(members) = value.as_object_mut() else {
         return Err(unrecognized(
@@ -169,22 +232,15 @@ pub(super) fn checked(
     let (kind, version) = default_type(members, expected);
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
     check_type(&kind, &version, expected, known)?;
-    complaints.extend(fields::check(members, expected).map_err(|error| cannot(&error))?);
+    let mut unknown = fields::check(members, expected).map_err(|error| cannot(&error))?;
     let strategy = expected.strategy.filter(|_| kind == expected.kind);
-    let unknown = strategy.map(|it| it.unknown_fields(&value));
-    let unknown = unknown.unwrap_or_default().into_iter();
-    complaints.extend(unknown.map(|path| format!("unknown field {path:?}")));
-    match validation {
-        FieldValidation::Strict if !complaints.is_empty() => Err(cannot(&format!(
-            "strict decoding error: {}",
-            complaints.join(", ")
-        ))),
-        FieldValidation::Warn => {
-            complaints.into_iter().for_each(|text| context.warn(text));
-            Ok(value)
-        }
-        FieldValidation::Strict | FieldValidation::Ignore => Ok(value),
-    }
+    unknown.extend(strategy.map_or_else(Vec::new, |it| it.unknown_fields(&value)));
+    Ok(Typed {
+        value,
+        unknown,
+        duplicates: decoded.complaints,
+        repeated: decoded.repeated,
+    })
 }
 
 /// Reads the JSON of a patch.

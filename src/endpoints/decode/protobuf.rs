@@ -12,6 +12,7 @@ pub(super) fn read(content: &[u8], default: (&str, &str)) -> Result<Decoded, Dec
     Ok(Decoded {
         value,
         complaints: Vec::new(),
+        repeated: Vec::new(),
     })
 }
 

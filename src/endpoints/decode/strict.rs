@@ -1,33 +1,25 @@
-//! A document as a tree, and the fields that appear in it twice.
+//! JSON as a tree, and the fields that appear in it twice.
 //!
-//! The last of two fields wins, as in Go; the trees of both serde formats would drop the first
-//! silently, hence the visitor here. Nesting is limited by the parsers.
+//! The last of two fields wins, as in Go; serde's tree would drop the first silently, hence the visitor here. Nesting
+//! is limited by the parser.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-use serde_saphyr::DuplicateKeyPolicy;
 
 /// How many duplicate fields are told.
 const COMPLAINTS_MAX: usize = 100;
-
-/// How many aliases a YAML document may have; objects have none.
-const YAML_ALIASES_MAX: usize = 1000;
-
-/// How much all aliases of a YAML document may stand for, in parser events.
-const YAML_ALIAS_EVENTS_MAX: usize = 20_000;
-
-/// How many values a YAML document may have; the largest bodies have fewer.
-const YAML_NODES_MAX: usize = 1_000_000;
 
 /// A document.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Decoded {
     /// Its content.
     pub(in super::super) value: Value,
-    /// What is wrong with it that does not keep it from being read.
+    /// Fields that it has twice, as JSON tells them: by their path.
     pub(in super::super) complaints: Vec<String>,
+    /// Keys that it has twice, as YAML tells them: by their line.
+    pub(in super::super) repeated: Vec<String>,
 }
 
 /// Reads JSON.
@@ -40,42 +32,11 @@ pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     }
     .deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(Decoded { value, complaints })
-}
-
-/// Reads one YAML document.
-pub(super) fn yaml(content: &[u8]) -> Result<Decoded, String> {
-    match read_yaml(content, DuplicateKeyPolicy::Error) {
-        Ok(value) => Ok(Decoded {
-            value,
-            complaints: Vec::new(),
-        }),
-        Err(error @ serde_saphyr::Error::DuplicateMappingKey { .. }) => {
-            match read_yaml(content, DuplicateKeyPolicy::LastWins) {
-                Ok(value) => Ok(Decoded {
-                    value,
-                    complaints: vec![error.to_string()],
-                }),
-                Err(error) => Err(error.to_string()),
-            }
-        }
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn read_yaml(content: &[u8], duplicates: DuplicateKeyPolicy) -> Result<Value, serde_saphyr::Error> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: duplicates,
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_aliases: YAML_ALIASES_MAX,
-            max_nodes: YAML_NODES_MAX,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: YAML_ALIAS_EVENTS_MAX,
-        },
-    };
-    serde_saphyr::from_slice_with_options(content, options)
+    Ok(Decoded {
+        value,
+        complaints,
+        repeated: Vec::new(),
+    })
 }
 
 /// Where a value is.
@@ -201,28 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn reads_yaml_with_duplicates_and_refuses_bombs() {
-        let decoded = yaml(b"a: 1\nb:\n- x\n- 1.5\n- true\n- null\n").expect("yaml");
-        assert_eq!(
-            decoded.value,
-            serde_json::json!({"a": 1, "b": ["x", 1.5, true, null]})
-        );
-        let decoded = yaml(b"a: 1\na: 2\n").expect("yaml");
-        assert_eq!(decoded.value, serde_json::json!({"a": 2}));
-        assert_eq!(decoded.complaints.len(), 1);
-        let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
-        for level in 1..12 {
-            let below = level - 1;
-            let aliases = vec![format!("*a{below}"); 10].join(",");
-            bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
-        }
-        assert!(yaml(bomb.as_bytes()).is_err());
-    }
-
-    #[test]
     fn nesting_is_limited() {
         let deep = "[".repeat(100_000);
         assert!(json(deep.as_bytes()).is_err());
-        assert!(yaml(deep.as_bytes()).is_err());
     }
 }

@@ -10,7 +10,7 @@ use super::super::body::{RequestBody, ResponseBody};
 use super::super::call::Call;
 use super::super::decode::{self, read_body};
 use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
+use super::super::params::{FieldValidation, WriteKind, WriteParams};
 use super::super::response;
 use super::update::check_name;
 use crate::registry::field_manager::{self, Manager};
@@ -66,13 +66,15 @@ pub(in super::super) async fn apply(
     response::object(code, output, call, object)
 }
 
-/// The configuration in a body. Unlike other objects it says itself which version it is of.
+/// The configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that its
+/// type does not have, whatever the client wishes.
 fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
     let resource = call.store.resource();
     let decoded = decode::configuration(content)?;
     field_manager::check_version(&decoded.value, &resource.group_version.to_string())
         .map_err(|error| call.fail(error))?;
-    let config = decode::checked(
+    let sent = decoded.value.clone();
+    let typed = decode::typed(
         decoded,
         content,
         decode::Expected {
@@ -82,9 +84,23 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
             custom: false,
         },
         &|group_version, kind| call.routes.knows(group_version, kind),
-        params.field_validation,
-        &call.context,
     )?;
+    let schema = resource.strategy.structural_schema();
+    field_manager::check_declared(&sent, schema, &typed.unknown)
+        .map_err(|error| call.fail(error))?;
+    match (params.field_validation, decode::yaml_error(&typed.repeated)) {
+        (FieldValidation::Strict, Some(error)) => {
+            return Err(Failure::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {error}"
+            )));
+        }
+        (FieldValidation::Warn, _) => {
+            let repeated = typed.repeated.into_iter();
+            repeated.for_each(|text| call.context.warn(text));
+        }
+        (FieldValidation::Strict | FieldValidation::Ignore, _) => {}
+    }
+    let config = typed.value;
     if config.pointer("/metadata/name").is_some() {
         check_name(call, &config)?;
     }

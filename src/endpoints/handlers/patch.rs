@@ -76,7 +76,9 @@ pub(super) async fn read_patch(
     let content = read_body(call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
     let syntax = Syntax::of(media_type)?;
-    let Decoded { value, complaints } = decode::patch(&content)?;
+    let Decoded {
+        value, complaints, ..
+    } = decode::patch(&content)?;
     Ok((Patch::read(syntax, value, complaints)?, params))
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::body::{RequestBody, ResponseBody};
 use super::super::decode::{self, Expected, read_body};
 use super::super::errors::{About, Failure};
-use super::super::negotiation::{OBJECT_MEDIA_TYPES, negotiate};
+use super::super::negotiation::negotiate_whole;
 use super::super::params::{Query, WriteKind, WriteParams};
 use super::super::response;
 use super::super::routes::Routes;
@@ -53,12 +53,7 @@ pub(in super::super) async fn review(
     let resource = review.resource;
     let version = resource.group_version.to_string();
     let in_protobuf = codec::kind(&version, &resource.kind).is_some();
-    let output = negotiate(
-        review.headers,
-        review.pretty,
-        OBJECT_MEDIA_TYPES,
-        in_protobuf,
-    )?;
+    let output = negotiate_whole(review.headers, review.pretty, in_protobuf)?;
     let content = read_body(review.headers, body).await?;
     let params = WriteParams::read(review.query, WriteKind::Create)?;
     let expected = Expected {

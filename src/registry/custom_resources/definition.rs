@@ -1,10 +1,11 @@
 //! What a CustomResourceDefinition says, and the resources that it defines.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use super::completion::SchemaCompletion;
 use super::deprecation;
 use super::schema::StructuralSchema;
 use super::strategy::CustomResource;
@@ -38,7 +39,12 @@ pub const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
 #[derive(Clone, Debug)]
 pub struct Definition {
     object: Arc<Value>,
+    /// Its schemas, once they have been asked for.
+    read: Arc<OnceLock<ReadSchemas>>,
 }
+
+/// Schemas by version, or what is wrong with them.
+type ReadSchemas = BTreeMap<String, Result<Arc<StructuralSchema>, Vec<FieldError>>>;
 
 /// A definition from which no resource can be made.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +66,7 @@ impl Definition {
     pub fn new(object: Value) -> Self {
         Self {
             object: Arc::new(object),
+            read: Arc::default(),
         }
     }
 
@@ -94,7 +101,20 @@ impl Definition {
     /// Whether the objects of the other one are those of this one, and read in the same way.
     #[must_use]
     pub fn is_stored_as(&self, other: &Self) -> bool {
-        self.uid() == other.uid() && self.selectable_names() == other.selectable_names()
+        self.uid() == other.uid()
+            && self.selectable_names() == other.selectable_names()
+            && self.preserves_unknown_fields() == other.preserves_unknown_fields()
+            && self.schemas().eq(other.schemas())
+    }
+
+    /// What objects are given and lose when they are read, by the schemas of the versions in which they were written.
+    #[must_use]
+    pub fn completion(&self) -> SchemaCompletion {
+        let versions = list(&self.object, "spec.versions").iter();
+        SchemaCompletion::new(versions.filter_map(|version| {
+            let group_version = GroupVersion::new(self.group(), text(version, "name"));
+            Some((group_version, self.schema(version).ok()?))
+        }))
     }
 
     /// The group of its resources.
@@ -221,16 +241,39 @@ impl Definition {
             .collect()
     }
 
-    fn schema(&self, version: &Value) -> Result<StructuralSchema, Unusable> {
-        let everything = Value::Object(serde_json::Map::new());
-        let schema = get(version, "schema.openAPIV3Schema").unwrap_or(&everything);
-        let preserve = get(&self.object, "spec.preserveUnknownFields");
-        let preserve = preserve == Some(&Value::Bool(true));
-        let read = at_length(|| StructuralSchema::read(schema, preserve));
-        read.map_err(|errors| Unusable {
-            version: text(version, "name").to_owned(),
+    /// The schemas of all versions.
+    fn schemas(&self) -> impl Iterator<Item = (&str, Option<&Value>)> {
+        let versions = list(&self.object, "spec.versions").iter();
+        versions.map(|it| (text(it, "name"), get(it, "schema.openAPIV3Schema")))
+    }
+
+    fn preserves_unknown_fields(&self) -> bool {
+        get(&self.object, "spec.preserveUnknownFields") == Some(&Value::Bool(true))
+    }
+
+    /// The schema of a version.
+    fn schema(&self, version: &Value) -> Result<Arc<StructuralSchema>, Unusable> {
+        let name = text(version, "name");
+        let unusable = |errors| Unusable {
+            version: name.to_owned(),
             errors,
-        })
+        };
+        match self.read_schemas().get(name) {
+            Some(read) => read.clone().map_err(unusable),
+            None => Err(unusable(Vec::new())),
+        }
+    }
+
+    /// The schemas of all versions, which are read once.
+    fn read_schemas(&self) -> &ReadSchemas {
+        let everything = Value::Object(serde_json::Map::new());
+        let preserve = self.preserves_unknown_fields();
+        let read = |(name, schema): (&str, Option<&Value>)| {
+            let schema = schema.unwrap_or(&everything);
+            let read = at_length(|| StructuralSchema::read(schema, preserve));
+            (name.to_owned(), read.map(Arc::new))
+        };
+        self.read.get_or_init(|| self.schemas().map(read).collect())
     }
 }
 

@@ -9,6 +9,7 @@
 //! Here is what a definition means. Who watches definitions and serves what they define is the
 //! server's business.
 
+mod completion;
 pub mod conversion;
 mod definition;
 mod deprecation;
@@ -16,6 +17,7 @@ mod names;
 pub mod schema;
 mod strategy;
 
+pub use completion::SchemaCompletion;
 pub use definition::{CLEAN_UP, Definition, Unusable};
 pub use names::accept;
 pub(super) use names::put_condition;

@@ -1,5 +1,7 @@
 //! How custom resources are written: by their schema.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::schema::StructuralSchema;
@@ -12,7 +14,7 @@ use crate::registry::{FieldError, GroupVersion, RequestContext, Strategy};
 /// in their names alone.
 #[derive(Debug)]
 pub(super) struct CustomResource {
-    schema: StructuralSchema,
+    schema: Arc<StructuralSchema>,
     /// As which objects are served and stored.
     served: String,
     stored: String,
@@ -24,7 +26,7 @@ pub(super) struct CustomResource {
 
 impl CustomResource {
     pub(super) fn new(
-        schema: StructuralSchema,
+        schema: Arc<StructuralSchema>,
         (served, stored): (&GroupVersion, &GroupVersion),
         has_status: bool,
         by_webhook: bool,

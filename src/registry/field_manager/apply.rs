@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
 use super::merge::{merge, remove};
-use super::path::show;
+use super::path::{PathElement, show};
 use super::schema::Schema;
 use super::set::FieldSet;
 use super::update::{comparable, note, remove_entries};
-use super::walk::{Comparison, duplicate, field_set};
+use super::walk::{Comparison, duplicate, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 use crate::registry::Error;
+use crate::registry::custom_resources::schema::StructuralSchema;
 
 /// The name under which fields are managed that were there before anybody's were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -27,8 +28,8 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 ///
 /// # Errors
 /// [`Error::ApplyConflict`] when fields would change that others manage, unless forced;
-/// [`Error::BadRequest`] when the configuration is of another version, carries managed fields or
-/// has two items with one key; [`Error::Internal`] when the live entries cannot be read.
+/// [`Error::BadRequest`] when the configuration is of another version or carries managed fields; [`Error::NotTyped`] when
+/// it has two items with one key; [`Error::Internal`] when the live entries cannot be read.
 pub fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -119,20 +120,71 @@ fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
         return Ok(());
     };
     let item = path.pop().map(|item| item.to_string()).unwrap_or_default();
+    let why = format!("{}: duplicate entries for key {item}", show(&path));
+    Err(not_typed(config, &why))
+}
+
+/// Refuses a configuration with fields that its type does not have, of which these are the paths, such as
+/// `spec.containers[0].bogus`.
+///
+/// # Errors
+/// [`Error::NotTyped`] names them all.
+pub fn check_declared(
+    config: &Value,
+    custom: Option<&StructuralSchema>,
+    unknown: &[String],
+) -> Result<(), Error> {
+    let kind = config.get("kind").and_then(Value::as_str);
+    let schema = Schema::of(version(config), kind.unwrap_or_default(), custom);
+    let errors = unknown.iter().map(|path| {
+        let shown =
+            located(schema, config, path).map_or_else(|| format!(".{path}"), |it| show(&it));
+        format!("{shown}: field not declared in schema")
+    });
+    match errors.collect::<Vec<_>>().as_slice() {
+        [] => Ok(()),
+        [error] => Err(not_typed(config, error)),
+        errors => Err(not_typed(
+            config,
+            &format!("errors:\n  {}", errors.join("\n  ")),
+        )),
+    }
+}
+
+/// The steps of a path, where items of lists are told by what tells them apart.
+fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathElement>> {
+    let mut steps = Vec::new();
+    let mut value = config;
+    for step in path.split('.') {
+        let (name, indexes) = step.split_once('[').unwrap_or((step, ""));
+        steps.push(PathElement::field(name));
+        value = value.get(name)?;
+        for index in indexes.split('[').filter(|index| !index.is_empty()) {
+            let index: usize = index.trim_end_matches(']').parse().ok()?;
+            let item = value.get(index)?;
+            let element = item_element(schema.shape(&steps, value), item);
+            steps.push(element.unwrap_or(PathElement::Index(index as u64)));
+            value = item;
+        }
+    }
+    Some(steps)
+}
+
+/// The error that a configuration cannot be of its type.
+fn not_typed(config: &Value, why: &str) -> Error {
     let text = |pointer: &str| {
-        config
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        let value = config.pointer(pointer).and_then(Value::as_str);
+        value.unwrap_or_default()
     };
-    Err(Error::BadRequest(format!(
-        "failed to create typed patch object ({}/{}; {}, Kind={}): {}: duplicate entries for key {item}",
+    let version = version(config);
+    // Go writes the core group as an empty one.
+    let core = if version.contains('/') { "" } else { "/" };
+    Error::NotTyped(format!(
+        "failed to create typed patch object ({}/{}; {core}{version}, Kind={}): {why}",
         text("/metadata/namespace"),
         text("/metadata/name"),
-        version(config),
         text("/kind"),
-        show(&path)
-    )))
+    ))
 }
 
 /// Takes out of the merged object what was applied last and nobody claims now.
@@ -329,7 +381,7 @@ mod tests {
             "spec": {"containers": [{"name": "c"}, {"name": "c"}]}});
         assert_eq!(
             message(apply(None, &twice, &manager("a"), true)),
-            "failed to create typed patch object (n/p; v1, Kind=Pod): .spec.containers: \
+            "failed to create typed patch object (n/p; /v1, Kind=Pod): .spec.containers: \
              duplicate entries for key [name=\"c\"]"
         );
     }
@@ -419,7 +471,7 @@ mod tests {
         let twice = json!({"apiVersion": "example.com/v1", "kind": "Machine",
             "metadata": {"name": "m", "namespace": "default"},
             "spec": {"parts": [{"name": "wheel"}, {"name": "wheel", "side": "left"}]}});
-        let Err(Error::BadRequest(message)) = apply(None, &twice, &manager, false) else {
+        let Err(Error::NotTyped(message)) = apply(None, &twice, &manager, false) else {
             panic!("two items with one key are taken");
         };
         assert!(

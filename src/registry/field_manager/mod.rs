@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::custom_resources::schema::StructuralSchema;
-pub use apply::{apply, check_version};
+pub use apply::{apply, check_declared, check_version};
 pub use overlay::overlay;
 use schema::Schema;
 use set::FieldSet;

@@ -1,10 +1,12 @@
 //! Which requests wait for which: flow schemas file requests under priority levels, and within a level each flow,
 //! mostly a user, has a queue of its own.
 
+mod dangling;
 mod flow_table;
 mod level;
 mod schema;
 
+pub use dangling::with_reference_told;
 pub use flow_table::{Flow, FlowTable};
 pub use level::{Level, Limits};
 pub use schema::Schema;

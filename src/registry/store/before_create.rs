@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Store;
 use crate::registry::accessor::text;
 use crate::registry::resource::qualified;
-use crate::registry::validation::validate_object_meta;
+use crate::registry::validation::{validate_kube_finalizers, validate_object_meta};
 use crate::registry::{Error, FieldError, RequestContext};
 
 impl Store {
@@ -25,6 +25,7 @@ impl Store {
         self.check_kind(object)?;
         let mut errors =
             validate_object_meta(object, self.resource.namespaced, strategy.name_rule());
+        errors.extend(self.wrong_finalizers(object));
         errors.extend(strategy.validate(object));
         if !errors.is_empty() {
             return Err(self.invalid(object, errors));
@@ -54,6 +55,14 @@ impl Store {
             name: text(object, "name").to_owned(),
             errors: vec![FieldError::invalid("kind", found, why)],
         })
+    }
+
+    /// What is wrong with the finalizers of an object whose kind may not have any.
+    pub(super) fn wrong_finalizers(&self, object: &Value) -> Vec<FieldError> {
+        if self.resource.takes_any_finalizer() {
+            return Vec::new();
+        }
+        validate_kube_finalizers(object)
     }
 
     /// The error that an object is not valid.

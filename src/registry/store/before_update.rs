@@ -72,6 +72,7 @@ impl Store {
         self.check_kind(object)?;
         let mut errors =
             validate_object_meta(object, self.resource.namespaced, NameRule::PathSegment);
+        errors.extend(self.wrong_finalizers(object));
         errors.extend(validate_object_meta_update(object, old));
         errors.extend(strategy.validate_update(object, old));
         if !errors.is_empty() {

@@ -37,6 +37,25 @@ pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) ->
     errors
 }
 
+/// What is wrong with finalizers of a kind that Kubernetes' core checks: those without a prefix are its own. Other kinds
+/// may have any.
+#[must_use]
+pub fn validate_kube_finalizers(object: &Value) -> Vec<FieldError> {
+    let finalizers = finalizers(object);
+    let unknown = finalizers.iter().enumerate().filter(|(_, finalizer)| {
+        !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
+    });
+    unknown
+        .map(|(index, finalizer)| {
+            FieldError::invalid(
+                format!("metadata.finalizers[{index}]"),
+                &Value::from(*finalizer),
+                "name is neither a standard finalizer name nor is it fully qualified",
+            )
+        })
+        .collect()
+}
+
 fn validate_names(object: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     let generate_name = text(object, "generateName");
     if !generate_name.is_empty() {
@@ -146,15 +165,6 @@ fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
             &object["metadata"]["finalizers"],
             "finalizer orphan and foregroundDeletion cannot be both set",
         ));
-    }
-    for (index, finalizer) in finalizers.iter().enumerate() {
-        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
-            errors.push(FieldError::invalid(
-                format!("{FIELD}[{index}]"),
-                &Value::from(*finalizer),
-                "name is neither a standard finalizer name nor is it fully qualified",
-            ));
-        }
     }
 }
 
@@ -298,12 +308,14 @@ mod tests {
 
     #[test]
     fn finalizers_are_qualified_and_do_not_contradict() {
-        let errors = wrong(json!({"name": "a", "namespace": "b", "finalizers": ["x"]}));
+        let metadata = json!({"name": "a", "namespace": "b", "finalizers": ["orphan", "x", "a/b"]});
+        assert_eq!(wrong(metadata.clone()), Vec::<String>::new());
+        let errors = validate_kube_finalizers(&json!({"metadata": metadata}));
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].field, "metadata.finalizers[1]");
         assert_eq!(
-            errors,
-            [
-                "metadata.finalizers[0]: Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualified"
-            ]
+            errors[0].message(),
+            "Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualified"
         );
         let both = json!(["orphan", "foregroundDeletion"]);
         let errors = wrong(json!({"name": "a", "namespace": "b", "finalizers": both}));

@@ -68,11 +68,14 @@ async fn read_all(factory: &StorageFactory, definitions: &Store) -> Result<Vec<D
 
 /// The storage of what a definition defines. Its cache is fed from now on.
 pub(super) fn join(factory: &StorageFactory, feed: &Feed, definition: &Definition) -> Joined {
+    let versioner = Versioner::new(definition.selectable_fields());
     factory.join(
         feed,
         &definition.storage_prefix(),
         (definition.group(), definition.plural()),
-        Versioner::new(definition.selectable_fields()).writing(StorageMediaType::Json),
+        versioner
+            .writing(StorageMediaType::Json)
+            .completing(Arc::new(definition.completion())),
     )
 }
 

@@ -53,17 +53,18 @@ fn ways() -> Vec<Way> {
     let unknown = unknown.to_string();
     let twice = deployment().to_string();
     let twice = twice.replacen("\"replicas\":1", "\"replicas\":1,\"replicas\":1", 1);
+    let in_yaml = "line 1: key \"replicas\" already set in map";
     let added = json!([{"op": "add", "path": "/spec/odd", "value": 1}]).to_string();
     let odd = r#"{"spec":{"odd":1}}"#.to_owned();
     vec![
         ("PUT", "", unknown.clone(), 400, ODD),
         ("PUT", "/status", unknown.clone(), 400, ODD),
-        ("PUT", "", twice, 400, AGAIN),
+        ("PUT", "", twice.clone(), 400, AGAIN),
         ("json-patch+json", "", added, 422, ODD),
         ("merge-patch+json", "", odd.clone(), 422, ODD),
         ("merge-patch+json", "/status", odd.clone(), 422, ODD),
         ("strategic-merge-patch+json", "", odd, 422, ODD),
-        ("apply-patch+yaml", "", unknown, 400, ODD),
+        ("apply-patch+yaml", "", twice, 400, in_yaml),
     ]
 }
 

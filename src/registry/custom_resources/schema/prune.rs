@@ -1,7 +1,7 @@
 //! Removes what a schema does not know.
 //!
-//! Metadata of the object itself and of embedded objects stays: it is Kubernetes' own and checked
-//! elsewhere. Below a node that preserves unknown members, those that are known still have schemas, which apply.
+//! Metadata of the object itself and of embedded objects has the fields that Kubernetes gives it, whatever the schema says;
+//! their values are checked elsewhere. Below a node that preserves unknown members, those that are known still have schemas, which apply.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,26 @@ const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes from the whole object what the schema does not know. Gives the removed paths, sorted.
+/// What metadata has.
+const METADATA_FIELDS: [&str; 15] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Removes from the whole object what the schema does not know. Gives the removed paths, sorted, those in metadata last.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut pruning = Pruning::default();
     match object {
@@ -22,6 +41,8 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
         other => pruning.value(other, Some(root)),
     }
     pruning.removed.sort();
+    pruning.removed_metadata.sort();
+    pruning.removed.append(&mut pruning.removed_metadata);
     pruning.removed
 }
 
@@ -29,7 +50,7 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
 pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
     let mut pruning = Pruning::default();
     pruning.value(&mut value.clone(), Some(node));
-    pruning.removed.is_empty()
+    pruning.removed.is_empty() && pruning.removed_metadata.is_empty()
 }
 
 #[derive(Default)]
@@ -38,7 +59,9 @@ struct Pruning {
     path: Path,
     /// What was removed.
     removed: Vec<String>,
-    /// The bytes of `removed`.
+    /// What was removed from metadata.
+    removed_metadata: Vec<String>,
+    /// The bytes of both.
     removed_bytes: usize,
 }
 
@@ -60,6 +83,9 @@ impl Pruning {
     fn members(&mut self, members: &mut Map<String, Value>, node: &Node, whole_object: bool) {
         members.retain(|name, value| {
             if whole_object && METADATA.contains(&name.as_str()) {
+                if let ("metadata", Value::Object(members)) = (name.as_str(), value) {
+                    self.metadata(members);
+                }
                 return true;
             }
             let known = node.properties.contains_key(name) || node.additional.is_some();
@@ -70,6 +96,18 @@ impl Pruning {
             }
             known || node.preserve_unknown
         });
+    }
+
+    fn metadata(&mut self, members: &mut Map<String, Value>) {
+        let mark = self.path.member("metadata");
+        members.retain(|name, _| {
+            let known = METADATA_FIELDS.contains(&name.as_str());
+            if !known && let Some(path) = self.path_to(name) {
+                self.removed_metadata.push(path);
+            }
+            known
+        });
+        self.path.leave(mark);
     }
 
     fn known(&mut self, name: &str, value: &mut Value, node: Option<&Node>) {
@@ -95,13 +133,21 @@ impl Pruning {
     }
 
     fn tell(&mut self, name: &str) {
-        if self.removed_bytes < REMOVED_PATH_BYTES_MAX {
-            let mark = self.path.member(name);
-            let path = self.path.as_str().to_owned();
-            self.path.leave(mark);
-            self.removed_bytes += path.len();
+        if let Some(path) = self.path_to(name) {
             self.removed.push(path);
         }
+    }
+
+    /// The path of a member that is removed, unless too much is told already.
+    fn path_to(&mut self, name: &str) -> Option<String> {
+        if self.removed_bytes >= REMOVED_PATH_BYTES_MAX {
+            return None;
+        }
+        let mark = self.path.member(name);
+        let path = self.path.as_str().to_owned();
+        self.path.leave(mark);
+        self.removed_bytes += path.len();
+        Some(path)
     }
 }
 

@@ -1,0 +1,184 @@
+//! YAML as a tree, and the keys that appear in one map twice.
+//!
+//! The last of two wins. Go tells such keys by the lines of their values, so a document that has some is read once more
+//! for nothing else.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+
+use super::strict::Decoded;
+
+/// How many repeated keys are told.
+const REPEATED_MAX: usize = 100;
+
+/// How many aliases a document may have; objects have none.
+const ALIASES_MAX: usize = 1000;
+
+/// How much all aliases of a document may stand for, in parser events.
+const ALIAS_EVENTS_MAX: usize = 20_000;
+
+/// How many values a document may have; the largest bodies have fewer.
+const NODES_MAX: usize = 1_000_000;
+
+/// Reads one document.
+pub(super) fn read(content: &[u8]) -> Result<Decoded, String> {
+    let decoded = |value, repeated| Decoded {
+        value,
+        complaints: Vec::new(),
+        repeated,
+    };
+    match tree(content, DuplicateKeyPolicy::Error) {
+        Ok(value) => Ok(decoded(value, Vec::new())),
+        Err(serde_saphyr::Error::DuplicateMappingKey { .. }) => {
+            let value = tree(content, DuplicateKeyPolicy::LastWins);
+            let value = value.map_err(|error| error.to_string())?;
+            Ok(decoded(value, repeated_keys(content)))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn options(duplicates: DuplicateKeyPolicy) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        duplicate_keys: duplicates,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_aliases: ALIASES_MAX,
+            max_nodes: NODES_MAX,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: ALIAS_EVENTS_MAX,
+        },
+    }
+}
+
+fn tree(content: &[u8], duplicates: DuplicateKeyPolicy) -> Result<Value, serde_saphyr::Error> {
+    serde_saphyr::from_slice_with_options(content, options(duplicates))
+}
+
+/// All keys that a readable document repeats, in its order.
+fn repeated_keys(content: &[u8]) -> Vec<String> {
+    let mut repeated = Vec::new();
+    let read = serde_saphyr::with_deserializer_from_slice_with_options(
+        content,
+        options(DuplicateKeyPolicy::LastWins),
+        |deserializer| Node(&mut repeated).deserialize(deserializer),
+    );
+    // It has been read before, and in the same way.
+    drop(read);
+    repeated
+}
+
+/// A value whose keys are looked at; gives the line of the first one, if it is a map.
+struct Node<'a>(&'a mut Vec<String>);
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Option<u64>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Option<u64>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        while items.next_element_seed(Node(self.0))?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut first_line = None;
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(key) = members.next_key::<Spanned<String>>()? {
+            let line = key.referenced.line();
+            first_line.get_or_insert(line);
+            if self.0.len() >= REPEATED_MAX {
+                members.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let inner = members.next_value_seed(Node(self.0))?;
+            if seen.contains(&key.value) {
+                let (line, name) = (inner.unwrap_or(line), &key.value);
+                self.0
+                    .push(format!("line {line}: key {name:?} already set in map"));
+            }
+            seen.insert(key.value);
+        }
+        Ok(first_line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_keys_are_told_by_line() {
+        let decoded = read(b"a: 1\nb:\n- x\n- 1.5\n- true\n- null\n").expect("yaml");
+        assert_eq!(
+            decoded.value,
+            serde_json::json!({"a": 1, "b": ["x", 1.5, true, null]})
+        );
+        assert!(decoded.repeated.is_empty());
+        let text = "\na: 1\na: 2\nb:\n- c: 1\n  d: x\n  c:\n    e: true\n    e: null\nb: []\n";
+        let decoded = read(text.as_bytes()).expect("yaml");
+        assert_eq!(decoded.value, serde_json::json!({"a": 2, "b": []}));
+        assert_eq!(
+            decoded.repeated,
+            [
+                "line 3: key \"a\" already set in map",
+                "line 9: key \"e\" already set in map",
+                "line 8: key \"c\" already set in map",
+                "line 10: key \"b\" already set in map",
+            ]
+        );
+        let twice = "a: 1\n".repeat(2 * REPEATED_MAX);
+        let decoded = read(twice.as_bytes()).expect("yaml");
+        assert_eq!(decoded.repeated.len(), REPEATED_MAX);
+    }
+
+    #[test]
+    fn bombs_and_deep_nesting_are_refused() {
+        let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
+        for level in 1..12 {
+            let below = level - 1;
+            let aliases = vec![format!("*a{below}"); 10].join(",");
+            bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        }
+        assert!(read(bomb.as_bytes()).is_err());
+        assert!(read("[".repeat(100_000).as_bytes()).is_err());
+    }
+}

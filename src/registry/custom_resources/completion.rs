@@ -1,0 +1,41 @@
+//! What custom resources are given and lose when they are read, because their definition was another when they were
+//! written: defaults that it has now, and members that it no longer knows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::schema::StructuralSchema;
+use crate::registry::GroupVersion;
+use crate::registry::resources::path::text;
+use crate::storage::Completion;
+
+/// Completes objects by the schema of the version in which each was written.
+#[derive(Debug)]
+pub struct SchemaCompletion {
+    /// By what objects have as their `apiVersion`.
+    schemas: BTreeMap<String, Arc<StructuralSchema>>,
+}
+
+impl SchemaCompletion {
+    /// Completes by these.
+    pub(super) fn new(
+        schemas: impl Iterator<Item = (GroupVersion, Arc<StructuralSchema>)>,
+    ) -> Self {
+        Self {
+            schemas: schemas
+                .map(|(version, schema)| (version.to_string(), schema))
+                .collect(),
+        }
+    }
+}
+
+impl Completion for SchemaCompletion {
+    fn complete(&self, object: &mut Value) {
+        if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {
+            drop(schema.prune(object));
+            schema.default(object);
+        }
+    }
+}

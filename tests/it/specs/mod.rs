@@ -1,0 +1,148 @@
+//! What Kubernetes' own conformance specs of the API ask of a server, where no other test here does.
+
+mod custom_resource_definition;
+mod field_validation;
+mod flow_control;
+
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use crate::support::server::Server;
+
+/// Whatever is waited for comes within this time.
+const WAIT_SECONDS_MAX: u64 = 60;
+/// How often it is looked.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+/// The admin of a server of one's own.
+struct Admin {
+    client: kube::Client,
+    _server: Server,
+}
+
+/// What was answered.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    warnings: Vec<String>,
+    body: Value,
+}
+
+impl Admin {
+    async fn start() -> Self {
+        let mut server = Server::start(&["--storage-backend", "memory"]);
+        Self {
+            client: server.client().await,
+            _server: server,
+        }
+    }
+
+    /// Asks with a body of this media type, and accepts an answer of that one.
+    async fn ask(
+        &self,
+        (method, path): (Method, &str),
+        (sent, accepted): (&str, &str),
+        body: impl ToString,
+    ) -> Answer {
+        let request = Request::builder().method(method).uri(path);
+        let request = request
+            .header("Content-Type", sent)
+            .header("Accept", accepted);
+        let request = request.body(body.to_string().into_bytes().into());
+        let response = self.client.send(request.expect("a request")).await;
+        let (head, body) = response.expect("an answer").into_parts();
+        let warnings = head.headers.get_all("Warning").iter();
+        let warnings = warnings.map(|it| it.to_str().expect("a text").to_owned());
+        let body = body.collect().await.expect("a body").to_bytes();
+        Answer {
+            status: head.status,
+            warnings: warnings.collect(),
+            body: serde_json::from_slice(&body).expect("JSON"),
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, sent: &str, body: impl ToString) -> Answer {
+        let types = (sent, "application/json");
+        self.ask((method, path), types, body).await
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let answer = self.send(Method::GET, path, "application/json", "").await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.body);
+        answer.body
+    }
+
+    async fn create(&self, path: &str, object: &Value) -> Value {
+        let answer = self.send(Method::POST, path, "application/json", object);
+        let answer = answer.await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+        answer.body
+    }
+
+    async fn patch(&self, path: &str, kind: &str, patch: &Value) -> Value {
+        let kind = format!("application/{kind}");
+        let answer = self.send(Method::PATCH, path, &kind, patch);
+        let answer = answer.await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        answer.body
+    }
+
+    /// Looks at an object until it is as it should be.
+    async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let looking = async {
+            loop {
+                let found = self.get(path).await;
+                if is_so(&found) {
+                    return found;
+                }
+                tokio::time::sleep(LOOK_PERIOD).await;
+            }
+        };
+        let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+        let found = tokio::time::timeout(at_most, looking).await;
+        found.unwrap_or_else(|_| panic!("{path} did not become so"))
+    }
+
+    /// Defines cluster-wide Gears in example.com/v1, and gives the path of the definition and of the gears once they
+    /// are served.
+    async fn define_gears(&self, schema: Value) -> (String, String) {
+        const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        self.create(
+            DEFINITIONS,
+            &json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "gears.example.com"},
+                "spec": {
+                    "group": "example.com", "scope": "Cluster",
+                    "names": {"plural": "gears", "singular": "gear", "kind": "Gear", "listKind": "GearList"},
+                    "versions": [{"name": "v1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": schema}}],
+                },
+            }),
+        )
+        .await;
+        let served = |groups: &Value| {
+            let groups = groups["groups"].as_array();
+            groups.is_some_and(|it| it.iter().any(|group| group["name"] == "example.com"))
+        };
+        self.until("/apis", served).await;
+        let definition = format!("{DEFINITIONS}/gears.example.com");
+        (definition, "/apis/example.com/v1/gears".to_owned())
+    }
+}
+
+fn gear(name: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": name}})
+}
+
+impl Answer {
+    /// Code, reason and message of a failure.
+    fn failure(&self) -> (u16, &str, &str) {
+        let text = |name: &str| self.body[name].as_str().unwrap_or_default();
+        assert_eq!(text("kind"), "Status", "{self:?}");
+        (self.status.as_u16(), text("reason"), text("message"))
+    }
+}
