@@ -1,9 +1,11 @@
 //! Objects are read by what their definition says now.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Admin, gear};
+use super::{Admin, LOOK_PERIOD, WAIT_SECONDS_MAX, gear};
 
 const A: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/a";
 const B: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/b";
@@ -55,4 +57,41 @@ async fn objects_are_read_with_the_defaults_and_fields_of_today() {
     admin.patch(&definition, "json-patch+json", &without).await;
     let found = admin.until(&second, |it| it.get("a").is_none()).await;
     assert_eq!(found["b"], "B");
+
+    // What the schema came to refuse may stay, but not come.
+    let narrow = json!([{"op": "add", "path": format!("{B}/enum"), "value": ["C"]},
+        {"op": "remove", "path": format!("{B}/default")}]);
+    admin.patch(&definition, "json-patch+json", &narrow).await;
+    until_refused(&admin, &gears).await;
+    let label = json!({"metadata": {"labels": {"foo": "bar"}}});
+    admin.patch(&second, "merge-patch+json", &label).await;
+    let other = json!({"b": "D"});
+    let refused = admin.send(
+        Method::PATCH,
+        &second,
+        "application/merge-patch+json",
+        other,
+    );
+    let refused = refused.await;
+    let message = "Gear.example.com \"second\" is invalid: b: Unsupported value: \"D\": supported values: \"C\"";
+    assert_eq!(refused.failure(), (422, "Invalid", message));
+}
+
+/// Waits until the definition's schema refuses a value that it took before.
+async fn until_refused(admin: &Admin, gears: &str) {
+    let mut tried = gear("tried");
+    tried["b"] = json!("X");
+    let path = format!("{gears}?dryRun=All");
+    let trying = async {
+        loop {
+            let answer = admin.send(Method::POST, &path, "application/json", &tried);
+            if answer.await.status == StatusCode::UNPROCESSABLE_ENTITY {
+                return;
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let refused = tokio::time::timeout(at_most, trying).await;
+    refused.expect("the schema refuses it");
 }

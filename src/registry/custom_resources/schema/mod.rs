@@ -106,13 +106,26 @@ impl StructuralSchema {
     }
 
     /// What is wrong with an object's values, in the order in which kube-apiserver looks: by the schema, in embedded
-    /// objects, in lists.
+    /// objects, in lists. What was wrong already in an older one, and has not changed, is let pass.
     #[must_use]
-    pub fn validate(&self, object: &Value) -> Vec<FieldError> {
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut path = Path::default();
-        let mut outcome = validate::validate(&self.root, object, &mut path);
-        self.check_parts(object, &mut path, &mut outcome);
+        let mut outcome = validate::validate(&self.root, object, old, &mut path);
+        self.check_embedded(object, &mut path, &mut outcome);
+        let lists = self.wrong_lists(object);
+        let were_right = || old.is_none_or(|old| self.wrong_lists(old).is_valid());
+        if !lists.is_valid() && were_right() {
+            outcome.merge(lists);
+        }
         outcome.into_errors()
+    }
+
+    fn wrong_lists(&self, object: &Value) -> Outcome {
+        let mut outcome = Outcome::default();
+        if object.is_object() {
+            lists::validate(&self.root, object, &mut Path::default(), &mut outcome);
+        }
+        outcome
     }
 
     /// What is wrong by the schema's rules in CEL. Rules that compare run where there is an older value; all others
@@ -126,7 +139,7 @@ impl StructuralSchema {
     /// All that is wrong: with the values, and then, unless these make them pointless, by the rules.
     #[must_use]
     pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = self.validate(object);
+        let mut errors = self.validate(object, old);
         if !self.root.ruled {
             return errors;
         }
@@ -140,7 +153,7 @@ impl StructuralSchema {
     }
 
     /// The whole object is an embedded one too, but its metadata is checked with that of all other resources.
-    fn check_parts(&self, object: &Value, path: &mut Path, outcome: &mut Outcome) {
+    fn check_embedded(&self, object: &Value, path: &mut Path, outcome: &mut Outcome) {
         let Value::Object(members) = object else {
             return;
         };
@@ -151,7 +164,6 @@ impl StructuralSchema {
                 path.leave(mark);
             }
         }
-        lists::validate(&self.root, object, path, outcome);
     }
 }
 

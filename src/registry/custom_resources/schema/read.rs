@@ -215,7 +215,7 @@ impl Reader {
             if !prune::knows_all(node, default) {
                 reader.invalid(default, "must not have unknown fields");
             }
-            let found = validate::validate(node, default, &mut reader.path);
+            let found = validate::validate(node, default, None, &mut reader.path);
             reader.found.merge(found);
         });
     }

@@ -1,6 +1,7 @@
 //! Schemas as users write them, and what follows from them: here, what values they allow.
 
 mod defaulting;
+mod ratcheting;
 mod structure;
 
 use serde_json::json;
@@ -28,7 +29,7 @@ fn refused(value: Value) -> Vec<String> {
 }
 
 fn said_of_x(x: Value, value: Value) -> Vec<String> {
-    lines(&about_x(x).validate(&json!({"spec": {"x": value}})))
+    lines(&about_x(x).validate(&json!({"spec": {"x": value}}), None))
 }
 
 /// What the replayed definition says about its objects.
@@ -59,7 +60,7 @@ fn values_outside_an_enum_and_long_ones_are_told_in_kubernetes_words() {
     let error = Error::Invalid {
         kind: "Widget.peers.example.com".to_owned(),
         name: "w3".to_owned(),
-        errors: widget().validate(&object),
+        errors: widget().validate(&object, None),
     };
     assert_eq!(
         error.to_string(),
@@ -69,7 +70,7 @@ fn values_outside_an_enum_and_long_ones_are_told_in_kubernetes_words() {
 
 #[test]
 fn a_missing_member_is_told_by_its_own_path() {
-    let errors = widget().validate(&json!({"spec": {"replicas": 1}}));
+    let errors = widget().validate(&json!({"spec": {"replicas": 1}}), None);
     assert_eq!(lines(&errors), ["spec.color: Required value"]);
     assert_eq!(errors[0].kind.reason(), "FieldValueRequired");
 }

@@ -1,38 +1,53 @@
 //! Whether a value is what its schema says: types first, then alternatives, then the value itself, then its parts.
 //!
+//! What has not changed since an older object was written, under a schema that may have been another, is not held against
+//! the newer one: a value that is as it was counts as valid. Items of lists are compared if they have keys.
+//!
 //! One walk over the object; every alternative of a node looks at the value once more. So the work is at most the
 //! size of the object times the alternatives above a place, and the depth is that of the schema.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::node::{Additional, Bound, Checks, Kind, Node, Sizes};
+use super::node::{Additional, Bound, Checks, Kind, ListType, Node, Sizes};
 use super::outcome::{Outcome, shown, shown_float};
 use super::path::Path;
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// Checks a value and everything in it.
-pub(super) fn validate(node: &Node, value: &Value, path: &mut Path) -> Outcome {
+/// Checks a value, which was another one before, and everything in it.
+pub(super) fn validate(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    path: &mut Path,
+) -> Outcome {
     let mut outcome = Outcome::default();
+    if old == Some(value) {
+        return outcome;
+    }
     check_type(node, value, path, &mut outcome);
     let checks = node.checks.as_deref();
     if !value.is_null()
         && let Some(checks) = checks
     {
-        check_alternatives(checks, value, path, &mut outcome);
+        check_alternatives(checks, (value, old), path, &mut outcome);
     }
     match value {
         Value::String(text) => check_string(checks, text, path, &mut outcome),
         Value::Number(_) => check_number(checks, value, path, &mut outcome),
-        Value::Array(items) => check_items(node, items, path, &mut outcome),
+        Value::Array(items) => {
+            let old = old.and_then(Value::as_array);
+            check_items(node, (items, old), path, &mut outcome);
+        }
         _ => {}
     }
     if let Some(checks) = checks {
         check_allowed(checks, value, path, &mut outcome);
     }
     if let Value::Object(members) = value {
-        check_object(node, members, path, &mut outcome);
+        let old = old.and_then(Value::as_object);
+        check_object(node, (members, old), path, &mut outcome);
     }
     outcome
 }
@@ -94,7 +109,10 @@ fn go_format(value: &Value) -> &'static str {
     }
 }
 
-fn check_alternatives(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+/// A value, and what it was before if it was there.
+type Changed<'a> = (&'a Value, Option<&'a Value>);
+
+fn check_alternatives(checks: &Checks, value: Changed<'_>, path: &mut Path, outcome: &mut Outcome) {
     if !checks.any_of.is_empty() {
         let (valid, closest) = try_all(&checks.any_of, value, path, true);
         if valid == 0 {
@@ -116,7 +134,7 @@ fn check_alternatives(checks: &Checks, value: &Value, path: &mut Path, outcome: 
     }
     check_all_of(checks, value, path, outcome);
     if let Some(not) = &checks.not
-        && validate(not, value, path).is_valid()
+        && validate(not, value.0, value.1, path).is_valid()
     {
         outcome.alternatives(path, "must not validate the schema (not)");
     }
@@ -125,14 +143,14 @@ fn check_alternatives(checks: &Checks, value: &Value, path: &mut Path, outcome: 
 /// How many alternatives hold, all or only the first; and, if none does, what the closest one found.
 fn try_all(
     alternatives: &[Node],
-    value: &Value,
+    (value, old): Changed<'_>,
     path: &mut Path,
     first_only: bool,
 ) -> (usize, Option<Outcome>) {
     let mut valid = 0;
     let mut closest: Option<Outcome> = None;
     for alternative in alternatives {
-        let found = validate(alternative, value, path);
+        let found = validate(alternative, value, old, path);
         if found.is_valid() {
             valid += 1;
             if first_only {
@@ -148,10 +166,15 @@ fn try_all(
     (valid, closest.filter(|_| valid == 0))
 }
 
-fn check_all_of(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+fn check_all_of(
+    checks: &Checks,
+    (value, old): Changed<'_>,
+    path: &mut Path,
+    outcome: &mut Outcome,
+) {
     let mut valid = 0;
     for all in &checks.all_of {
-        let found = validate(all, value, path);
+        let found = validate(all, value, old, path);
         valid += usize::from(found.is_valid());
         outcome.merge(found);
     }
@@ -250,17 +273,42 @@ fn is_multiple(value: &Value, factor: f64) -> bool {
     }
 }
 
-fn check_items(node: &Node, items: &[Value], path: &mut Path, outcome: &mut Outcome) {
+fn check_items(
+    node: &Node,
+    (items, old): (&[Value], Option<&Vec<Value>>),
+    path: &mut Path,
+    outcome: &mut Outcome,
+) {
     if let Some(inner) = node.items.as_deref() {
+        let old = old.map_or_else(HashMap::new, |old| by_keys(&node.list, old));
         for (index, item) in items.iter().enumerate() {
             let mark = path.index(index);
-            outcome.merge(validate(inner, item, path));
+            let before = keys(&node.list, item).and_then(|keys| old.get(&keys).copied());
+            outcome.merge(validate(inner, item, before, path));
             path.leave(mark);
         }
     }
     let sizes = node.checks.as_ref().map(|checks| &checks.sizes);
     check_count(items.len(), sizes.map(Sizes::items), path, outcome);
     outcome.applied += 1;
+}
+
+/// The items of a list by their keys, if they have some.
+fn by_keys<'a>(list: &ListType, items: &'a [Value]) -> HashMap<Vec<String>, &'a Value> {
+    let keyed = items
+        .iter()
+        .filter_map(|item| Some((keys(list, item)?, item)));
+    keyed.collect()
+}
+
+fn keys(list: &ListType, item: &Value) -> Option<Vec<String>> {
+    let ListType::Map(names) = list else {
+        return None;
+    };
+    let keys = names
+        .iter()
+        .map(|name| item.get(name).map(Value::to_string));
+    keys.collect()
 }
 
 impl Sizes {
@@ -330,7 +378,15 @@ fn equal(a: &Value, b: &Value) -> bool {
     a == b || (a.is_number() && a.as_f64() == b.as_f64())
 }
 
-fn check_object(node: &Node, members: &Map<String, Value>, path: &mut Path, outcome: &mut Outcome) {
+/// The members of an object, and those that it had before.
+type ChangedMembers<'a> = (&'a Map<String, Value>, Option<&'a Map<String, Value>>);
+
+fn check_object(
+    node: &Node,
+    (members, old): ChangedMembers<'_>,
+    path: &mut Path,
+    outcome: &mut Outcome,
+) {
     outcome.applied += 1;
     let checks = node.checks.as_deref();
     let sizes = checks.map(|checks| checks.sizes.properties());
@@ -342,10 +398,11 @@ fn check_object(node: &Node, members: &Map<String, Value>, path: &mut Path, outc
             .iter()
             .filter(|(name, _)| !node.properties.contains_key(*name));
         for (name, value) in others {
-            check_member(additional, name, value, path, outcome);
+            let before = old.and_then(|old| old.get(name));
+            check_member(additional, name, (value, before), path, outcome);
         }
     }
-    check_properties(&node.properties, members, path, outcome);
+    check_properties(&node.properties, (members, old), path, outcome);
     for name in checks.iter().flat_map(|checks| &checks.required) {
         if !members.contains_key(name) {
             let mark = path.member(name);
@@ -357,19 +414,26 @@ fn check_object(node: &Node, members: &Map<String, Value>, path: &mut Path, outc
 
 fn check_properties(
     properties: &BTreeMap<String, Node>,
-    members: &Map<String, Value>,
+    (members, old): ChangedMembers<'_>,
     path: &mut Path,
     outcome: &mut Outcome,
 ) {
     for (name, value) in members {
         if let Some(property) = properties.get(name) {
-            check_member(property, name, value, path, outcome);
+            let before = old.and_then(|old| old.get(name));
+            check_member(property, name, (value, before), path, outcome);
         }
     }
 }
 
-fn check_member(node: &Node, name: &str, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+fn check_member(
+    node: &Node,
+    name: &str,
+    (value, old): Changed<'_>,
+    path: &mut Path,
+    outcome: &mut Outcome,
+) {
     let mark = path.member(name);
-    outcome.merge(validate(node, value, path));
+    outcome.merge(validate(node, value, old, path));
     path.leave(mark);
 }

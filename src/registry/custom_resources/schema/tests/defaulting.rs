@@ -179,6 +179,6 @@ proptest! {
         schema.default(&mut object);
         prop_assert_eq!(&object, &defaulted);
         prop_assert!(schema.prune(&mut object).is_empty(), "defaults are known");
-        let _ = schema.validate(&object);
+        let _ = schema.validate(&object, None);
     }
 }
