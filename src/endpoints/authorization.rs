@@ -9,9 +9,12 @@ use super::negotiation::{status_format, wants_pretty};
 use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
-use crate::meta::FieldSelector;
+use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::User;
 use crate::registry::authorization::{Attributes, Authorizer};
+
+/// What can be done to objects that are selected.
+const SELECTING_VERBS: [&str; 3] = ["deletecollection", "list", "watch"];
 
 /// The refusal of a request that its user may not make.
 ///
@@ -27,9 +30,13 @@ pub async fn refuse(
     let query = Query::parse(query);
     let selector = selector(info, &query);
     let selected = selected_name(info, selector.as_ref());
-    let node = selector
-        .as_ref()
-        .and_then(|it| it.requires_exact("spec.nodeName"));
+    let narrows = info.is_resource && SELECTING_VERBS.contains(&info.verb.as_str());
+    // The old prefix of paths knows no selectors.
+    let narrows = narrows && !info.legacy_watch;
+    let fields = narrows.then(|| FieldSelector::parse(query.first("fieldSelector")));
+    let fields = fields.and_then(Result::ok).filter(|it| !it.is_empty());
+    let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
+    let labels = labels.and_then(Result::ok).filter(|it| !it.is_empty());
     let asked = Attributes {
         user,
         verb: &info.verb,
@@ -40,7 +47,8 @@ pub async fn refuse(
         resource: &info.resource,
         subresource: &info.subresource,
         name: selected.as_deref().unwrap_or(&info.name),
-        selected_node: node.unwrap_or_default(),
+        fields: fields.as_ref(),
+        labels: labels.as_ref(),
         path: &info.path,
     };
     refuse_what(authorizer, &asked, &query, headers).await

@@ -29,8 +29,29 @@ pub trait WebhookClient: Send + Sync + Debug {
 
 /// Why a webhook has not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CallError(pub String);
+#[error("{why}")]
+pub struct CallError {
+    /// What clients are told.
+    pub why: String,
+    /// Whether it may be over soon.
+    pub is_passing: bool,
+}
+
+/// Whom a webhook takes this server for: a certificate and its key, both in PEM.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ClientPair {
+    /// The certificate, and those above it.
+    pub certificate: Vec<u8>,
+    /// The key.
+    pub key: Vec<u8>,
+}
+
+/// Without the key.
+impl Debug for ClientPair {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ClientPair").finish_non_exhaustive()
+    }
+}
 
 /// `clientConfig` of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +62,8 @@ pub struct ClientConfig {
     pub ca_bundle: Option<Vec<u8>>,
     /// What it is shown to know who asks.
     pub token: Option<String>,
+    /// The same by TLS.
+    pub pair: Option<ClientPair>,
 }
 
 /// Where a webhook is.
@@ -97,6 +120,7 @@ impl ClientConfig {
             target,
             ca_bundle: (!bundle.is_empty()).then_some(bundle),
             token: None,
+            pair: None,
         })
     }
 }

@@ -13,7 +13,7 @@ use super::aggregation::{Aggregation, ProxyTls};
 use super::api_endpoints::ApiEndpoints;
 use super::api_services::ApiServices;
 use super::authentication_file::TokenIssuers;
-use super::authorization_config::Authorizers;
+use super::authorization_config::{AuthorizationFile, Authorizers};
 use super::backend_factory::store_check;
 use super::bootstrap::{Begun, FirstStores};
 use super::component_statuses::ComponentStatuses;
@@ -113,7 +113,7 @@ impl Assembly<'_> {
         let ledger = Ledger::new(self.flags.memory_budget());
         let (metrics, encodings) = answers(&mut registry, &ledger);
         let handshake_errors = connection::handshake_errors(&mut registry);
-        let (factory, storages, known) = self.storages(
+        let (factory, storages, known, file) = self.storages(
             &mut registry,
             ledger.clone(),
             (security.encryption, security.authorizers),
@@ -127,7 +127,7 @@ impl Assembly<'_> {
         let accounts = &security.service_accounts;
         let (tokens, issuers) = (security.tokens, security.issuers);
         let authenticator = self.authenticator(tokens, issuers, accounts, &storages, background);
-        let (authorizer, roles) = self.authorization(&factory, &storages, background);
+        let (authorizer, roles) = self.authorization((&factory, file), &storages, background);
         let has = (roles.is_some(), flows.is_some());
         let health = self.health(&storages.cachers, has);
         let own = self.own_paths(health, registry, &ledger, &version, accounts, address);
@@ -249,13 +249,17 @@ impl Assembly<'_> {
     /// Tells the authorizer what it decides by. If roles and bindings count, they are followed in the background.
     fn authorization(
         &self,
-        factory: &StorageFactory,
+        (factory, file): (&StorageFactory, Option<AuthorizationFile>),
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) -> (Arc<Authorizer>, Option<RoleStores>) {
         let authorizer = Arc::clone(&factory.authorizer);
         if let Some(client) = &storages.admission.client {
             authorizer.ask_webhooks_by(client);
+        }
+        if let Some(file) = file {
+            let client = storages.admission.client.clone();
+            self.run(file.follow(Arc::clone(&authorizer), client), background);
         }
         if let Some(graph) = authorizer.node_graph() {
             let (graph, synced) = (Arc::clone(graph), self.begun.nodes_synced.clone());
@@ -348,7 +352,13 @@ impl Assembly<'_> {
         (encryption, authorizers): (EncryptionConfig, Authorizers),
         anyone: &Arc<rustls::ClientConfig>,
         background: &mut JoinSet<()>,
-    ) -> (Arc<StorageFactory>, Storages, oneshot::Receiver<KnownTypes>) {
+    ) -> (
+        Arc<StorageFactory>,
+        Storages,
+        oneshot::Receiver<KnownTypes>,
+        Option<AuthorizationFile>,
+    ) {
+        let (steps, file) = authorizers.steps(&self.clock);
         let interval = self.flags.etcd.etcd_compaction_interval;
         let compactor = etcd3::Compactor::new(
             Arc::clone(&self.backend),
@@ -365,7 +375,7 @@ impl Assembly<'_> {
             plugins: self.flags.admission.plugins(),
             components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
             event_ttl: self.flags.etcd.event_ttl,
-            authorizer: Arc::new(Authorizer::new(authorizers.steps(&self.clock))),
+            authorizer: Arc::new(Authorizer::new(steps)),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),
@@ -395,7 +405,7 @@ impl Assembly<'_> {
         for following in storages.admission.follow(&storages, &self.clock) {
             self.run(following, background);
         }
-        (factory, storages, known)
+        (factory, storages, known, file)
     }
 
     fn health(&self, cachers: &[Arc<Cacher>], has: (bool, bool)) -> Health {

@@ -1,27 +1,19 @@
 //! Follows the file that `--authentication-config` names: what it says counts without a restart.
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{join_all, pending};
 use futures::stream::FuturesUnordered;
-use tokio::io::AsyncReadExt;
 
 use super::error::StartError;
 use super::flags::ServeFlags;
 use super::oidc::Provider;
 use super::tls;
+use super::watched_file::WatchedFile;
 use crate::authentication::Authenticator;
 use crate::authentication::oidc::{Anonymous, AuthenticationConfig, ConfigError};
 use crate::clock::Clock;
-
-/// How often it is looked whether the file has changed.
-const RELOAD_PERIOD: Duration = Duration::from_secs(1);
-/// No more is read of it.
-const BYTES_MAX: u64 = 1 << 20;
 
 /// Whose tokens name users, beside this server's own.
 #[derive(Debug)]
@@ -64,8 +56,7 @@ impl TokenIssuers {
 /// The file, and what it said last.
 #[derive(Debug)]
 pub struct AuthenticationFile {
-    path: PathBuf,
-    text: String,
+    file: WatchedFile,
     /// Whose tokens it may not be about: they are those of service accounts.
     taken: Vec<String>,
     read: Option<Issuers>,
@@ -81,8 +72,6 @@ struct Issuers {
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum FileError {
-    #[error("{0}")]
-    Read(#[from] io::Error),
     #[error("{0}")]
     Config(#[from] ConfigError),
     #[error("issuer.certificateAuthority: {0}")]
@@ -109,8 +98,7 @@ impl AuthenticationFile {
             )
         })?;
         Ok(Some(Self {
-            path,
-            text,
+            file: WatchedFile::new(path, text),
             taken,
             read: Some(read),
         }))
@@ -145,38 +133,22 @@ impl AuthenticationFile {
     /// Waits until the file says something else that can be used.
     async fn changed(&mut self, clock: &Clock) -> Issuers {
         loop {
-            clock.sleep(RELOAD_PERIOD).await;
-            let text = match self.content().await {
-                Ok(text) if text == self.text => continue,
-                Ok(text) => text,
-                // It may be just about to be exchanged.
-                Err(error) => {
-                    tracing::debug!(%error, "cannot read the authentication configuration");
-                    continue;
-                }
-            };
+            let text = self.file.changed(clock).await;
             let issuers = match read(&text, &self.taken) {
                 Ok(issuers) => issuers,
                 Err(error) => {
                     tracing::warn!(%error, "the authentication configuration cannot be used, and what it said before counts");
-                    self.text = text;
+                    self.file.used(text);
                     continue;
                 }
             };
             let prepared = join_all(issuers.providers.iter().map(Provider::prepare)).await;
             if prepared.into_iter().all(|known| known) {
                 tracing::info!("the authentication configuration has changed");
-                self.text = text;
+                self.file.used(text);
                 return issuers;
             }
         }
-    }
-
-    async fn content(&self) -> io::Result<String> {
-        let file = tokio::fs::File::open(&self.path).await?;
-        let mut text = String::new();
-        file.take(BYTES_MAX).read_to_string(&mut text).await?;
-        Ok(text)
     }
 }
 

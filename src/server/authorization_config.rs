@@ -9,13 +9,15 @@ use serde::Deserialize;
 use super::error::StartError;
 use super::flags::{AuthorizationFlags, ModeFlag};
 use super::tls;
+use super::watched_file::WatchedFile;
 use super::webhook_kubeconfig::{self, KubeconfigError};
 use crate::clock::Clock;
 use crate::duration;
 use crate::registry::authorization::{
-    AuthorizationMode, Conditions, FailurePolicy, ReviewVersion, Step, WebhookAuthorizer,
-    WebhookConfig,
+    AuthorizationMode, Authorizer, Conditions, FailurePolicy, ReviewVersion, Step,
+    WebhookAuthorizer, WebhookConfig,
 };
+use crate::registry::webhook_client::WebhookClient;
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
@@ -26,9 +28,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const AUTHORIZED_TTL: Duration = Duration::from_secs(300);
 const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 
-/// Those who are asked, in their order.
+/// Those who are asked, in their order, and the file that says so if one does.
 #[derive(Debug)]
-pub struct Authorizers(Vec<Described>);
+pub struct Authorizers {
+    described: Vec<Described>,
+    file: Option<WatchedFile>,
+}
 
 #[derive(Debug)]
 enum Described {
@@ -108,13 +113,15 @@ impl Authorizers {
     pub fn load(flags: &AuthorizationFlags) -> Result<Self, StartError> {
         if let Some(path) = &flags.authorization_config {
             let text = tls::read(path, "--authorization-config")?;
-            return Self::parse(&text).map_err(|why| {
+            let described = parse(&text).map_err(|why| {
                 StartError::new(
                     format!("use the authorization configuration {}", path.display()),
                     why,
                     "see AuthorizationConfiguration in Kubernetes' documentation",
                 )
-            });
+            })?;
+            let file = Some(WatchedFile::new(path.clone(), text));
+            return Ok(Self { described, file });
         }
         let mut described = Vec::new();
         for mode in &flags.authorization_mode {
@@ -123,58 +130,105 @@ impl Authorizers {
                 ModeFlag::Webhook => Described::Webhook(Box::new(by_flags(flags)?)),
             });
         }
-        Ok(Self(described))
+        Ok(Self {
+            described,
+            file: None,
+        })
     }
 
-    fn parse(text: &str) -> Result<Self, ConfigError> {
-        let file: File =
-            serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;
-        let version = file
-            .api_version
-            .strip_prefix(GROUP)
-            .and_then(|it| it.strip_prefix('/'));
-        if file.kind != KIND || !version.is_some_and(|it| VERSIONS.contains(&it)) {
-            let found = format!("{}, Kind={}", file.api_version, file.kind);
-            return Err(ConfigError::Read(format!(
-                "it is no {KIND} of {GROUP}, but {found}"
-            )));
-        }
-        if file.authorizers.is_empty() {
-            let why =
-                "authorizers: Required value: at least one authorization mode must be defined";
-            return Err(ConfigError::Read(why.to_owned()));
-        }
-        let mut known: Vec<(String, String)> = Vec::new();
-        let mut described = Vec::new();
-        for (place, authorizer) in file.authorizers.into_iter().enumerate() {
-            let wrong = |what: String| ConfigError::Authorizer { place, what };
-            let (kind, name) = (authorizer.kind.clone(), authorizer.name.clone());
-            if name.is_empty() {
-                return Err(wrong("name: Required value".to_owned()));
-            }
-            let twice = |(other, named): &(String, String)| {
-                *named == name || (*other == kind && kind != "Webhook")
-            };
-            if known.iter().any(twice) {
-                return Err(wrong(format!("name: Duplicate value: {kind} {name:?}")));
-            }
-            known.push((kind, name));
-            described.push(authorizer.read().map_err(wrong)?);
-        }
-        Ok(Self(described))
-    }
-
-    /// What is asked.
+    /// What is asked, and who follows the file.
     #[must_use]
-    pub fn steps(self, clock: &Clock) -> Vec<Step> {
-        let step = |described| match described {
-            Described::Mode(mode) => Step::Mode(mode),
-            Described::Webhook(config) => {
-                Step::Webhook(Arc::new(WebhookAuthorizer::new(*config, clock.clone())))
-            }
-        };
-        self.0.into_iter().map(step).collect()
+    pub fn steps(self, clock: &Clock) -> (Vec<Step>, Option<AuthorizationFile>) {
+        let file = self.file.map(|file| AuthorizationFile {
+            file,
+            clock: clock.clone(),
+        });
+        (steps(self.described, clock), file)
     }
+}
+
+/// Follows the file: what it says counts without a restart.
+#[derive(Debug)]
+pub struct AuthorizationFile {
+    file: WatchedFile,
+    clock: Clock,
+}
+
+impl AuthorizationFile {
+    /// Has the authorizer ask whom the file says, whenever it changes. What it said last counts while it cannot be used.
+    pub async fn follow(
+        mut self,
+        authorizer: Arc<Authorizer>,
+        client: Option<Arc<dyn WebhookClient>>,
+    ) {
+        loop {
+            let text = self.file.changed(&self.clock).await;
+            let described = parse(&text).map_err(|error| error.to_string());
+            let used = described.and_then(|it| authorizer.set_steps(steps(it, &self.clock)));
+            match used {
+                Ok(()) => {
+                    if let Some(client) = &client {
+                        authorizer.ask_webhooks_by(client);
+                    }
+                    tracing::info!("the authorization configuration has changed");
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        error,
+                        "the authorization configuration cannot be used, and what it said before counts"
+                    );
+                }
+            }
+            self.file.used(text);
+        }
+    }
+}
+
+fn steps(described: Vec<Described>, clock: &Clock) -> Vec<Step> {
+    let step = |described| match described {
+        Described::Mode(mode) => Step::Mode(mode),
+        Described::Webhook(config) => {
+            Step::Webhook(Arc::new(WebhookAuthorizer::new(*config, clock.clone())))
+        }
+    };
+    described.into_iter().map(step).collect()
+}
+
+fn parse(text: &str) -> Result<Vec<Described>, ConfigError> {
+    let file: File =
+        serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;
+    let version = file
+        .api_version
+        .strip_prefix(GROUP)
+        .and_then(|it| it.strip_prefix('/'));
+    if file.kind != KIND || !version.is_some_and(|it| VERSIONS.contains(&it)) {
+        let found = format!("{}, Kind={}", file.api_version, file.kind);
+        return Err(ConfigError::Read(format!(
+            "it is no {KIND} of {GROUP}, but {found}"
+        )));
+    }
+    if file.authorizers.is_empty() {
+        let why = "authorizers: Required value: at least one authorization mode must be defined";
+        return Err(ConfigError::Read(why.to_owned()));
+    }
+    let mut known: Vec<(String, String)> = Vec::new();
+    let mut described = Vec::new();
+    for (place, authorizer) in file.authorizers.into_iter().enumerate() {
+        let wrong = |what: String| ConfigError::Authorizer { place, what };
+        let (kind, name) = (authorizer.kind.clone(), authorizer.name.clone());
+        if name.is_empty() {
+            return Err(wrong("name: Required value".to_owned()));
+        }
+        let twice = |(other, named): &(String, String)| {
+            *named == name || (*other == kind && kind != "Webhook")
+        };
+        if known.iter().any(twice) {
+            return Err(wrong(format!("name: Duplicate value: {kind} {name:?}")));
+        }
+        known.push((kind, name));
+        described.push(authorizer.read().map_err(wrong)?);
+    }
+    Ok(described)
 }
 
 impl AuthorizerFile {
@@ -328,15 +382,15 @@ fn by_flags(flags: &AuthorizationFlags) -> Result<WebhookConfig, StartError> {
 mod tests {
     use super::*;
 
-    fn parse(authorizers: &str) -> Result<Authorizers, String> {
+    fn parse(authorizers: &str) -> Result<Vec<Described>, String> {
         let text = format!("apiVersion: {GROUP}/v1\nkind: {KIND}\nauthorizers:\n{authorizers}");
-        Authorizers::parse(&text).map_err(|error| error.to_string())
+        super::parse(&text).map_err(|error| error.to_string())
     }
 
     #[test]
     fn authorizers_are_described_in_their_order() {
         let read = parse("- {type: Node, name: node}\n- {type: RBAC, name: rbac}");
-        let modes: Vec<_> = read.expect("a configuration").0;
+        let modes = read.expect("a configuration");
         assert!(matches!(
             modes[..],
             [

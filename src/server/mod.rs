@@ -53,6 +53,7 @@ pub mod tls;
 pub mod tls_client;
 pub mod unread_body;
 pub mod watch_cache_sizes;
+mod watched_file;
 pub mod webhook_client;
 pub mod webhook_kubeconfig;
 

@@ -98,12 +98,20 @@ impl ClientIdentity {
             )
         };
         let chain = tls::read(certificate, certificate_flag)?;
-        let chain = tls::certificates(&chain).map_err(wrong)?;
         let key = tls::read(key, key_flag)?;
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
-            .map_err(|error| wrong(format!("the key cannot be read: {error}")))?;
+        Self::read(&chain, key.as_bytes()).map_err(wrong)
+    }
+
+    /// Reads a certificate and its key from PEM.
+    ///
+    /// # Errors
+    /// A line that says why they cannot be used.
+    pub fn read(certificate: &str, key: &[u8]) -> Result<Self, String> {
+        let chain = tls::certificates(certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| format!("the key cannot be read: {error}"))?;
         let identity = Self { chain, key };
-        config(Trust::Anyone, Some(&identity)).map_err(|error| wrong(error.to_string()))?;
+        config(Trust::Anyone, Some(&identity)).map_err(|error| error.to_string())?;
         Ok(identity)
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, StatusCode, Uri};
 
 use super::https_get;
-use super::tls_client::BundleTls;
-use crate::endpoints::{Backend, fetch, full};
+use super::tls_client::{BundleTls, ClientIdentity};
+use crate::endpoints::{Backend, RelayError, fetch, full};
 use crate::registry::ServiceAddresses;
 use crate::registry::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
 
@@ -22,6 +22,13 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of an error's body that are told.
 const TOLD_BYTES_MAX: usize = 2 << 10;
+
+/// Answers of servers that may do better soon.
+const PASSING: [StatusCode; 3] = [
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::GATEWAY_TIMEOUT,
+];
 
 /// Asks webhooks over the network.
 #[derive(Debug)]
@@ -53,7 +60,18 @@ impl NetworkClient {
 
     async fn place(&self, to: &ClientConfig, timeout: Duration) -> Result<Place, String> {
         let query = format!("timeout={}s", timeout.as_secs());
-        let tls = self.tls.config(to.ca_bundle.as_deref())?;
+        let bundle = to.ca_bundle.as_deref();
+        let tls = match &to.pair {
+            None => self.tls.config(bundle)?,
+            Some(pair) => {
+                let certificate = String::from_utf8_lossy(&pair.certificate);
+                let shown = BundleTls {
+                    identity: Some(ClientIdentity::read(&certificate, &pair.key)?),
+                    ..BundleTls::default()
+                };
+                shown.config(bundle)?
+            }
+        };
         match &to.target {
             Target::Url(url) => {
                 let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
@@ -89,7 +107,11 @@ impl NetworkClient {
         }
     }
 
-    async fn exchange(place: &Place, token: Option<&str>, review: Bytes) -> Result<Bytes, String> {
+    async fn exchange(
+        place: &Place,
+        token: Option<&str>,
+        review: Bytes,
+    ) -> Result<Bytes, CallError> {
         let mut request = Request::post(&place.path)
             .header(HOST, &place.authority)
             .header(CONTENT_TYPE, "application/json")
@@ -99,15 +121,22 @@ impl NetworkClient {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
         let request = request.body(full(review));
-        let request = request.map_err(|error| error.to_string())?;
+        let request = request.map_err(|error| lasting(error.to_string()))?;
         let answer = fetch(&place.backend, request, ANSWER_BYTES_MAX).await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let answer = answer.map_err(|error| CallError {
+            is_passing: matches!(&error, RelayError::Http(broken) if is_reset(broken)),
+            why: error.to_string(),
+        })?;
         let status = answer.status();
-        let content = answer.into_body();
         if status.is_success() {
-            return Ok(content);
+            return Ok(answer.into_body());
         }
-        Err(refusal(status, &content))
+        let waits =
+            status == StatusCode::SERVICE_UNAVAILABLE && answer.headers().contains_key(RETRY_AFTER);
+        Err(CallError {
+            why: refusal(status, answer.body()),
+            is_passing: waits || PASSING.contains(&status),
+        })
     }
 }
 
@@ -119,22 +148,37 @@ impl WebhookClient for NetworkClient {
         review: Bytes,
         timeout: Duration,
     ) -> Result<Bytes, CallError> {
-        let late = |_| Err("context deadline exceeded".to_owned());
         let mut url = to.target.to_string();
         if !url.contains('?') {
             url = format!("{url}?timeout={}s", timeout.as_secs());
         }
+        let told = |error: CallError| CallError {
+            why: format!("Post {url:?}: {error}"),
+            ..error
+        };
         let call = async {
-            let place = self.place(to, timeout).await?;
-            Self::exchange(&place, to.token.as_deref(), review)
-                .await
-                .map_err(|why| format!("Post {url:?}: {why}"))
+            let place = self.place(to, timeout).await.map_err(lasting)?;
+            let answered = Self::exchange(&place, to.token.as_deref(), review).await;
+            answered.map_err(told)
         };
         let answered = tokio::time::timeout(timeout, call).await;
-        answered
-            .unwrap_or_else(|elapsed| late(elapsed).map_err(|why| format!("Post {url:?}: {why}")))
-            .map_err(CallError)
+        answered.unwrap_or_else(|_| Err(told(lasting("context deadline exceeded".to_owned()))))
     }
+}
+
+fn lasting(why: String) -> CallError {
+    CallError {
+        why,
+        is_passing: false,
+    }
+}
+
+/// Whether a connection broke off that was there.
+fn is_reset(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|it| it.downcast_ref::<std::io::Error>());
+    error.is_incomplete_message()
+        || source.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
 }
 
 /// An answer that is none, in the words of Kubernetes' clients.

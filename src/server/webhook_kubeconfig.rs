@@ -1,4 +1,5 @@
-//! The kubeconfig by which a webhook is reached that a file names: a server, its authorities, and perhaps a token.
+//! The kubeconfig by which a webhook is reached that a file names: a server, its authorities, and perhaps a token or a
+//! certificate.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::registry::webhook_client::{ClientConfig, Target};
+use super::tls_client::ClientIdentity;
+use crate::registry::webhook_client::{ClientConfig, ClientPair, Target};
 
 /// Why a kubeconfig cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +64,10 @@ struct NamedUser {
 #[serde(rename_all = "kebab-case", default)]
 struct User {
     token: Option<String>,
-    client_certificate: Option<IgnoredAny>,
-    client_certificate_data: Option<IgnoredAny>,
+    client_certificate: Option<PathBuf>,
+    client_certificate_data: Option<String>,
+    client_key: Option<PathBuf>,
+    client_key_data: Option<String>,
     exec: Option<IgnoredAny>,
 }
 
@@ -109,32 +113,59 @@ pub fn read(path: &Path) -> Result<ClientConfig, KubeconfigError> {
         .iter()
         .find(|it| it.name == context.user)
         .map(|it| &it.user);
-    let others = |user: &User| {
-        user.client_certificate.is_some()
-            || user.client_certificate_data.is_some()
-            || user.exec.is_some()
-    };
-    if user.is_some_and(others) {
+    if user.is_some_and(|user| user.exec.is_some()) {
         return Err(unusable(
-            "a webhook is shown a token or nothing: other credentials are not supported",
+            "a webhook is shown a token or a certificate: other credentials are not supported",
         ));
     }
     Ok(ClientConfig {
         target: Target::Url(cluster.server.clone()),
-        ca_bundle: authorities(path, cluster)?,
+        ca_bundle: content(
+            path,
+            cluster.certificate_authority_data.as_deref(),
+            cluster.certificate_authority.as_deref(),
+        )?,
         token: user.and_then(|user| user.token.clone()),
+        pair: user.map_or(Ok(None), |user| pair(path, user))?,
     })
 }
 
-/// A path in a kubeconfig begins where that is.
-fn authorities(kubeconfig: &Path, cluster: &Cluster) -> Result<Option<Vec<u8>>, KubeconfigError> {
-    if let Some(data) = &cluster.certificate_authority_data {
+/// What the user shows by TLS, which must fit together.
+fn pair(kubeconfig: &Path, user: &User) -> Result<Option<ClientPair>, KubeconfigError> {
+    let certificate = content(
+        kubeconfig,
+        user.client_certificate_data.as_deref(),
+        user.client_certificate.as_deref(),
+    )?;
+    let key = content(
+        kubeconfig,
+        user.client_key_data.as_deref(),
+        user.client_key.as_deref(),
+    )?;
+    match (certificate, key) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let text = String::from_utf8_lossy(&certificate);
+            ClientIdentity::read(&text, &key).map_err(|why| unusable(&why))?;
+            Ok(Some(ClientPair { certificate, key }))
+        }
+        _ => Err(unusable("a client certificate and its key go together")),
+    }
+}
+
+/// What stands in a kubeconfig, or in a file whose path begins where that is.
+fn content(
+    kubeconfig: &Path,
+    data: Option<&str>,
+    path: Option<&Path>,
+) -> Result<Option<Vec<u8>>, KubeconfigError> {
+    if let Some(data) = data {
         let pem = STANDARD
             .decode(data)
             .map_err(|error| unusable(&error.to_string()))?;
         return Ok(Some(pem));
     }
-    let Some(path) = &cluster.certificate_authority else {
+    let Some(path) = path else {
         return Ok(None);
     };
     let folder = kubeconfig.parent().unwrap_or_else(|| Path::new("."));
@@ -150,4 +181,42 @@ fn read_file(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
 
 fn unusable(why: &str) -> KubeconfigError {
     KubeconfigError::Unusable(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_shown_with_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["client".to_owned()]).unwrap();
+        std::fs::write(
+            folder.path().join("client.key"),
+            made.signing_key.serialize_pem(),
+        )
+        .unwrap();
+        let certificate = STANDARD.encode(made.cert.pem());
+        let file = folder.path().join("config");
+        let read_with = |user: &str| {
+            let text = format!(
+                "current-context: c\ncontexts: [{{name: c, context: {{cluster: w, user: u}}}}]\n\
+                 clusters: [{{name: w, cluster: {{server: 'https://localhost'}}}}]\n\
+                 users: [{{name: u, user: {{{user}}}}}]"
+            );
+            std::fs::write(&file, text).unwrap();
+            read(&file).map_err(|error| error.to_string())
+        };
+        let both = format!("client-certificate-data: {certificate}, client-key: client.key");
+        let pair = read_with(&both).unwrap().pair.expect("a certificate");
+        assert_eq!(pair.certificate, made.cert.pem().as_bytes());
+        assert_eq!(read_with("token: t").unwrap().pair, None);
+        for wrong in [
+            format!("client-certificate-data: {certificate}"),
+            format!("client-certificate-data: {certificate}, client-key-data: eA=="),
+            "exec: {}".to_owned(),
+        ] {
+            assert!(read_with(&wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -183,13 +183,23 @@ impl Errors {
     }
 
     fn expression(&mut self, field: String, text: &str, names: &[&str]) -> Option<Expression> {
-        match Expression::compile(text, names) {
-            Ok(expression) => Some(expression),
-            Err(why) => {
-                self.invalid(field, &Value::from(text), why);
-                None
-            }
-        }
+        self.compiled(field, text, Expression::compile(text, names))
+    }
+
+    /// The same for what must be true or false.
+    fn condition(&mut self, field: String, text: &str, names: &[&str]) -> Option<Expression> {
+        self.compiled(field, text, Expression::condition(text, names))
+    }
+
+    fn compiled(
+        &mut self,
+        field: String,
+        text: &str,
+        compiled: Result<Expression, String>,
+    ) -> Option<Expression> {
+        compiled
+            .map_err(|why| self.invalid(field, &Value::from(text), why))
+            .ok()
     }
 }
 

@@ -112,6 +112,12 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
+    /// What it demands: fields, whether they shall be equal, and to what.
+    pub fn terms(&self) -> impl Iterator<Item = (&str, bool, &str)> {
+        let terms = self.terms.iter();
+        terms.map(|term| (term.name.as_str(), term.equal, term.value.as_str()))
+    }
+
     /// The names of all fields it looks at.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::request::Request;
 use super::scene::namespace_name;
+use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::authorization::{Attributes, Authorizer};
 use crate::registry::cel::{Judge, Question};
 use crate::registry::{Resource, User};
@@ -27,12 +28,17 @@ impl Judge for RequestJudge {
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
+        // What cannot be read is left out, which asks for more than is meant.
+        let fields = FieldSelector::parse(&question.fields).ok();
+        let labels = LabelSelector::parse(&question.labels).ok();
         let asked = match &question.path {
             Some(path) => Attributes::of_path(user, &question.verb, path),
             None => Attributes {
                 namespace: &question.namespace,
                 subresource: &question.subresource,
                 name: &question.name,
+                fields: fields.as_ref().filter(|it| !it.is_empty()),
+                labels: labels.as_ref().filter(|it| !it.is_empty()),
                 ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
             },
         };

@@ -1,5 +1,6 @@
 //! What somebody wants to do.
 
+use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::User;
 
 /// What somebody wants to do, to a resource or to a path.
@@ -23,8 +24,10 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The object's name; empty for all.
     pub name: &'a str,
-    /// The one node whose pods a list or watch selects; empty for all.
-    pub selected_node: &'a str,
+    /// What is selected of them by fields, as far as it can be told.
+    pub fields: Option<&'a FieldSelector>,
+    /// The same by labels.
+    pub labels: Option<&'a LabelSelector>,
     /// The path of what is no resource.
     pub path: &'a str,
 }
@@ -43,7 +46,8 @@ impl<'a> Attributes<'a> {
             resource: "",
             subresource: "",
             name: "",
-            selected_node: "",
+            fields: None,
+            labels: None,
             path,
         }
     }
@@ -58,6 +62,11 @@ impl<'a> Attributes<'a> {
             resource,
             ..Self::of_path(user, verb, "")
         }
+    }
+
+    /// The one value of a field that is selected.
+    pub(super) fn selects_exactly(&self, field: &str) -> Option<&'a str> {
+        self.fields?.requires_exact(field)
     }
 
     /// That the user cannot do it, in kube-apiserver's words.

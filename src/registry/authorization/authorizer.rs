@@ -71,7 +71,7 @@ pub struct SelfRules {
 /// Decides who may do what.
 #[derive(Debug)]
 pub struct Authorizer {
-    steps: Vec<Step>,
+    steps: ArcSwap<Vec<Step>>,
     roles: ArcSwap<RoleTable>,
     nodes: NodeAuthorizer,
 }
@@ -85,7 +85,7 @@ impl Authorizer {
             rules: node_rules(),
         };
         Self {
-            steps,
+            steps: ArcSwap::from_pointee(steps),
             roles: ArcSwap::default(),
             nodes,
         }
@@ -104,8 +104,24 @@ impl Authorizer {
     }
 
     fn has(&self, wanted: AuthorizationMode) -> bool {
-        let mut steps = self.steps.iter();
-        steps.any(|step| matches!(step, Step::Mode(mode) if *mode == wanted))
+        has(&self.steps.load(), wanted)
+    }
+
+    /// Asks these from now on.
+    ///
+    /// # Errors
+    /// A line that says why not: what roles and nodes need is followed from the start or never.
+    pub fn set_steps(&self, steps: Vec<Step>) -> Result<(), String> {
+        for (mode, name) in [
+            (AuthorizationMode::Rbac, "RBAC"),
+            (AuthorizationMode::Node, "Node"),
+        ] {
+            if has(&steps, mode) != self.has(mode) {
+                return Err(format!("{name} authorizers cannot be added or removed"));
+            }
+        }
+        self.steps.store(Arc::new(steps));
+        Ok(())
     }
 
     /// Where it looks what kubelets need, if that counts.
@@ -129,7 +145,8 @@ impl Authorizer {
     /// Whether somebody may do something, and why.
     pub async fn decide(&self, asked: &Attributes<'_>) -> Decision {
         let mut decision = Deciding::new(asked);
-        for step in &self.steps {
+        let steps = self.steps.load_full();
+        for step in steps.iter() {
             if decision.is_made() {
                 break;
             }
@@ -145,7 +162,7 @@ impl Authorizer {
     #[must_use]
     pub fn decide_now(&self, asked: &Attributes<'_>) -> Decision {
         let mut decision = Deciding::new(asked);
-        for step in &self.steps {
+        for step in self.steps.load().iter() {
             if decision.is_made() {
                 break;
             }
@@ -159,7 +176,7 @@ impl Authorizer {
 
     /// Asks webhooks by this client from now on.
     pub fn ask_webhooks_by(&self, client: &Arc<dyn WebhookClient>) {
-        for step in &self.steps {
+        for step in self.steps.load().iter() {
             if let Step::Webhook(webhook) = step {
                 webhook.ask_by(client);
             }
@@ -189,7 +206,7 @@ impl Authorizer {
     #[must_use]
     pub fn rules(&self, user: &User, namespace: &str) -> SelfRules {
         let mut found = SelfRules::default();
-        for step in &self.steps {
+        for step in self.steps.load().iter() {
             let mode = match step {
                 Step::Mode(mode) => mode,
                 Step::Webhook(_) => {
@@ -218,6 +235,11 @@ impl Authorizer {
         }
         found
     }
+}
+
+fn has(steps: &[Step], wanted: AuthorizationMode) -> bool {
+    let mut steps = steps.iter();
+    steps.any(|step| matches!(step, Step::Mode(mode) if *mode == wanted))
 }
 
 /// A decision that is being made.

@@ -133,7 +133,9 @@ impl NodeAuthorizer {
     fn pods(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
         match (asked.subresource, asked.verb) {
             ("", "get") => self.get_related(node, asked),
-            ("", "list" | "watch") if asked.selected_node == node => Ok(()),
+            ("", "list" | "watch") if asked.selects_exactly("spec.nodeName") == Some(node) => {
+                Ok(())
+            }
             ("", "list" | "watch") => {
                 refuse("can only list/watch pods with spec.nodeName field selector")
             }

@@ -32,6 +32,9 @@ pub(in crate::registry) struct Question {
     pub(in crate::registry) namespace: String,
     pub(in crate::registry) name: String,
     pub(in crate::registry) verb: String,
+    /// Selectors as they were written; empty for none.
+    pub(in crate::registry) fields: String,
+    pub(in crate::registry) labels: String,
 }
 
 /// How far a question has come.
@@ -153,8 +156,8 @@ fn further(known: &Asking, name: &str, texts: &[&str]) -> Outcome {
                 "subresource" => &mut question.subresource,
                 "namespace" => &mut question.namespace,
                 "name" => &mut question.name,
-                // No rule here looks at selectors: without them it asks for more, and gets less.
-                "fieldSelector" | "labelSelector" => return Ok(asking(Stage::Resource, question)),
+                "fieldSelector" => &mut question.fields,
+                "labelSelector" => &mut question.labels,
                 _ => return Err(Failure::NoOverload),
             };
             (*value).clone_into(field);

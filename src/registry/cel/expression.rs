@@ -3,7 +3,9 @@
 use kube_cel::cel::Value as CelValue;
 use serde_json::Value;
 
-use super::{Meter, Names, Program, Scope, Type, check, compile, execute, on_large_stack, plain};
+use super::{
+    Meter, Names, Program, Scope, Type, check_program, compile, execute, on_large_stack, plain,
+};
 
 /// An expression that makes sense.
 #[derive(Debug)]
@@ -15,15 +17,31 @@ impl Expression {
     /// # Errors
     /// What is wrong with it.
     pub fn compile(text: &str, names: &[&str]) -> Result<Self, String> {
+        Self::checked(text, names).map(|(compiled, _)| compiled)
+    }
+
+    /// The same for what must be true or false.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn condition(text: &str, names: &[&str]) -> Result<Self, String> {
+        match Self::checked(text, names)? {
+            (compiled, Type::Bool) => Ok(compiled),
+            _ => Err("must evaluate to bool".to_owned()),
+        }
+    }
+
+    fn checked(text: &str, names: &[&str]) -> Result<(Self, Type), String> {
         let mut known = Names::default();
         for name in names {
             known.add(name, Type::Dyn);
         }
         let text = text.trim();
-        let checked = check(text, &known).and_then(|_| compile(text));
-        checked
-            .map(Self)
-            .map_err(|error| format!("compilation failed: {error}"))
+        let compiled = compile(text).and_then(|program| {
+            let gives = check_program(text, &program, &known)?.gives;
+            Ok((Self(program), gives))
+        });
+        compiled.map_err(|error| format!("compilation failed: {error}"))
     }
 }
 

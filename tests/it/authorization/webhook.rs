@@ -1,6 +1,7 @@
 //! Webhooks that decide: what they are asked, what their answers mean, and what becomes of requests that they do not answer.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::*;
@@ -8,6 +9,9 @@ use crate::support::webhook::{Reply, Webhook};
 
 /// Much more than a webhook here may take, and much less than a request may.
 const SOON: Duration = Duration::from_secs(20);
+/// How often a webhook fails that is asked again, and how often it has.
+const FAILURES_MAX: usize = 2;
+static FAILURES: AtomicUsize = AtomicUsize::new(0);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Says what the user's name says, and misbehaves by path.
@@ -16,6 +20,9 @@ fn answer(path: &str, review: &Value) -> Reply {
         "/hangs" => return Reply::Hang,
         "/floods" => return Reply::Flood(100 << 20),
         "/lies" => return Reply::Json(json!({"kind": "Pod", "status": {"allowed": true}})),
+        "/flaky" if FAILURES.fetch_add(1, Ordering::Relaxed) < FAILURES_MAX => {
+            return Reply::Text(500, "soon".to_owned());
+        }
         "/both" => return Reply::Json(answered(review, json!({"allowed": true, "denied": true}))),
         _ => {}
     }
@@ -132,9 +139,15 @@ async fn several_authorizers_are_asked_in_their_order() {
     assert!(refused.contains("not joe"), "{refused}");
     let asked = webhook.take("/decide");
     assert_eq!(asked.len(), 1, "the other is none of its business");
+    assert_eq!(
+        asked[0]["spec"]["resourceAttributes"].get("fieldSelector"),
+        None
+    );
     // A review tells of a refusal that nobody could overrule.
-    let review =
-        json!({"spec": {"user": "joe", "resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let review = json!({"spec": {"user": "joe", "resourceAttributes": {"verb": "list", "resource": "pods",
+        "fieldSelector": {"rawSelector": "a=b"},
+        "labelSelector": {"requirements": [{"key": "c", "operator": "In", "values": ["d"]},
+            {"key": "e", "operator": "Near"}]}}}});
     let mut server = server;
     let admin = server.client().await;
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -144,8 +157,60 @@ async fn several_authorizers_are_asked_in_their_order() {
     let told: Value = serde_json::from_str(&told).expect("JSON");
     assert_eq!(
         told["status"],
-        json!({"allowed": false, "denied": true, "reason": "not joe"})
+        json!({"allowed": false, "denied": true, "reason": "not joe",
+            "evaluationError": "spec.resourceAttributes.labelSelector partially ignored due to parse error"})
     );
+    let selecting = format!("{MAPS}?fieldSelector=metadata.name%3Da&labelSelector=b!%3Dc");
+    get(&joe, &selecting).await.expect_err("denied");
+    let asked = webhook.take("/decide");
+    let told = |place: usize, member: &str| {
+        let attributes = &asked[place]["spec"]["resourceAttributes"];
+        attributes[member]["requirements"].clone()
+    };
+    let one = |key: &str, operator: &str, value: &str| json!([{"key": key, "operator": operator, "values": [value]}]);
+    assert_eq!(told(0, "fieldSelector"), one("a", "In", "b"));
+    assert_eq!(told(0, "labelSelector"), one("c", "In", "d"));
+    assert_eq!(asked[0]["spec"]["resourceAttributes"]["version"], "*");
+    assert_eq!(told(1, "fieldSelector"), one("metadata.name", "In", "a"));
+    assert_eq!(told(1, "labelSelector"), one("b", "NotIn", "c"));
+}
+
+#[tokio::test]
+async fn the_file_is_read_again_and_webhooks_are_asked_again() {
+    let webhook = Webhook::start(answer).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let flaky = kubeconfig(folder.path(), &webhook, "/flaky");
+    let patient = authorizer(&flaky, "flaky", json!({"timeout": "25s"}));
+    let everybody = json!({"type": "AlwaysAllow", "name": "rest"});
+    let first = [patient, everybody.clone()];
+    let (_server, jane, joe) = configured(folder.path(), &first).await;
+    get(&joe, MAPS).await.expect_err("denied in the end");
+    assert_eq!(webhook.take("/flaky").len(), FAILURES_MAX + 1);
+    let write = |authorizers: Value| {
+        let config = json!({"apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AuthorizationConfiguration", "authorizers": authorizers});
+        let file = folder.path().join("authorization.json");
+        fs::write(file, config.to_string()).expect("written");
+    };
+    let until = async |client: &kube::Client, allowed: bool| {
+        let looking = async {
+            while get(client, MAPS).await.is_ok() != allowed {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(SOON, looking).await;
+        in_time.unwrap_or_else(|_| panic!("never {allowed}"));
+    };
+    write(json!([everybody]));
+    until(&joe, true).await;
+    // Neither what makes no sense nor what needs another start counts.
+    write(json!([{"type": "AlwaysAllow"}]));
+    write(json!([{"type": "RBAC", "name": "roles"}]));
+    let decide = kubeconfig(folder.path(), &webhook, "/decide");
+    let usual = authorizer(&decide, "usual", json!({}));
+    write(json!([usual, everybody]));
+    until(&joe, false).await;
+    get(&jane, MAPS).await.expect("allowed");
 }
 
 #[tokio::test]

@@ -134,7 +134,7 @@ impl Jwt {
         }
         for (place, rule) in self.user_validation_rules.into_iter().enumerate() {
             let field = format!("{path}.userValidationRules[{place}].expression");
-            let expression = errors.expression(field, &rule.expression, &["user"]);
+            let expression = errors.condition(field, &rule.expression, &["user"]);
             mapping.user_rules.extend(expression.map(|expression| Rule {
                 message: said(rule.message, &rule.expression),
                 expression,
@@ -319,7 +319,7 @@ impl ClaimRule {
             }
             (true, false) if self.required_value.is_empty() => {
                 let field = format!("{path}.expression");
-                let expression = errors.expression(field, &self.expression, &["claims"]);
+                let expression = errors.condition(field, &self.expression, &["claims"]);
                 mapping
                     .claim_rules
                     .extend(expression.map(|expression| Rule {

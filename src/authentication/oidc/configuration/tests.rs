@@ -117,6 +117,10 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             "undeclared reference",
         ),
         (
+            rules("claimValidationRules: [{expression: claims.a}]"),
+            "must evaluate to bool",
+        ),
+        (
             "anonymous: {enabled: false, conditions: [{path: /a}]}".to_owned(),
             "enabled should be set to true",
         ),

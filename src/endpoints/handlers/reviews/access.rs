@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::authorization::{Attributes, Authorizer, Rule, SelfRules};
 use crate::registry::{Error, FieldError, User};
 
@@ -13,13 +14,22 @@ pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) 
     };
     let resource = |name| of("resourceAttributes", name);
     let path = |name| of("nonResourceAttributes", name);
+    let version = Some(resource("version")).filter(|it| !it.is_empty());
+    let fields = Selected::of(asked, "fieldSelector", field_text, |text| {
+        FieldSelector::parse(text).ok()
+    });
+    let labels = Selected::of(asked, "labelSelector", label_text, |text| {
+        LabelSelector::parse(text).ok()
+    });
     let decision = if attributes(asked, "resourceAttributes").is_some() {
         authorizer
             .decide(&Attributes {
                 namespace: &resource("namespace"),
                 subresource: &resource("subresource"),
                 name: &resource("name"),
-                version: &resource("version"),
+                version: version.as_deref().unwrap_or("*"),
+                fields: fields.read.as_ref(),
+                labels: labels.read.as_ref(),
                 ..Attributes::of_resource(
                     user,
                     &resource("verb"),
@@ -40,7 +50,101 @@ pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) 
     if !decision.reason.is_empty() {
         status["reason"] = json!(decision.reason);
     }
+    let wrong: Vec<String> = [
+        fields.complaint("fieldSelector"),
+        labels.complaint("labelSelector"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !wrong.is_empty() {
+        status["evaluationError"] = json!(wrong.join("; "));
+    }
     status
+}
+
+/// A selector of a review. What cannot be read of it is left out, which asks for more than is meant.
+struct Selected<T> {
+    read: Option<T>,
+    is_partial: bool,
+}
+
+impl<T> Selected<T> {
+    fn of(
+        asked: &Value,
+        member: &str,
+        text_of: fn(&Value) -> Option<String>,
+        parse: fn(&str) -> Option<T>,
+    ) -> Self {
+        let written = asked.pointer(&format!("/spec/resourceAttributes/{member}"));
+        let written = written.unwrap_or(&Value::Null);
+        let requirements = written["requirements"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        if requirements.is_empty() {
+            let raw = written["rawSelector"].as_str().filter(|it| !it.is_empty());
+            let read = raw.and_then(parse);
+            return Self {
+                is_partial: raw.is_some() && read.is_none(),
+                read,
+            };
+        }
+        let texts = requirements.iter().filter_map(text_of);
+        let good: Vec<String> = texts.filter(|text| parse(text).is_some()).collect();
+        Self {
+            is_partial: good.len() < requirements.len(),
+            read: parse(&good.join(",")).filter(|_| !good.is_empty()),
+        }
+    }
+
+    fn complaint(&self, member: &str) -> Option<String> {
+        let ignored = if self.read.is_some() {
+            "partially ignored"
+        } else {
+            "ignored"
+        };
+        let why = format!("spec.resourceAttributes.{member} {ignored} due to parse error");
+        self.is_partial.then_some(why)
+    }
+}
+
+/// What a requirement on a field is in a selector.
+fn field_text(requirement: &Value) -> Option<String> {
+    let values = texts(&requirement["values"]);
+    let [value] = values.as_slice() else {
+        return None;
+    };
+    let key = requirement["key"].as_str()?;
+    let selector = FieldSelector::default();
+    match requirement["operator"].as_str()? {
+        "In" => Some(selector.and_exact(key, value).to_string()),
+        "NotIn" => Some(
+            selector
+                .and_exact(key, value)
+                .to_string()
+                .replacen('=', "!=", 1),
+        ),
+        _ => None,
+    }
+}
+
+/// What a requirement on a label is in a selector.
+fn label_text(requirement: &Value) -> Option<String> {
+    let key = requirement["key"].as_str()?;
+    let values = texts(&requirement["values"]);
+    let plain =
+        |text: &str| !text.contains(|it: char| it.is_whitespace() || ",()!=<>".contains(it));
+    if !plain(key) || !values.iter().all(|it| plain(it)) {
+        return None;
+    }
+    let values_text = values.join(",");
+    match (requirement["operator"].as_str()?, values.is_empty()) {
+        ("In", false) => Some(format!("{key} in ({values_text})")),
+        ("NotIn", false) => Some(format!("{key} notin ({values_text})")),
+        ("Exists", true) => Some(key.to_owned()),
+        ("DoesNotExist", true) => Some(format!("!{key}")),
+        _ => None,
+    }
 }
 
 /// What a user may do, as the status of a review of rules.

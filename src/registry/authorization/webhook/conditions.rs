@@ -14,7 +14,8 @@ impl Conditions {
     /// # Errors
     /// The place of the first that is wrong, and what is wrong with it.
     pub fn read(texts: impl IntoIterator<Item = String>) -> Result<Self, (usize, String)> {
-        let read = |(place, text): (usize, String)| match Expression::compile(&text, &["request"]) {
+        let read = |(place, text): (usize, String)| match Expression::condition(&text, &["request"])
+        {
             Ok(expression) => Ok((text, expression)),
             Err(why) => Err((place, why)),
         };

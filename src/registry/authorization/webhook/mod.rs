@@ -20,6 +20,12 @@ use crate::registry::webhook_client::{ClientConfig, WebhookClient};
 /// How many questions are under way to one webhook; whoever comes later waits, within the time that a question may take.
 const UNDER_WAY_MAX: usize = 100;
 
+/// How often a webhook is asked that may do better soon, within the time that a question may take.
+const ATTEMPTS_MAX: usize = 5;
+
+/// How soon it is asked again; each time half as long again.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
 /// The versions of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReviewVersion {
@@ -156,6 +162,14 @@ impl WebhookAuthorizer {
                 .await
                 .map_err(|it| it.to_string())?;
             let (to, timeout) = (&self.config.to, self.config.timeout);
+            let mut pause = RETRY_PAUSE;
+            for _ in 1..ATTEMPTS_MAX {
+                match client.post(to, review.clone(), timeout).await {
+                    Err(error) if error.is_passing => self.clock.sleep(pause).await,
+                    answer => return answer.map_err(|error| error.to_string()),
+                }
+                pause = pause * 3 / 2;
+            }
             let answer = client.post(to, review, timeout).await;
             answer.map_err(|error| error.to_string())
         };

@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::Attributes;
 use super::{Answer, ReviewVersion};
+use crate::meta::selector::{Operator, Requirement};
+use crate::meta::{FieldSelector, LabelSelector};
 
 impl ReviewVersion {
     fn api_version(self) -> &'static str {
@@ -34,6 +36,13 @@ pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
             ("subresource", asked.subresource),
             ("name", asked.name),
         ]);
+        let fields = asked.fields.map_or_else(Vec::new, by_fields);
+        let labels = asked.labels.map_or_else(Vec::new, by_labels);
+        for (member, requirements) in [("fieldSelector", fields), ("labelSelector", labels)] {
+            if !requirements.is_empty() {
+                spec["resourceAttributes"][member] = json!({"requirements": requirements});
+            }
+        }
     } else {
         spec["nonResourceAttributes"] = set(&[("path", asked.path), ("verb", asked.verb)]);
     }
@@ -48,6 +57,34 @@ pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
         spec["extra"] = json!(asked.user.extra);
     }
     spec
+}
+
+fn by_fields(selector: &FieldSelector) -> Vec<Value> {
+    let requirement = |(key, equal, value): (&str, bool, &str)| {
+        let operator = if equal { "In" } else { "NotIn" };
+        json!({"key": key, "operator": operator, "values": [value]})
+    };
+    selector.terms().map(requirement).collect()
+}
+
+/// Comparisons of numbers cannot be told. Without them more is asked for than is meant.
+fn by_labels(selector: &LabelSelector) -> Vec<Value> {
+    let requirement = |requirement: &Requirement| {
+        let operator = match requirement.operator() {
+            Operator::In | Operator::Equals | Operator::DoubleEquals => "In",
+            Operator::NotIn | Operator::NotEquals => "NotIn",
+            Operator::Exists => "Exists",
+            Operator::DoesNotExist => "DoesNotExist",
+            Operator::GreaterThan | Operator::LessThan => return None,
+        };
+        let mut told = json!({"key": requirement.key(), "operator": operator});
+        if !requirement.values().is_empty() {
+            told["values"] = json!(requirement.values());
+        }
+        Some(told)
+    };
+    let requirements = selector.requirements().iter();
+    requirements.filter_map(requirement).collect()
 }
 
 /// The review that asks it.
@@ -104,6 +141,25 @@ mod tests {
         assert_eq!(
             spec(&asked, ReviewVersion::V1Beta1),
             json!({"user": "ann", "group": ["devs"], "resourceAttributes": resource})
+        );
+        let fields = FieldSelector::parse("a=b,c!=d").unwrap();
+        let labels = LabelSelector::parse("e in (f,g),!h,i,j!=k,l>1").unwrap();
+        let selecting = Attributes {
+            fields: Some(&fields),
+            labels: Some(&labels),
+            ..asked
+        };
+        let attributes = &spec(&selecting, ReviewVersion::V1)["resourceAttributes"];
+        assert_eq!(
+            attributes["fieldSelector"],
+            json!({"requirements": [{"key": "a", "operator": "In", "values": ["b"]},
+                {"key": "c", "operator": "NotIn", "values": ["d"]}]})
+        );
+        assert_eq!(
+            attributes["labelSelector"],
+            json!({"requirements": [{"key": "e", "operator": "In", "values": ["f", "g"]},
+                {"key": "h", "operator": "DoesNotExist"}, {"key": "i", "operator": "Exists"},
+                {"key": "j", "operator": "NotIn", "values": ["k"]}]})
         );
         let path = Attributes::of_path(&user, "get", "/metrics");
         assert_eq!(
