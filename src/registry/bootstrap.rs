@@ -25,6 +25,9 @@ const SYSTEM_PRIORITY_WORDS: [&str; 2] = [
     "Used for system critical pods that must not be moved from their current node.",
 ];
 
+/// By what the controller that cleans up tokens in Secrets knows since when those that are used are noted.
+const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+
 /// The first address of the services' range.
 const KUBERNETES_SERVICE_ADDRESS: &str = "10.0.0.1";
 
@@ -72,6 +75,18 @@ pub async fn ensure_kubernetes_service(
             "internalTrafficPolicy": "Cluster",
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]}});
     ensure(services, "default", service, clock).await
+}
+
+/// Notes since when it has been known which tokens in Secrets are used, unless it is noted. Here none is.
+///
+/// # Errors
+/// When it can neither be written nor is there.
+pub async fn ensure_token_tracking(config_maps: &Store, clock: &Clock) -> Result<(), Error> {
+    let today = clock.wall().strftime("%Y-%m-%d").to_string();
+    let tracking = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": TOKEN_TRACKING, "namespace": "kube-system"},
+        "data": {"since": today}});
+    ensure(config_maps, "kube-system", tracking, clock).await
 }
 
 /// Creates an object unless it exists. That is asked first, since an attempt would find the address

@@ -45,7 +45,7 @@ pub use api_services::{
 pub use bootstrap::{
     RolesAndBindings, default_flows, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
-    ensure_system_priorities,
+    ensure_system_priorities, ensure_token_tracking,
 };
 pub use context::{RequestContext, User};
 pub use error::{Error, FieldError, FieldErrorKind};

@@ -14,7 +14,7 @@ use crate::registry::authorization::Authorizer;
 use crate::registry::{
     Error, ExtensionAuthentication, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
-    ensure_system_priorities, publish_built_in_apis,
+    ensure_system_priorities, ensure_token_tracking, publish_built_in_apis,
 };
 
 /// How often the address of the API is asked for while somebody else has it, and for how many times what a request may
@@ -152,6 +152,8 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
         let published = said.publish(config_maps, clock).await;
         let what = "tell servers of aggregated APIs whom to believe";
         published.map_err(|error| unwritten(what, error))?;
+        let ensured = ensure_token_tracking(config_maps, clock).await;
+        ensured.map_err(|error| unwritten("note since when tokens are known", error))?;
     }
     if let Some(services) = &first.api_services {
         let published = publish_built_in_apis(services, &first.served, clock).await;

@@ -115,7 +115,8 @@ impl OwnPaths for HealthAndMetrics {
             return Some(metrics::answer(&self.registry));
         }
         if let Some(keys) = &self.keys {
-            match path {
+            // Clients made from older schemas end paths with a slash.
+            match path.strip_suffix('/').unwrap_or(path) {
                 CONFIGURATION_PATH => {
                     return Some(document("application/json", &keys.configuration));
                 }

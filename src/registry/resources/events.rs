@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::checks::events as checks;
 use super::core;
-use super::path::{get, remove, set, text};
+use super::path::{get, remove, set};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 use crate::registry::FieldError;
@@ -36,19 +37,23 @@ impl Events {
 
 impl Peculiar for Events {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let own = text(object, "metadata.namespace");
-        let involved = text(object, "involvedObject.namespace");
-        // What has no namespace is told of in the default one.
-        let right = own == involved || (involved.is_empty() && own == "default");
-        if right {
-            return Vec::new();
+        checks::event(object, self.newer)
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        if self.newer {
+            checks::new_event(object)
+        } else {
+            Vec::new()
         }
-        let why = "does not match event.namespace";
-        vec![FieldError::invalid(
-            "involvedObject.namespace",
-            &json!(involved),
-            why,
-        )]
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        if self.newer {
+            checks::changed_event(object, old)
+        } else {
+            Vec::new()
+        }
     }
 
     fn to_served(&self, mut object: Value) -> Value {
@@ -139,17 +144,5 @@ mod tests {
         );
         assert_eq!(Events::NEWER.to_stored(served), stored);
         assert_eq!(Events::CORE.to_served(stored.clone()), stored);
-    }
-
-    #[test]
-    fn an_event_stands_beside_what_it_is_about() {
-        let event = |own: &str, involved: &str| {
-            let object = json!({"metadata": {"namespace": own},
-                "involvedObject": {"namespace": involved}});
-            Events::CORE.validate(&object).len()
-        };
-        assert_eq!(event("a", "a"), 0);
-        assert_eq!(event("default", ""), 0);
-        assert_eq!(event("a", "b"), 1);
     }
 }

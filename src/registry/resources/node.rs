@@ -1,5 +1,6 @@
 //! The group `node.k8s.io`: what containers run in.
 
+use super::checks::storage as checks;
 use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::row::{Group, Row};
@@ -11,6 +12,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::RUNTIME_CLASS)
+                    .check(checks::runtime_class)
+                    .check_on_update(checks::runtime_class_update)
                     .conditional_update(),
             ),
     ]

@@ -24,6 +24,7 @@ pub(super) fn rows() -> Vec<Row> {
             Generic::new()
                 .defaults(defaults::CSI_NODE)
                 .check(checks::drivers_of_node)
+                .check_on_update(checks::drivers_of_node_update)
                 .conditional_update(),
         ),
         V1.namespaced("csistoragecapacities", "CSIStorageCapacity")

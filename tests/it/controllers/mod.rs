@@ -3,6 +3,7 @@
 mod addresses;
 mod certificates;
 mod claims;
+mod events;
 mod scheduling;
 mod volumes;
 
@@ -176,9 +177,13 @@ fn name(object: &Value) -> &str {
 #[tokio::test]
 async fn controllers_find_what_they_rely_on() {
     let cluster = Cluster::start().await;
+    let tracking = "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking";
+    let tracking = cluster.admin().get(tracking).await.object();
+    assert!(tracking["data"]["since"].is_string(), "{tracking}");
     scheduling::play(&cluster).await;
     volumes::play(&cluster).await;
     certificates::play(&cluster).await;
     claims::play(&cluster).await;
+    events::play(&cluster).await;
     addresses::play(&cluster).await;
 }

@@ -16,6 +16,7 @@ pub(super) mod cluster;
 mod container;
 pub(super) mod endpoints;
 mod env;
+pub(super) mod events;
 pub(super) mod job_status;
 pub(super) mod jobs;
 mod labels;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::at::{At, Errors};
 use super::labels::selector;
 use super::volumes::csi_driver;
+use crate::registry::resources::path::remove;
 use crate::registry::validation::formats;
 use crate::registry::{FieldError, FieldErrorKind};
 
@@ -164,6 +165,49 @@ pub(in crate::registry::resources) fn drivers_of_node(object: &At<'_, '_>, error
             key.must_conform(formats::label_key, errors);
         }
     }
+}
+
+/// What a driver says of a node stays, but for how much it takes.
+pub(in crate::registry::resources) fn drivers_of_node_update(
+    object: &At<'_, '_>,
+    old: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    let said = |driver: &At<'_, '_>| {
+        let mut all = driver.value().clone();
+        drop(remove(&mut all, "allocatable"));
+        all
+    };
+    let drivers = object.at("spec.drivers");
+    for before in old.items("spec.drivers") {
+        let same = |it: &At<'_, '_>| it.at("name").text() == before.at("name").text();
+        for driver in drivers.items("").filter(same) {
+            let now = said(&driver);
+            if now != said(&before) {
+                errors.push(FieldError::invalid(
+                    drivers.field(),
+                    &now,
+                    "field is immutable",
+                ));
+            }
+        }
+    }
+}
+
+/// What containers run in.
+pub(in crate::registry::resources) fn runtime_class(object: &At<'_, '_>, errors: &mut Errors) {
+    object
+        .at("handler")
+        .must_conform(formats::dns_label, errors);
+}
+
+/// What runs containers stays.
+pub(in crate::registry::resources) fn runtime_class_update(
+    object: &At<'_, '_>,
+    old: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    object.at("handler").must_stay(&old.at("handler"), errors);
 }
 
 /// How much a driver has left somewhere.
