@@ -13,6 +13,7 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
 )
 
 const (
@@ -31,7 +32,7 @@ type faults struct {
 // expected errors are those that a race with others explains; the work is tried again.
 func expected(err error) bool {
 	var left remaining
-	return goerrors.As(err, &left) || meta.IsNoMatchError(err) || errors.IsConflict(err) || errors.IsNotFound(err) ||
+	return goerrors.As(err, &left) || discovery.IsGroupDiscoveryFailedError(goerrors.Unwrap(err)) || meta.IsNoMatchError(err) || errors.IsConflict(err) || errors.IsNotFound(err) ||
 		errors.IsAlreadyExists(err) || errors.HasStatusCause(err, core.NamespaceTerminatingCause)
 }
 

@@ -2,17 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/oauth2"
 	authentication "k8s.io/api/authentication/v1"
@@ -52,45 +45,16 @@ func (u *users) user(name string, groups ...string) (*rest.Config, error) {
 		return u.asAdmin(name), nil
 	}
 	config := u.anonymous(name)
-	certificate, key, err := u.sign(name, groups)
+	authority, err := tls.LoadX509KeyPair(filepath.Join(u.pki, "ca.crt"), filepath.Join(u.pki, "ca.key"))
+	if err != nil {
+		return nil, err
+	}
+	certificate, key, err := sign(&authority, pkix.Name{CommonName: name, Organization: groups})
 	if err != nil {
 		return nil, err
 	}
 	config.CertData, config.KeyData = certificate, key
 	return config, nil
-}
-
-func (u *users) sign(name string, groups []string) (certificate, key []byte, err error) {
-	authority, err := tls.LoadX509KeyPair(filepath.Join(u.pki, "ca.crt"), filepath.Join(u.pki, "ca.key"))
-	if err != nil {
-		return nil, nil, err
-	}
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		return nil, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name, Organization: groups},
-		NotBefore:    time.Now().Add(-time.Minute),
-		NotAfter:     time.Now().Add(24 * time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, authority.Leaf, &own.PublicKey, authority.PrivateKey)
-	if err != nil {
-		return nil, nil, err
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(own)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
 
 // controller is a service account of kube-system, which the controller manager makes when it is missing and asks for tokens of.

@@ -33,6 +33,7 @@ var parts = []part{
 	{"scales", scales},
 	{"requests", requests},
 	{"watches", watches},
+	{"aggregated", aggregated},
 	{"leaders", leaders},
 	{"outage", outage},
 	{"removal", removal},
@@ -51,7 +52,11 @@ func main() {
 }
 
 func check(ctx context.Context, folder string, separate bool, command []string) error {
-	server, err := newServer(folder, command)
+	proxy, err := proxyFlags(folder)
+	if err != nil {
+		return err
+	}
+	server, err := newServer(folder, append(command, proxy...))
 	if err != nil {
 		return err
 	}
@@ -68,9 +73,11 @@ func check(ctx context.Context, folder string, separate bool, command []string) 
 		return err
 	}
 	for _, part := range parts {
+		began := time.Now()
 		if err := part.run(ctx, w); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
+		fmt.Printf("      %s took %.1f s\n", part.name, time.Since(began).Seconds())
 	}
 	return w.faults.verdict()
 }

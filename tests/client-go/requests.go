@@ -41,7 +41,7 @@ func conflicts(ctx context.Context, w *world, namespace string) error {
 	if _, err := maps.Create(ctx, &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "counter"}, Data: map[string]string{"n": ""}}, meta.CreateOptions{}); err != nil {
 		return err
 	}
-	backoff := retry.DefaultBackoff
+	backoff := retry.DefaultRetry
 	backoff.Steps = 200
 	failures := make(chan error, writers)
 	var group sync.WaitGroup

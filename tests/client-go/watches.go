@@ -139,7 +139,8 @@ func initialEnd(object runtime.Object) bool {
 
 // ancient asks for a version that nobody has.
 func ancient(ctx context.Context, w *world, namespace string) error {
-	_, err := w.admin.typed.CoreV1().ConfigMaps(namespace).List(ctx, meta.ListOptions{ResourceVersion: "999999999", ResourceVersionMatch: meta.ResourceVersionMatchNotOlderThan})
+	err := w.admin.typed.CoreV1().RESTClient().Get().Namespace(namespace).Resource("configmaps").
+		Param("resourceVersion", "999999999").MaxRetries(0).Do(ctx).Error()
 	if !errors.IsTimeout(err) || !errors.HasStatusCause(err, meta.CauseTypeResourceVersionTooLarge) {
 		return fmt.Errorf("a version of the future: %v", err)
 	}
