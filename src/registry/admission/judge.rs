@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::{Handle, RuntimeFlavor};
+
 use super::request::Request;
 use super::scene::namespace_name;
 use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::authorization::{Attributes, Authorizer};
-use crate::registry::cel::{Judge, Question};
+use crate::registry::cel::{Judge, Question, at_length};
 use crate::registry::{Resource, User};
 
 /// The authorizer, for the user of a request.
@@ -42,7 +44,15 @@ impl Judge for RequestJudge {
                 ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
             },
         };
-        let decision = self.authorizer.decide_now(&asked);
+        let decision = match Handle::try_current() {
+            Ok(runtime) if self.authorizer.asks_webhooks() => {
+                at_length(|| match runtime.runtime_flavor() {
+                    RuntimeFlavor::MultiThread => runtime.block_on(self.authorizer.decide(&asked)),
+                    _ => self.authorizer.decide_now(&asked),
+                })
+            }
+            _ => self.authorizer.decide_now(&asked),
+        };
         (decision.allowed, decision.reason)
     }
 }

@@ -124,6 +124,13 @@ impl Authorizer {
         Ok(())
     }
 
+    /// Whether a decision may have to be waited for.
+    #[must_use]
+    pub fn asks_webhooks(&self) -> bool {
+        let steps = self.steps.load();
+        steps.iter().any(|step| matches!(step, Step::Webhook(_)))
+    }
+
     /// Where it looks what kubelets need, if that counts.
     #[must_use]
     pub fn node_graph(&self) -> Option<&Arc<NodeGraph>> {
@@ -158,7 +165,7 @@ impl Authorizer {
         decision.end()
     }
 
-    /// The same for those who cannot wait: webhooks are not asked, but what they have said counts.
+    /// The same where nobody can wait: webhooks are not asked, but what they have said counts.
     #[must_use]
     pub fn decide_now(&self, asked: &Attributes<'_>) -> Decision {
         let mut decision = Deciding::new(asked);

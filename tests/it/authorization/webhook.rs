@@ -28,7 +28,9 @@ fn answer(path: &str, review: &Value) -> Reply {
     }
     let status = match review["spec"]["user"].as_str() {
         Some("jane") => json!({"allowed": true}),
-        Some("joe") => json!({"allowed": false, "denied": true, "reason": "not joe"}),
+        Some("joe" | "system:serviceaccount:default:joe") => {
+            json!({"allowed": false, "denied": true, "reason": "not joe"})
+        }
         _ => json!({"allowed": false}),
     };
     Reply::Json(answered(review, status))
@@ -211,6 +213,57 @@ async fn the_file_is_read_again_and_webhooks_are_asked_again() {
     write(json!([usual, everybody]));
     until(&joe, false).await;
     get(&jane, MAPS).await.expect("allowed");
+    expressions_ask_webhooks(&jane).await;
+    let asked = webhook.take("/decide");
+    let mut attributes = asked.iter().map(|it| &it["spec"]["resourceAttributes"]);
+    let pods = attributes
+        .find(|it| it["resource"] == "pods")
+        .expect("asked");
+    assert_eq!(
+        pods["fieldSelector"]["requirements"],
+        json!([{"key": "a", "operator": "In", "values": ["b"]}])
+    );
+    assert_eq!(
+        pods["labelSelector"]["requirements"],
+        json!([{"key": "c", "operator": "Exists"}])
+    );
+}
+
+/// What nobody has asked a webhook before, an expression asks it.
+async fn expressions_ask_webhooks(jane: &kube::Client) {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
+    let post = async |path: &str, object: Value| {
+        let request = Request::post(path).header("content-type", "application/json");
+        let request = request.body(object.to_string().into_bytes());
+        let answer = jane.request::<Value>(request.expect("a request")).await;
+        answer.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let joe = "!authorizer.serviceAccount('default', 'joe')";
+    let pods = "group('').resource('pods').fieldSelector('a=b').labelSelector('c').check('list')";
+    let path = "path('/x').check('get')";
+    let expression =
+        format!("object.metadata.name != 'no' && {joe}.{path}.allowed() && {joe}.{pods}.allowed()");
+    let rule = json!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]});
+    let policy = json!({"kind": "ValidatingAdmissionPolicy", "apiVersion": "admissionregistration.k8s.io/v1",
+        "metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": expression, "message": "no"}]}});
+    let made = post(&format!("{POLICIES}ies"), policy).await;
+    made.expect("a policy");
+    let binding = json!({"kind": "ValidatingAdmissionPolicyBinding", "apiVersion": "admissionregistration.k8s.io/v1",
+        "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    let made = post(&format!("{POLICIES}ybindings"), binding).await;
+    made.expect("a binding");
+    let map =
+        |name: &str| json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}});
+    let refused = async {
+        while post(&format!("{MAPS}?dryRun=All"), map("no")).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, refused).await.expect("followed");
+    post(MAPS, map("yes"))
+        .await
+        .expect("joe may not, says the webhook");
 }
 
 #[tokio::test]
