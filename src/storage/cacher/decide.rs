@@ -27,7 +27,8 @@
 //! | | n | after n |
 //!
 //! What the cache cannot answer after all goes to the store, except watches: a value that cannot be
-//! read, history that has gone, a cache that did not become fresh for a read without a version.
+//! read, history that has gone, a cache that did not become fresh for a read without a version. So do lists of
+//! revisions that the store has compacted, though the cache may still have them.
 
 use crate::meta::VersionMatch;
 use crate::storage::{ContinueToken, GetOptions, ListOptions, StorageError};

@@ -83,6 +83,11 @@ impl Interface for CacheDelegator {
         let Some(plan) = decide::list(key, &options)? else {
             return self.store.get_list(key, options).await;
         };
+        // What the cache still has of history that is compacted would keep lists from ever expiring.
+        let compacted = self.store.compact_revision();
+        if plan.exact.is_some_and(|exact| exact < compacted) {
+            return self.store.get_list(key, options).await;
+        }
         let predicate = &options.predicate;
         if let Err(not_ready) = self.cacher.check_ready() {
             // A page of everything costs the store little; anything else would fall on it from all

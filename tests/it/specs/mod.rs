@@ -1,5 +1,6 @@
 //! What Kubernetes' own conformance specs of the API ask of a server, where no other test here does.
 
+mod chunking;
 mod custom_resource_definition;
 mod field_validation;
 mod flow_control;
@@ -33,7 +34,13 @@ struct Answer {
 
 impl Admin {
     async fn start() -> Self {
-        let mut server = Server::start(&["--storage-backend", "memory"]);
+        Self::start_with(&[]).await
+    }
+
+    /// The same with these flags.
+    async fn start_with(flags: &[&str]) -> Self {
+        let flags = [&["--storage-backend", "memory"], flags].concat();
+        let mut server = Server::start(&flags);
         Self {
             client: server.client().await,
             _server: server,
