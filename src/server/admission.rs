@@ -16,9 +16,10 @@ use crate::registry::admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
 use crate::registry::admission::{
-    CertificateSigners, CertificateSubjects, Chain, DefaultClass, Followed, LimitRanger,
-    NamespaceLifecycle, NodeRestriction, Plugin, Priority, ResourceQuota, Scene, ServedType,
-    ServedTypes, ServiceAccount, StorageProtection, TopologyLabels,
+    CertificateSigners, CertificateSubjects, Chain, ClaimResize, DefaultClass, DefaultTolerations,
+    Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, NodeTaint, Plugin, Priority,
+    ResourceQuota, RuntimeClass, Scene, ServedType, ServedTypes, ServiceAccount, StorageProtection,
+    TopologyLabels,
 };
 use crate::registry::authorization::Authorizer;
 use crate::registry::webhook_client::WebhookClient;
@@ -161,6 +162,8 @@ impl Admission {
 fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
     let mut plugins: Vec<Arc<dyn Plugin>> = vec![
         Arc::new(StorageProtection),
+        Arc::new(NodeTaint),
+        Arc::new(DefaultTolerations),
         Arc::new(CertificateSigners::APPROVAL),
         Arc::new(CertificateSigners::SIGNING),
         Arc::new(CertificateSubjects),
@@ -176,8 +179,12 @@ fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Ve
     );
     plugins.extend(over("limitranges").map(|it| Arc::new(LimitRanger::new(it)) as Arc<dyn Plugin>));
     plugins.extend(
-        over("storageclasses").map(|it| Arc::new(DefaultClass::of_storage(it)) as Arc<dyn Plugin>),
+        over("runtimeclasses").map(|it| Arc::new(RuntimeClass::new(it)) as Arc<dyn Plugin>),
     );
+    if let Some(classes) = over("storageclasses") {
+        plugins.push(Arc::new(DefaultClass::of_storage(Arc::clone(&classes))));
+        plugins.push(Arc::new(ClaimResize::new(classes)));
+    }
     plugins.extend(
         over("ingressclasses")
             .map(|it| Arc::new(DefaultClass::of_ingresses(it)) as Arc<dyn Plugin>),

@@ -51,6 +51,7 @@ pub mod shutdown;
 pub mod storage_factory;
 pub mod tls;
 pub mod tls_client;
+pub mod trusted_servers;
 pub mod unread_body;
 pub mod watch_cache_sizes;
 mod watched_file;

@@ -9,6 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::error::StartError;
 use super::tls;
+use super::trusted_servers::{Authorities, TrustedServers};
 use crate::any_server::AnyServer;
 
 /// Whom to speak with.
@@ -17,16 +18,19 @@ pub enum Trust {
     /// Whoever is there.
     Anyone,
     /// For whom one of these vouches.
-    Authorities(RootCertStore),
+    Authorities(Authorities),
 }
 
 impl Trust {
     /// Those for whom an authority of the machine vouches.
     #[must_use]
     pub fn system() -> Self {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        Self::Authorities(roots)
+        let mut authorities = Authorities::default();
+        for certificate in rustls_native_certs::load_native_certs().certs {
+            // The machine may have some that nobody can use.
+            drop(authorities.add(certificate));
+        }
+        Self::Authorities(authorities)
     }
 
     /// Those for whom an authority in a `caBundle` vouches.
@@ -34,18 +38,18 @@ impl Trust {
     /// # Errors
     /// A line that says why, in Go's words, if none of it can be used.
     pub fn bundle(pem: &[u8]) -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
+        let mut authorities = Authorities::default();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate.map_err(|error| format!("caBundle: {error}"))?;
-            let added = roots.add(certificate);
+            let added = authorities.add(certificate);
             added.map_err(|error| format!("caBundle: {error}"))?;
         }
-        if roots.is_empty() {
+        if authorities.is_empty() {
             return Err(
                 "unable to load root certificates: unable to parse bytes as PEM block".to_owned(),
             );
         }
-        Ok(Self::Authorities(roots))
+        Ok(Self::Authorities(authorities))
     }
 
     /// Those for whom an authority in a file that a flag names vouches.
@@ -53,7 +57,12 @@ impl Trust {
     /// # Errors
     /// The file cannot be read or understood.
     pub fn file(path: &Path, flag: &str) -> Result<Self, StartError> {
-        Ok(Self::Authorities(authorities(path, flag)?))
+        let mut authorities = Authorities::default();
+        for certificate in certificates(path, flag)? {
+            let added = authorities.add(certificate);
+            added.map_err(|error| unusable(path, flag, error.to_string()))?;
+        }
+        Ok(Self::Authorities(authorities))
     }
 }
 
@@ -62,16 +71,21 @@ impl Trust {
 /// # Errors
 /// The file cannot be read or understood.
 pub fn authorities(path: &Path, flag: &str) -> Result<RootCertStore, StartError> {
-    let wrong = |why: String| {
-        let advice = format!("give {flag} a file of certificates in PEM");
-        StartError::new(format!("use {}", path.display()), why, advice)
-    };
     let mut roots = RootCertStore::empty();
-    for certificate in tls::certificates(&tls::read(path, flag)?).map_err(wrong)? {
+    for certificate in certificates(path, flag)? {
         let added = roots.add(certificate);
-        added.map_err(|error| wrong(error.to_string()))?;
+        added.map_err(|error| unusable(path, flag, error.to_string()))?;
     }
     Ok(roots)
+}
+
+fn certificates(path: &Path, flag: &str) -> Result<Vec<CertificateDer<'static>>, StartError> {
+    tls::certificates(&tls::read(path, flag)?).map_err(|why| unusable(path, flag, why))
+}
+
+fn unusable(path: &Path, flag: &str, why: String) -> StartError {
+    let advice = format!("give {flag} a file of certificates in PEM");
+    StartError::new(format!("use {}", path.display()), why, advice)
 }
 
 /// Who this server says it is.
@@ -128,7 +142,15 @@ pub fn config(
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let builder = builder.with_safe_default_protocol_versions()?;
     let builder = match trust {
-        Trust::Authorities(roots) => builder.with_root_certificates(roots),
+        Trust::Authorities(authorities) if authorities.is_empty() => {
+            builder.with_root_certificates(RootCertStore::empty())
+        }
+        Trust::Authorities(authorities) => {
+            let trusted = TrustedServers::new(authorities, provider)?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(trusted))
+        }
         Trust::Anyone => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider))),

@@ -33,6 +33,7 @@ mod kubelet;
 mod load;
 mod memory;
 mod oidc;
+mod operations;
 mod quotas;
 mod separate_types;
 mod serve_errors;

@@ -16,17 +16,9 @@ pub use self::binding::bind;
 pub use self::eviction::mark_evicted;
 pub(in crate::registry) use self::quality::class as quality_class;
 use super::part::{Part, PartMetadata};
-use super::path::{get, keep, list, set, text};
+use super::path::{get, keep, set, text};
 use super::peculiar::Peculiar;
 use crate::registry::{DeleteOptions, FieldError, Graceful, RequestContext};
-
-/// How long a pod stays on a node that is not ready or cannot be reached, in seconds.
-const TOLERATION_SECONDS: i64 = 300;
-/// The taints of such nodes.
-const NODE_TROUBLES: [&str; 2] = [
-    "node.kubernetes.io/not-ready",
-    "node.kubernetes.io/unreachable",
-];
 
 /// What is peculiar about pods.
 #[derive(Debug)]
@@ -40,7 +32,6 @@ impl Peculiar for Pods {
             "status",
             json!({"phase": "Pending", "qosClass": class}),
         );
-        tolerate_node_troubles(object);
         label_keys::merge(object);
         prioritize(object);
     }
@@ -52,7 +43,6 @@ impl Peculiar for Pods {
                 keep(object, old, path);
             }
         }
-        tolerate_node_troubles(object);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
@@ -99,28 +89,6 @@ pub(super) fn resize() -> Part {
         .validate_update(resize::forbidden)
 }
 
-fn tolerate_node_troubles(pod: &mut Value) {
-    let mut tolerations = list(pod, "spec.tolerations").to_vec();
-    let before = tolerations.len();
-    for key in NODE_TROUBLES {
-        let tolerated = tolerations.iter().any(|toleration| {
-            matches!(text(toleration, "effect"), "" | "NoExecute")
-                && (text(toleration, "key") == key || text(toleration, "key").is_empty())
-        });
-        if !tolerated {
-            tolerations.push(json!({
-                "key": key,
-                "operator": "Exists",
-                "effect": "NoExecute",
-                "tolerationSeconds": TOLERATION_SECONDS,
-            }));
-        }
-    }
-    if tolerations.len() != before {
-        set(pod, "spec.tolerations", Value::Array(tolerations));
-    }
-}
-
 /// What the classes of priorities leave open.
 fn prioritize(pod: &mut Value) {
     if get(pod, "spec.priority").is_none() {
@@ -152,19 +120,6 @@ mod tests {
         );
         assert_eq!(pod["spec"]["priority"], 0);
         assert_eq!(pod["spec"]["preemptionPolicy"], "PreemptLowerPriority");
-        let tolerations = pod["spec"]["tolerations"].as_array().expect("tolerations");
-        assert_eq!(tolerations.len(), 2);
-        assert_eq!(
-            tolerations[0],
-            json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists",
-                "effect": "NoExecute", "tolerationSeconds": 300})
-        );
-        let mut stubborn = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
-        tolerate_node_troubles(&mut stubborn);
-        assert_eq!(
-            stubborn["spec"]["tolerations"],
-            json!([{"operator": "Exists"}])
-        );
     }
 
     #[test]

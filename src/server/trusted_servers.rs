@@ -1,0 +1,191 @@
+//! Whom this server speaks with: for whom an authority vouches, or who is one of those that are trusted itself. The
+//! latter is usual for webhooks, whose only certificate is their authority's too; Go takes it, and webpki does not.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Certificates that are trusted.
+#[derive(Debug)]
+pub struct Authorities {
+    roots: RootCertStore,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Default for Authorities {
+    fn default() -> Self {
+        Self {
+            roots: RootCertStore::empty(),
+            certificates: Vec::new(),
+        }
+    }
+}
+
+impl Authorities {
+    /// Trusts one more.
+    ///
+    /// # Errors
+    /// It cannot be understood.
+    pub fn add(&mut self, certificate: CertificateDer<'static>) -> Result<(), Error> {
+        self.roots.add(certificate.clone())?;
+        self.certificates.push(certificate);
+        Ok(())
+    }
+
+    /// Whether nobody is trusted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.certificates.is_empty()
+    }
+}
+
+/// Takes servers of trusted certificates.
+#[derive(Debug)]
+pub struct TrustedServers {
+    certificates: Vec<CertificateDer<'static>>,
+    vouched: Arc<WebPkiServerVerifier>,
+}
+
+impl TrustedServers {
+    /// Signatures are checked with what the provider knows.
+    ///
+    /// # Errors
+    /// Nobody is trusted.
+    pub fn new(authorities: Authorities, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
+        let roots = Arc::new(authorities.roots);
+        let vouched = WebPkiServerVerifier::builder_with_provider(roots, provider)
+            .build()
+            .map_err(|error| Error::General(error.to_string()))?;
+        Ok(Self {
+            certificates: authorities.certificates,
+            vouched,
+        })
+    }
+}
+
+impl ServerCertVerifier for TrustedServers {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if !self.certificates.iter().any(|it| it == certificate) {
+            let vouched = &self.vouched;
+            return vouched.verify_server_cert(
+                certificate,
+                intermediates,
+                name,
+                ocsp_response,
+                now,
+            );
+        }
+        is_a_servers_now(certificate, now)?;
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.vouched
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.vouched
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.vouched.supported_verify_schemes()
+    }
+}
+
+/// A certificate is good for servers, and at this time.
+fn is_a_servers_now(
+    certificate: &CertificateDer<'_>,
+    now: UnixTime,
+) -> Result<(), CertificateError> {
+    let (_, certificate) =
+        X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = certificate.validity();
+    if seconds < validity.not_before.timestamp() {
+        return Err(CertificateError::NotValidYet);
+    }
+    if seconds > validity.not_after.timestamp() {
+        return Err(CertificateError::Expired);
+    }
+    let usages = certificate.extended_key_usage();
+    let usages = usages.map_err(|_| CertificateError::BadEncoding)?;
+    if usages.is_some_and(|it| !it.value.any && !it.value.server_auth) {
+        return Err(CertificateError::InvalidPurpose);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    /// A certificate of an authority for the name `hook`, good from the day 10,000 to the day 10,010.
+    fn own_authority(usage: ExtendedKeyUsagePurpose) -> CertificateDer<'static> {
+        let mut params = CertificateParams::new(["hook".to_owned()]).expect("a name");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_before = rcgen::date_time_ymd(1997, 5, 19);
+        params.not_after = rcgen::date_time_ymd(1997, 5, 29);
+        params.extended_key_usages = vec![usage];
+        let key = KeyPair::generate().expect("a key");
+        params.self_signed(&key).expect("a certificate").into()
+    }
+
+    #[test]
+    fn a_trusted_server_may_be_its_own_authority() {
+        use ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let [trusted, of_clients] = [ServerAuth, ClientAuth].map(own_authority);
+        let mut authorities = Authorities::default();
+        for certificate in [&trusted, &of_clients] {
+            authorities.add(certificate.clone()).expect("an authority");
+        }
+        let servers = TrustedServers::new(authorities, provider).expect("trust");
+        let takes = |certificate: &CertificateDer<'_>, name: &'static str, day: u32| {
+            let name = ServerName::try_from(name).expect("a name");
+            let now = UnixTime::since_unix_epoch(DAY * day);
+            let taken = servers.verify_server_cert(certificate, &[], &name, &[], now);
+            taken.is_ok()
+        };
+        assert!(takes(&trusted, "hook", 10_005));
+        assert!(!takes(&trusted, "other", 10_005));
+        assert!(!takes(&trusted, "hook", 9_999));
+        assert!(!takes(&trusted, "hook", 10_011));
+        assert!(!takes(&of_clients, "hook", 10_005));
+        assert!(
+            !takes(&own_authority(ServerAuth), "hook", 10_005),
+            "another of the same name"
+        );
+    }
+}

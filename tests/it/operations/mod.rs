@@ -1,0 +1,117 @@
+//! What Kubernetes' conformance suite asks of an API server alone, in words of our own. Where a specification has a
+//! controller at work, the test plays its part.
+
+mod kinds;
+mod lives;
+mod pods;
+mod volumes;
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::support::server::Server;
+
+/// How often a condition is looked at, and for how long at most.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// A server of a test's own, whose admin asks.
+pub(super) struct Cluster {
+    _server: Server,
+    client: kube::Client,
+}
+
+/// An answer: its status and its document.
+pub(super) struct Answer {
+    code: u16,
+    body: Value,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let mut server = Server::start(&["--storage-backend=memory"]);
+        let client = server.client().await;
+        Self {
+            _server: server,
+            client,
+        }
+    }
+
+    async fn namespace(&self, name: &str) {
+        let namespace = json!({"metadata": {"name": name}});
+        let made = self.post("/api/v1/namespaces", &namespace).await;
+        made.is(201, "a namespace");
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, JSON, &Value::Null).await
+    }
+
+    async fn post(&self, path: &str, object: &Value) -> Answer {
+        self.ask(Method::POST, path, JSON, object).await
+    }
+
+    async fn put(&self, path: &str, object: &Value) -> Answer {
+        self.ask(Method::PUT, path, JSON, object).await
+    }
+
+    async fn delete(&self, path: &str) -> Answer {
+        self.ask(Method::DELETE, path, JSON, &Value::Null).await
+    }
+
+    async fn patch(&self, path: &str, patch: &Value) -> Answer {
+        self.patch_as(path, MERGE, patch).await
+    }
+
+    async fn patch_as(&self, path: &str, media_type: &str, patch: &Value) -> Answer {
+        self.ask(Method::PATCH, path, media_type, patch).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, media_type: &str, body: &Value) -> Answer {
+        let content = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", media_type)
+            .body(Body::from(content))
+            .expect("a request");
+        let answer = self.client.send(request).await.expect("an answer");
+        let (head, body) = answer.into_parts();
+        let content = body.collect_bytes().await.expect("a body");
+        Answer {
+            code: head.status.as_u16(),
+            body: serde_json::from_slice(&content).unwrap_or_default(),
+        }
+    }
+}
+
+impl Answer {
+    /// The document of an answer that has this status.
+    #[track_caller]
+    fn is(self, code: u16, what: &str) -> Value {
+        assert_eq!(self.code, code, "{what}: {}", self.body);
+        self.body
+    }
+
+    /// Checks that it is refused with this status, and a message that ends so.
+    #[track_caller]
+    fn is_refused(&self, code: u16, message: &str) {
+        let told = self.body["message"].as_str().unwrap_or_default();
+        assert_eq!(self.code, code, "{message}: {}", self.body);
+        assert!(
+            told.ends_with(message),
+            "{told}\nshould end with\n{message}"
+        );
+    }
+}
