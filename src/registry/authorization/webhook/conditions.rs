@@ -1,7 +1,7 @@
 //! `matchConditions`: about which requests a webhook is asked.
 
-use serde_json::Value;
-
+use super::review;
+use crate::registry::authorization::Attributes;
 use crate::registry::cel::{Expression, Variables};
 
 /// Expressions over `request`, a SubjectAccessReviewSpec, that all must hold.
@@ -27,12 +27,12 @@ impl Conditions {
     ///
     /// # Errors
     /// Why it cannot be told.
-    pub(super) fn hold(&self, spec: &Value) -> Result<bool, String> {
+    pub(super) fn hold(&self, asked: &Attributes<'_>) -> Result<bool, String> {
         if self.0.is_empty() {
             return Ok(true);
         }
         let mut variables = Variables::new();
-        variables.add("request", spec);
+        variables.add("request", &review::shown(asked));
         let mut failures = Vec::new();
         for (text, expression) in &self.0 {
             match variables.decide(expression) {
@@ -45,5 +45,50 @@ impl Conditions {
             return Ok(true);
         }
         Err(failures.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::User;
+
+    #[test]
+    fn what_is_empty_is_still_there() {
+        let user = User {
+            name: "ann".to_owned(),
+            ..User::default()
+        };
+        let nodes = Attributes::of_resource(&user, "list", "", "nodes");
+        let path = Attributes::of_path(&user, "get", "/metrics");
+        for (text, of_nodes, of_path) in [
+            ("has(request.resourceAttributes)", Ok(true), Ok(false)),
+            (
+                "request.?resourceAttributes.namespace == optional.of('')",
+                Ok(true),
+                Ok(false),
+            ),
+            ("'devs' in request.groups", Ok(false), Ok(false)),
+            (
+                "request.uid == '' && request.extra == {}",
+                Ok(true),
+                Ok(true),
+            ),
+            (
+                "request.resourceAttributes.group + request.resourceAttributes.subresource == ''",
+                Ok(true),
+                Err(()),
+            ),
+            (
+                "request.nonResourceAttributes.path == '/metrics'",
+                Err(()),
+                Ok(true),
+            ),
+        ] {
+            let conditions = Conditions::read([text.to_owned()]).expect(text);
+            for (asked, holds) in [(&nodes, of_nodes), (&path, of_path)] {
+                assert_eq!(conditions.hold(asked).map_err(drop), holds, "{text}");
+            }
+        }
     }
 }

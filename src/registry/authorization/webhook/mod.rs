@@ -107,9 +107,8 @@ impl WebhookAuthorizer {
 
     /// What the webhook says about something, or has said a short time ago.
     pub(super) async fn decide(&self, asked: &Attributes<'_>) -> Answer {
-        let spec = review::spec(asked, ReviewVersion::V1);
-        let question = spec.to_string();
-        if let Some(answer) = self.known(&spec, &question) {
+        let question = question(asked);
+        if let Some(answer) = self.known(asked, &question) {
             return answer;
         }
         match self.ask(asked).await {
@@ -127,14 +126,13 @@ impl WebhookAuthorizer {
 
     /// The same for those who cannot wait: what is not known is as if the webhook had not answered.
     pub(super) fn decide_now(&self, asked: &Attributes<'_>) -> Answer {
-        let spec = review::spec(asked, ReviewVersion::V1);
-        self.known(&spec, &spec.to_string())
+        self.known(asked, &question(asked))
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
     }
 
     /// What can be told without a question.
-    fn known(&self, spec: &Value, question: &str) -> Option<Answer> {
-        match self.config.conditions.hold(spec) {
+    fn known(&self, asked: &Attributes<'_>, question: &str) -> Option<Answer> {
+        match self.config.conditions.hold(asked) {
             Ok(true) => self.cache.get(question, self.clock.now()),
             Ok(false) => Some(Answer::NoOpinion(String::new())),
             Err(why) => Some(self.failed(&why)),
@@ -178,4 +176,9 @@ impl WebhookAuthorizer {
         let answer: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
         review::answer(&answer, version)
     }
+}
+
+/// What tells a question from others.
+fn question(asked: &Attributes<'_>) -> String {
+    review::spec(asked, ReviewVersion::V1).to_string()
 }

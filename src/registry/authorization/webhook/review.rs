@@ -7,6 +7,18 @@ use super::{Answer, ReviewVersion};
 use crate::meta::selector::{Operator, Requirement};
 use crate::meta::{FieldSelector, LabelSelector};
 
+/// The texts that are told of a resource, and of a path.
+const RESOURCE_ATTRIBUTES: [&str; 7] = [
+    "namespace",
+    "verb",
+    "group",
+    "version",
+    "resource",
+    "subresource",
+    "name",
+];
+const PATH_ATTRIBUTES: [&str; 2] = ["path", "verb"];
+
 impl ReviewVersion {
     fn api_version(self) -> &'static str {
         match self {
@@ -57,6 +69,28 @@ pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
         spec["extra"] = json!(asked.user.extra);
     }
     spec
+}
+
+/// What conditions see of it: what is empty is there all the same.
+pub(super) fn shown(asked: &Attributes<'_>) -> Value {
+    let fill = |object: &mut Value, names: &[&str], empty: Value| {
+        for name in names {
+            if object.get(name).is_none() {
+                object[*name] = empty.clone();
+            }
+        }
+    };
+    let mut shown = spec(asked, ReviewVersion::V1);
+    fill(&mut shown, &["user", "uid"], json!(""));
+    fill(&mut shown, &["groups"], json!([]));
+    fill(&mut shown, &["extra"], json!({}));
+    let (member, names) = if asked.is_resource {
+        ("resourceAttributes", &RESOURCE_ATTRIBUTES[..])
+    } else {
+        ("nonResourceAttributes", &PATH_ATTRIBUTES[..])
+    };
+    fill(&mut shown[member], names, json!(""));
+    shown
 }
 
 fn by_fields(selector: &FieldSelector) -> Vec<Value> {
