@@ -145,9 +145,11 @@ impl CustomResources {
         for object in &list.items {
             self.define(state, object);
         }
-        self.reconcile(state).await;
+        self.serve(state).await;
         known::leave(&mut state.known, &self.factory, &self.feed);
+        // Nobody waits until what is deleted has gone: that takes as long as there are objects.
         self.synced.set();
+        self.clean_up(state).await;
         let options = ListOptions {
             resource_version: Some(ResourceVersion(list.revision)),
             ..ListOptions::default()
@@ -171,7 +173,8 @@ impl CustomResources {
                 }
                 () = at_next => {}
             }
-            self.reconcile(state).await;
+            self.serve(state).await;
+            self.clean_up(state).await;
         }
     }
 
@@ -219,8 +222,8 @@ impl CustomResources {
         Ok(Definition::new(value))
     }
 
-    /// Makes everything as the definitions say, and tries again what failed and is due.
-    async fn reconcile(&self, state: &mut State) {
+    /// Serves everything as the definitions say, and tries again what failed and is due.
+    async fn serve(&self, state: &mut State) {
         self.accept_names(state).await;
         let left = self.leave(state);
         let joined = self.join(state).await;
@@ -238,7 +241,6 @@ impl CustomResources {
             self.api.serve_custom(&stores);
         }
         self.tell(state);
-        self.clean_up(state).await;
     }
 
     /// Tells which versions of groups are served, if others are than before.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use futures::{StreamExt, stream};
 use http::Request;
 use kube::Client;
 use serde_json::{Map, Value, json};
@@ -248,4 +249,52 @@ async fn objects_are_answered(client: &Client) {
         assert_eq!(code, 422, "{plural}: {message}");
         assert!(message.contains(told), "{plural}: {message}");
     }
+}
+
+/// It takes a second or two to delete as many.
+const OBJECTS: usize = 400;
+const AT_A_TIME: usize = 16;
+
+/// How often a server that starts is asked, and for how long.
+const ASK_PERIOD: Duration = Duration::from_millis(1);
+const ASKED_MAX: usize = 60_000;
+
+#[tokio::test]
+async fn a_start_does_not_wait_until_the_objects_of_a_deleted_definition_are_gone() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let text = definition("many", &json!({"type": "object"})).to_string();
+    let (code, message) = send(&client, "POST", DEFINITIONS, text).await;
+    assert_eq!(code, 200, "{message}");
+    let objects = "/apis/example.com/v1/namespaces/default/many";
+    let began = Instant::now();
+    while send(&client, "GET", objects, String::new()).await.0 != 200 {
+        assert!(began.elapsed().as_secs() < ANSWER_SECONDS_MAX, "not served");
+        tokio::time::sleep(ASK_PERIOD).await;
+    }
+    let create = |number| {
+        let object = json!({"apiVersion": "example.com/v1", "kind": "Many",
+            "metadata": {"name": format!("m{number}")}});
+        send(&client, "POST", objects, object.to_string())
+    };
+    let created = stream::iter(0..OBJECTS)
+        .map(create)
+        .buffer_unordered(AT_A_TIME);
+    assert!(created.all(|(code, _)| async move { code == 200 }).await);
+
+    let path = format!("{DEFINITIONS}/many.example.com");
+    assert_eq!(send(&client, "DELETE", &path, String::new()).await.0, 200);
+    server.kill();
+    server.start_again();
+    for _ in 0..ASKED_MAX {
+        let request = Request::get(&path).body(Vec::new()).expect("a request");
+        match client.request::<Value>(request).await {
+            Ok(definition) => {
+                return assert!(definition["metadata"]["deletionTimestamp"].is_string());
+            }
+            Err(kube::Error::Api(status)) => panic!("it is cleaned up already: {status:?}"),
+            Err(_) => tokio::time::sleep(ASK_PERIOD).await,
+        }
+    }
+    panic!("the server did not answer");
 }
