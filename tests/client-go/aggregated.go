@@ -52,12 +52,18 @@ func aggregated(ctx context.Context, w *world) error {
 	if err := w.serve(ctx, pets); err != nil {
 		return err
 	}
-	passed, err := w.admin.dynamic.Resource(petsOf).Namespace(aggregatedNamespace).Get(ctx, "any", meta.GetOptions{})
-	if err != nil {
+	// It may take requests before it has read whom to believe; until then everyone is anonymous.
+	if err := eventually(ctx, "the admin is known", func(ctx context.Context) error {
+		passed, err := w.admin.dynamic.Resource(petsOf).Namespace(aggregatedNamespace).Get(ctx, "any", meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if user := passed.GetAnnotations()["user"]; user != w.adminName(ctx) {
+			return fmt.Errorf("the admin is known as %q", user)
+		}
+		return nil
+	}); err != nil {
 		return err
-	}
-	if user := passed.GetAnnotations()["user"]; user != w.adminName(ctx) {
-		return fmt.Errorf("the admin is known as %q", user)
 	}
 	shown("an API server behind an APIService was told who asks")
 	if err := w.askDirectly(ctx, pets); err != nil {
