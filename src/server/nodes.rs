@@ -80,51 +80,52 @@ impl Nodes {
             changes.push(watch.map(move |change| (*kind, store, change)).boxed());
             lists.push((*kind, store, list.items));
         }
-        self.graph.clear();
+        let graph = NodeGraph::default();
         for (kind, store, objects) in &lists {
             for object in objects {
-                self.set(*kind, store, object);
+                set(&graph, *kind, store, object);
             }
         }
+        self.graph.replace(graph);
         self.synced.set();
         while let Some((kind, store, change)) = changes.next().await {
             let Some(change) = change else { return Ok(()) };
             match change.map_err(Error::Storage)? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    self.set(kind, store, &object)
+                    set(&self.graph, kind, store, &object)
                 }
-                WatchEvent::Deleted(object) => self.remove(kind, &object),
+                WatchEvent::Deleted(object) => remove(&self.graph, kind, &object),
                 WatchEvent::Bookmark { .. } => {}
             }
         }
         Ok(())
     }
+}
 
-    /// Takes an object as it is now. One that cannot be read gives no rights.
-    fn set(&self, kind: Kind, store: &Store, object: &Object) {
-        let known = || {
-            let (namespace, name) = (object.namespace(), object.name());
-            self.graph.knows_pod(namespace, name, object.uid())
-        };
-        if matches!(kind, Kind::Pods) && known() {
-            return;
-        }
-        let Ok(value) = store.served_value(object) else {
-            return self.remove(kind, object);
-        };
-        match kind {
-            Kind::Pods => self.graph.add_pod(&value),
-            Kind::Volumes => self.graph.set_volume(object.name(), &value),
-            Kind::Attachments => self.graph.set_attachment(object.name(), &value),
-        }
+/// Takes an object as it is now. One that cannot be read gives no rights.
+fn set(graph: &NodeGraph, kind: Kind, store: &Store, object: &Object) {
+    let known = || {
+        let (namespace, name) = (object.namespace(), object.name());
+        graph.knows_pod(namespace, name, object.uid())
+    };
+    if matches!(kind, Kind::Pods) && known() {
+        return;
     }
+    let Ok(value) = store.served_value(object) else {
+        return remove(graph, kind, object);
+    };
+    match kind {
+        Kind::Pods => graph.add_pod(&value),
+        Kind::Volumes => graph.set_volume(object.name(), &value),
+        Kind::Attachments => graph.set_attachment(object.name(), &value),
+    }
+}
 
-    fn remove(&self, kind: Kind, object: &Object) {
-        let nothing = serde_json::Value::Null;
-        match kind {
-            Kind::Pods => self.graph.remove_pod(object.namespace(), object.name()),
-            Kind::Volumes => self.graph.set_volume(object.name(), &nothing),
-            Kind::Attachments => self.graph.set_attachment(object.name(), &nothing),
-        }
+fn remove(graph: &NodeGraph, kind: Kind, object: &Object) {
+    let nothing = serde_json::Value::Null;
+    match kind {
+        Kind::Pods => graph.remove_pod(object.namespace(), object.name()),
+        Kind::Volumes => graph.set_volume(object.name(), &nothing),
+        Kind::Attachments => graph.set_attachment(object.name(), &nothing),
     }
 }

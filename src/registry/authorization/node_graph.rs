@@ -37,9 +37,10 @@ struct Pod {
 }
 
 impl NodeGraph {
-    /// Forgets everything, before all is read anew.
-    pub fn clear(&self) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Graph::default();
+    /// Takes what another one knows for what it knew, at once: whoever asks meanwhile is answered by one of both.
+    pub fn replace(&self, by: Self) {
+        let graph = by.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = graph;
     }
 
     /// Whether a pod of this uid is known already.
@@ -301,5 +302,15 @@ mod tests {
         graph.remove_pod("ns", "q");
         assert!(!graph.relates("a", "secrets", "ns", "pull"));
         assert!(graph.0.read().expect("sound").needs.is_empty());
+    }
+
+    #[test]
+    fn nothing_stays_of_what_is_replaced() {
+        let (graph, fresh) = (NodeGraph::default(), NodeGraph::default());
+        graph.add_pod(&pod("p", "a"));
+        fresh.add_pod(&pod("q", "b"));
+        graph.replace(fresh);
+        assert!(!graph.relates("a", "pods", "ns", "p"));
+        assert!(graph.relates("b", "pods", "ns", "q"));
     }
 }
