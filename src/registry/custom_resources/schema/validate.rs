@@ -31,7 +31,7 @@ pub(super) fn validate(
     if !value.is_null()
         && let Some(checks) = checks
     {
-        check_alternatives(checks, (value, old), path, &mut outcome);
+        check_alternatives(checks, value, path, &mut outcome);
     }
     match value {
         Value::String(text) => check_string(checks, text, path, &mut outcome),
@@ -112,7 +112,8 @@ fn go_format(value: &Value) -> &'static str {
 /// A value, and what it was before if it was there.
 type Changed<'a> = (&'a Value, Option<&'a Value>);
 
-fn check_alternatives(checks: &Checks, value: Changed<'_>, path: &mut Path, outcome: &mut Outcome) {
+/// What was before does not count: it would be valid under every alternative, be it meant by another one.
+fn check_alternatives(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
     if !checks.any_of.is_empty() {
         let (valid, closest) = try_all(&checks.any_of, value, path, true);
         if valid == 0 {
@@ -134,7 +135,7 @@ fn check_alternatives(checks: &Checks, value: Changed<'_>, path: &mut Path, outc
     }
     check_all_of(checks, value, path, outcome);
     if let Some(not) = &checks.not
-        && validate(not, value.0, value.1, path).is_valid()
+        && validate(not, value, None, path).is_valid()
     {
         outcome.alternatives(path, "must not validate the schema (not)");
     }
@@ -143,14 +144,14 @@ fn check_alternatives(checks: &Checks, value: Changed<'_>, path: &mut Path, outc
 /// How many alternatives hold, all or only the first; and, if none does, what the closest one found.
 fn try_all(
     alternatives: &[Node],
-    (value, old): Changed<'_>,
+    value: &Value,
     path: &mut Path,
     first_only: bool,
 ) -> (usize, Option<Outcome>) {
     let mut valid = 0;
     let mut closest: Option<Outcome> = None;
     for alternative in alternatives {
-        let found = validate(alternative, value, old, path);
+        let found = validate(alternative, value, None, path);
         if found.is_valid() {
             valid += 1;
             if first_only {
@@ -166,15 +167,10 @@ fn try_all(
     (valid, closest.filter(|_| valid == 0))
 }
 
-fn check_all_of(
-    checks: &Checks,
-    (value, old): Changed<'_>,
-    path: &mut Path,
-    outcome: &mut Outcome,
-) {
+fn check_all_of(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
     let mut valid = 0;
     for all in &checks.all_of {
-        let found = validate(all, value, old, path);
+        let found = validate(all, value, None, path);
         valid += usize::from(found.is_valid());
         outcome.merge(found);
     }

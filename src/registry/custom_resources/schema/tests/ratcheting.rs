@@ -72,3 +72,16 @@ fn lists_that_were_wrong_may_stay_so() {
     assert_eq!(wrong(&more, &twice), [""; 0]);
     assert_eq!(wrong(&twice, &set(json!(["a"]))), ["set[1]"]);
 }
+
+#[test]
+fn what_has_not_changed_still_chooses_among_alternatives() {
+    let kinds = |kind: &str| json!({"properties": {"kind": {"enum": [kind]}}});
+    let schema = json!({"type": "object", "oneOf": [kinds("a"), kinds("b")], "not": kinds("c"),
+        "properties": {"kind": {"type": "string"}, "size": {"type": "integer"}}});
+    let schema = StructuralSchema::read(&schema, false).unwrap();
+    let object = |kind: &str, size: i32| json!({"kind": kind, "size": size});
+    let errors = |kind| schema.validate(&object(kind, 2), Some(&object(kind, 1)));
+    assert_eq!(errors("a"), []);
+    // That none fits, why not the closest one, and that what must not fit does.
+    assert_eq!(lines(&errors("c")).len(), 3);
+}
