@@ -158,12 +158,14 @@ fn webhook_url(url: &At<'_, '_>, errors: &mut Errors) {
     let whole = url.text();
     let (text, fragment) = whole.split_once('#').unwrap_or((whole, ""));
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
-    let (scheme, rest) = text.split_once("://").unwrap_or(("", ""));
-    let authority = rest.split('/').next().unwrap_or_default();
+    let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+    let scheme = scheme.to_ascii_lowercase();
+    let authority = rest.strip_prefix("//").unwrap_or_default();
+    let authority = authority.split('/').next().unwrap_or_default();
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     if scheme != "https" {
         let why = format!("'https' is the only allowed URL scheme{URL_FORM}");
-        errors.push(url.invalid_value(scheme, why));
+        errors.push(url.invalid_value(scheme.as_str(), why));
     }
     if host.is_empty() {
         errors.push(url.invalid_value("", format!("host must be provided{URL_FORM}")));

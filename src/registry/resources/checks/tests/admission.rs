@@ -102,8 +102,13 @@ fn webhooks_are_refused_as_kube_apiserver_does() {
         ),
         (
             "webhooks[0].clientConfig.url",
-            json!("http://a"),
+            json!("HTTP://a"),
             "clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        ),
+        (
+            "webhooks[0].clientConfig.url",
+            json!("HTTPS:/a"),
+            "clientConfig.url: Invalid value: \"\": host must be provided; desired format: https://host[/path]",
         ),
         (
             "webhooks[0].clientConfig.url",
