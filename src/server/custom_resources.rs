@@ -12,6 +12,7 @@
 //! are seen as one. What cannot be read, written or cleaned up fails by itself: the others are served,
 //! and it is tried again, later after every failure.
 
+mod clean_up;
 pub(super) mod known;
 mod retries;
 mod writes;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::sync::{oneshot, watch};
 
+use self::clean_up::{CleanUps, Ended};
 use self::known::KnownTypes;
 use self::retries::Retries;
 use super::api_services::CustomApis;
@@ -39,9 +41,6 @@ use crate::registry::webhook_client::WebhookClient;
 use crate::registry::{Error, Resource, Store};
 use crate::storage::cacher::Feed;
 use crate::storage::{Interface, ListOptions};
-
-/// How often it is looked whether the objects of a definition that is being deleted are gone.
-const CLEAN_UP_PERIOD: Duration = Duration::from_secs(1);
 
 /// How many changes of definitions are handled at a time.
 const CHANGES_MAX: usize = 256;
@@ -147,9 +146,8 @@ impl CustomResources {
         }
         self.serve(state).await;
         known::leave(&mut state.known, &self.factory, &self.feed);
-        // Nobody waits until what is deleted has gone: that takes as long as there are objects.
         self.synced.set();
-        self.clean_up(state).await;
+        let mut clean_ups = CleanUps::default();
         let options = ListOptions {
             resource_version: Some(ResourceVersion(list.revision)),
             ..ListOptions::default()
@@ -157,7 +155,8 @@ impl CustomResources {
         let changes = self.definitions.watch("", options).await?;
         let mut changes = changes.ready_chunks(CHANGES_MAX);
         loop {
-            let next = self.next_look(state);
+            clean_ups.begin(self, state);
+            let next = next_look(state, &clean_ups);
             let at_next = async {
                 match next {
                     Some(next) => self.clock.sleep_until(next).await,
@@ -171,21 +170,21 @@ impl CustomResources {
                         self.note(state, change.map_err(Error::Storage)?);
                     }
                 }
+                ended = clean_ups.ended() => self.note_clean_up(state, &mut clean_ups, ended),
                 () = at_next => {}
             }
             self.serve(state).await;
-            self.clean_up(state).await;
         }
     }
 
-    /// When everything is looked at again though no definition changes.
-    fn next_look(&self, state: &State) -> Option<Instant> {
-        let cleaning = state
-            .definitions
-            .iter()
-            .any(|(name, it)| it.is_terminating() && !state.retries.has_failed(name));
-        let clean_up = cleaning.then(|| self.clock.now() + CLEAN_UP_PERIOD);
-        clean_up.into_iter().chain(state.retries.next_due()).min()
+    fn note_clean_up(&self, state: &mut State, clean_ups: &mut CleanUps<'_>, (name, ended): Ended) {
+        match ended {
+            Ok(()) => {
+                state.retries.forget(&name);
+                clean_ups.look_again(name, self.clock.now());
+            }
+            Err(error) => self.try_later(state, &name, &error),
+        }
     }
 
     fn note(&self, state: &mut State, change: WatchEvent) {
@@ -336,6 +335,14 @@ impl CustomResources {
         }
         changed
     }
+}
+
+/// When everything is looked at again though no definition changes.
+fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
+    let staying = state.definitions.iter();
+    let staying = staying.filter(|(_, it)| !it.is_terminating());
+    let retried = staying.filter_map(|(name, _)| state.retries.due(name));
+    retried.chain(clean_ups.next_due(state)).min()
 }
 
 /// Waits until what has joined can be read from memory.

@@ -259,29 +259,59 @@ const AT_A_TIME: usize = 16;
 const ASK_PERIOD: Duration = Duration::from_millis(1);
 const ASKED_MAX: usize = 60_000;
 
-#[tokio::test]
-async fn a_start_does_not_wait_until_the_objects_of_a_deleted_definition_are_gone() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
-    let text = definition("many", &json!({"type": "object"})).to_string();
-    let (code, message) = send(&client, "POST", DEFINITIONS, text).await;
-    assert_eq!(code, 200, "{message}");
+/// A type of which there are many objects.
+async fn define_many(client: &Client) {
+    define(client, "many").await;
     let objects = "/apis/example.com/v1/namespaces/default/many";
-    let began = Instant::now();
-    while send(&client, "GET", objects, String::new()).await.0 != 200 {
-        assert!(began.elapsed().as_secs() < ANSWER_SECONDS_MAX, "not served");
-        tokio::time::sleep(ASK_PERIOD).await;
-    }
     let create = |number| {
         let object = json!({"apiVersion": "example.com/v1", "kind": "Many",
             "metadata": {"name": format!("m{number}")}});
-        send(&client, "POST", objects, object.to_string())
+        send(client, "POST", objects, object.to_string())
     };
     let created = stream::iter(0..OBJECTS)
         .map(create)
         .buffer_unordered(AT_A_TIME);
     assert!(created.all(|(code, _)| async move { code == 200 }).await);
+}
 
+/// Defines a type, and waits until it is served.
+async fn define(client: &Client, plural: &str) {
+    let text = definition(plural, &json!({"type": "object"})).to_string();
+    let (code, message) = send(client, "POST", DEFINITIONS, text).await;
+    assert_eq!(code, 200, "{message}");
+    let objects = format!("/apis/example.com/v1/namespaces/default/{plural}");
+    let began = Instant::now();
+    while send(client, "GET", &objects, String::new()).await.0 != 200 {
+        assert!(began.elapsed().as_secs() < ANSWER_SECONDS_MAX, "not served");
+        tokio::time::sleep(ASK_PERIOD).await;
+    }
+}
+
+#[tokio::test]
+async fn a_definition_is_served_while_another_ones_objects_are_deleted() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    define_many(&client).await;
+    let path = format!("{DEFINITIONS}/many.example.com");
+    assert_eq!(send(&client, "DELETE", &path, String::new()).await.0, 200);
+    define(&client, "few").await;
+    let (code, message) = send(&client, "GET", &path, String::new()).await;
+    assert_eq!(code, 200, "it was cleaned up before: {message}");
+    let began = Instant::now();
+    while send(&client, "GET", &path, String::new()).await.0 != 404 {
+        assert!(
+            began.elapsed().as_secs() < ANSWER_SECONDS_MAX,
+            "still there"
+        );
+        tokio::time::sleep(ASK_PERIOD).await;
+    }
+}
+
+#[tokio::test]
+async fn a_start_does_not_wait_until_the_objects_of_a_deleted_definition_are_gone() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    define_many(&client).await;
     let path = format!("{DEFINITIONS}/many.example.com");
     assert_eq!(send(&client, "DELETE", &path, String::new()).await.0, 200);
     server.kill();

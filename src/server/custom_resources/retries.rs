@@ -46,14 +46,9 @@ impl Retries {
         self.failed.clear();
     }
 
-    /// Whether it failed the last time.
-    pub(super) fn has_failed(&self, name: &str) -> bool {
-        self.failed.contains_key(name)
-    }
-
-    /// When the next one is due.
-    pub(super) fn next_due(&self) -> Option<Instant> {
-        self.failed.values().map(|retry| retry.due).min()
+    /// When what failed the last time is tried again.
+    pub(super) fn due(&self, name: &str) -> Option<Instant> {
+        self.failed.get(name).map(|retry| retry.due)
     }
 }
 
@@ -73,10 +68,10 @@ mod tests {
 
         assert!(retries.is_due("b", now));
         assert_eq!(retries.failed("b", now), PAUSE.0);
-        assert_eq!(retries.next_due(), Some(now + PAUSE.0));
+        assert_eq!(retries.due("b"), Some(now + PAUSE.0));
 
         retries.forget("a");
-        assert!(!retries.has_failed("a") && retries.has_failed("b"));
+        assert!(retries.due("a").is_none() && retries.due("b").is_some());
         assert_eq!(retries.failed("a", now), PAUSE.0);
     }
 }

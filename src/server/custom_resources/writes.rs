@@ -6,9 +6,11 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{CustomResources, Serving, State};
+use super::{CustomResources, State};
 use crate::registry::custom_resources::{CLEAN_UP, Definition, accept};
-use crate::registry::{DeleteOptions, Error, RequestContext, UpdateOptions, UpdatedObject, User};
+use crate::registry::{
+    DeleteOptions, Error, RequestContext, Store, UpdateOptions, UpdatedObject, User,
+};
 use crate::storage::ListOptions;
 
 /// Who writes the status of definitions.
@@ -21,10 +23,11 @@ impl CustomResources {
         for name in names {
             let definition = &state.definitions[&name];
             let known = state.definitions.values();
-            if definition.is_terminating()
-                || !state.retries.is_due(&name, self.clock.now())
-                || accept(definition, known, self.clock.wall()).is_none()
-            {
+            if definition.is_terminating() || !state.retries.is_due(&name, self.clock.now()) {
+                continue;
+            }
+            if accept(definition, known, self.clock.wall()).is_none() {
+                state.retries.forget(&name);
                 continue;
             }
             let mut change = Change(|object: &Value| {
@@ -41,26 +44,9 @@ impl CustomResources {
         }
     }
 
-    /// Deletes the objects of definitions that are being deleted, and lets go those that have none.
-    pub(super) async fn clean_up(&self, state: &mut State) {
-        let now = self.clock.now();
-        let definitions = state.definitions.iter();
-        let due = definitions.filter(|(name, definition)| {
-            definition.is_terminating()
-                && definition.is_to_be_cleaned_up()
-                && state.retries.is_due(name, now)
-        });
-        let due: Vec<String> = due.map(|(name, _)| name.clone()).collect();
-        for name in due {
-            match self.clean_up_one(&name, state.served.get(&name)).await {
-                Ok(()) => state.retries.forget(&name),
-                Err(error) => self.try_later(state, &name, &error),
-            }
-        }
-    }
-
-    async fn clean_up_one(&self, name: &str, serving: Option<&Serving>) -> Result<(), Error> {
-        if let Some(store) = serving.and_then(Serving::unasked) {
+    /// Deletes the objects of a definition, and lets it go if it has none.
+    pub(super) async fn clean_up(&self, name: &str, objects: Option<Store>) -> Result<(), Error> {
+        if let Some(store) = objects {
             let context = self.context("");
             let options = DeleteOptions::default();
             store
@@ -81,7 +67,7 @@ impl CustomResources {
         self.update(name, "", &mut change).await.map(drop)
     }
 
-    fn try_later(&self, state: &mut State, name: &str, error: &Error) {
+    pub(super) fn try_later(&self, state: &mut State, name: &str, error: &Error) {
         let pause = state.retries.failed(name, self.clock.now());
         tracing::warn!(
             %error,
