@@ -262,11 +262,17 @@ impl WebhookFile {
             duration::parse(text)
                 .map_err(|error| format!("{field}: Invalid value: {text:?}: {error}"))
         };
-        let ttl = |field, text: Option<String>, cached: Option<bool>, default| match (text, cached)
-        {
-            (_, Some(false)) => Ok(Duration::ZERO),
-            (Some(text), _) => time(field, &text),
-            (None, _) => Ok(default),
+        // As in Kubernetes, no time is the default, and what is not cached is said otherwise.
+        let ttl = |field,
+                   text: Option<String>,
+                   cached: Option<bool>,
+                   default|
+         -> Result<Duration, String> {
+            if cached == Some(false) {
+                return Ok(Duration::ZERO);
+            }
+            let written = text.map_or(Ok(default), |text| time(field, &text))?;
+            Ok(if written.is_zero() { default } else { written })
         };
         if self.timeout.is_empty() {
             return Err("timeout: Required value".to_owned());

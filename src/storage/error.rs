@@ -156,6 +156,12 @@ impl StorageError {
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::KeyNotFound { .. })
     }
+
+    /// Whether nothing lies there: no object, or a key under which none can. For names that somebody wrote into an object.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.is_not_found() || matches!(self, Self::InvalidKey(_))
+    }
 }
 
 /// What a stored value is told with that is not an object.

@@ -11,7 +11,7 @@ use crate::codec;
 use crate::registry::Error;
 use crate::registry::quota::Amounts;
 use crate::registry::resources::path::{get, text};
-use crate::storage::{GetOptions, Interface, StorageError};
+use crate::storage::{GetOptions, Interface};
 
 /// The older way to name a class.
 const ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -41,7 +41,7 @@ impl ClaimResize {
                 let class = class.map_err(|error| Error::Internal(error.to_string()))?;
                 Ok(get(&class, "allowVolumeExpansion") == Some(&Value::Bool(true)))
             }
-            Err(StorageError::KeyNotFound { .. }) => Ok(false),
+            Err(error) if error.is_absent() => Ok(false),
             Err(error) => Err(Error::Storage(error)),
         }
     }

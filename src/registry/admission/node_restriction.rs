@@ -10,7 +10,7 @@ use crate::codec;
 use crate::registry::Error;
 use crate::registry::authorization::{MIRROR, node_of, referred_resources};
 use crate::registry::resources::path::{get, list, remove, text};
-use crate::storage::{GetOptions, Interface, StorageError};
+use crate::storage::{GetOptions, Interface};
 
 /// Labels of these domains say what a node is to the cluster. A kubelet sets some of them.
 const SYSTEM_DOMAINS: [&str; 2] = ["kubernetes.io", "k8s.io"];
@@ -57,7 +57,7 @@ impl NodeRestriction {
             Ok(pod) => codec::tree(&pod)
                 .map(Some)
                 .map_err(|error| Error::Internal(error.to_string())),
-            Err(StorageError::KeyNotFound { .. }) => Ok(None),
+            Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(Error::Storage(error)),
         }
     }

@@ -11,7 +11,7 @@ use crate::codec;
 use crate::meta::{Object, ResourceVersion};
 use crate::registry::Error;
 use crate::registry::resources::path::{get, set, text};
-use crate::storage::{GetOptions, Interface, ListOptions, StorageError};
+use crate::storage::{GetOptions, Interface, ListOptions};
 
 /// The keys of all classes.
 const CLASSES: &str = "/priorityclasses/";
@@ -62,7 +62,7 @@ impl Priority {
         for options in [cached, GetOptions::default()] {
             match self.classes.get(&key, options).await {
                 Ok(object) => return Class::read(&object).map(Some),
-                Err(StorageError::KeyNotFound { .. }) => {}
+                Err(error) if error.is_absent() => {}
                 Err(error) => return Err(Error::Storage(error)),
             }
         }

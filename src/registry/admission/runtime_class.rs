@@ -12,7 +12,7 @@ use crate::meta::ResourceVersion;
 use crate::registry::Error;
 use crate::registry::quota::Amounts;
 use crate::registry::resources::path::{get, list, set, text};
-use crate::storage::{GetOptions, Interface, StorageError};
+use crate::storage::{GetOptions, Interface};
 
 const CLASS: &str = "spec.runtimeClassName";
 const OVERHEAD: &str = "spec.overhead";
@@ -50,7 +50,7 @@ impl RuntimeClass {
                         .map(Some)
                         .map_err(|error| Error::Internal(error.to_string()));
                 }
-                Err(StorageError::KeyNotFound { .. }) => {}
+                Err(error) if error.is_absent() => {}
                 Err(error) => return Err(Error::Storage(error)),
             }
         }

@@ -11,7 +11,7 @@ use crate::codec;
 use crate::meta::ResourceVersion;
 use crate::registry::authorization::Authorizer;
 use crate::registry::{Error, Resource};
-use crate::storage::{GetOptions, Interface, StorageError};
+use crate::storage::{GetOptions, Interface};
 
 /// What is looked up.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Scene {
                 Ok(found) => {
                     return codec::tree(&found).map_err(|error| Error::Internal(error.to_string()));
                 }
-                Err(StorageError::KeyNotFound { .. }) => {}
+                Err(error) if error.is_absent() => {}
                 Err(error) => return Err(Error::Storage(error)),
             }
         }

@@ -15,7 +15,7 @@ use crate::meta::ResourceVersion;
 use crate::registry::Error;
 use crate::registry::names::generate_name;
 use crate::registry::resources::path::{get, get_mut, list, set, text};
-use crate::storage::{GetOptions, Interface, StorageError};
+use crate::storage::{GetOptions, Interface};
 
 const DEFAULT: &str = "default";
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -77,7 +77,7 @@ impl ServiceAccount {
                         .map(Some)
                         .map_err(|error| Error::Internal(error.to_string()));
                 }
-                Err(StorageError::KeyNotFound { .. }) => {}
+                Err(error) if error.is_absent() => {}
                 Err(error) => return Err(Error::Storage(error)),
             }
         }

@@ -11,7 +11,7 @@ use crate::codec;
 use crate::meta::{Object, ResourceVersion};
 use crate::registry::Error;
 use crate::registry::resources::path::{get, get_mut, set, text};
-use crate::storage::{GetOptions, Interface, StorageError};
+use crate::storage::{GetOptions, Interface};
 
 /// What pods are told of their nodes.
 const LABELS: [&str; 2] = [
@@ -41,7 +41,7 @@ impl TopologyLabels {
         for options in [cached, GetOptions::default()] {
             match self.nodes.get(&key, options).await {
                 Ok(node) => return Ok(Some(node)),
-                Err(StorageError::KeyNotFound { .. }) => {}
+                Err(error) if error.is_absent() => {}
                 Err(error) => return Err(Error::Storage(error)),
             }
         }

@@ -1,5 +1,6 @@
 //! Requests for certificates and certificates, as PEM has them.
 
+use x509_parser::asn1_rs::{Any, Tag};
 use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationRequest, X509Error};
 
 const REQUEST: &str = "CERTIFICATE REQUEST";
@@ -37,11 +38,21 @@ impl SigningRequest {
             return Vec::new();
         };
         let subject = &request.certification_request_info.subject;
-        let texts = subject
-            .iter_organization()
-            .filter_map(|it| it.as_str().ok());
-        texts.map(str::to_owned).collect()
+        let organizations = subject.iter_organization();
+        organizations.map(|it| text(it.attr_value())).collect()
     }
+}
+
+/// What a value of a name says, in whichever of ASN.1's kinds of text: none may hide what others read.
+fn text(value: &Any<'_>) -> String {
+    if value.tag() != Tag::BmpString {
+        return String::from_utf8_lossy(value.data).into_owned();
+    }
+    let units = value.data.chunks_exact(2);
+    let units = units.map(|it| u16::from_be_bytes([it[0], it[1]]));
+    char::decode_utf16(units)
+        .map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
 }
 
 /// Checks that there are certificates and nothing else.
@@ -70,7 +81,8 @@ pub(super) fn check_certificates(pem: &[u8]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DnType, KeyPair};
+    use rcgen::string::{BmpString, TeletexString};
+    use rcgen::{CertificateParams, DnType, DnValue, KeyPair};
 
     use super::*;
 
@@ -104,6 +116,22 @@ mod tests {
             ("eA==", "must contain at least one CERTIFICATE PEM block"),
         ] {
             assert_eq!(check_certificates(other.as_bytes()), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn organizations_are_read_in_every_kind_of_text() {
+        let key = KeyPair::generate().expect("a key");
+        let bmp = BmpString::try_from("system:masters").expect("a text");
+        let teletex = TeletexString::try_from("system:masters").expect("a text");
+        for value in [DnValue::BmpString(bmp), DnValue::TeletexString(teletex)] {
+            let mut params = CertificateParams::new(Vec::new()).expect("no names");
+            let name = &mut params.distinguished_name;
+            name.push(DnType::OrganizationName, value);
+            let request = params.serialize_request(&key).expect("a request");
+            let request = request.pem().expect("PEM");
+            let read = SigningRequest::read(request.as_bytes()).expect("a request");
+            assert_eq!(read.organizations(), ["system:masters"]);
         }
     }
 

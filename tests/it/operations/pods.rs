@@ -27,6 +27,21 @@ async fn pods_cost_what_their_class_of_runtimes_says_and_run_where_it_can() {
         r#"pods "a" is forbidden: pod rejected: RuntimeClass "unknown" not found"#,
     );
 
+    // What names no object is not there either.
+    for (member, message) in [
+        (
+            "runtimeClassName",
+            r#"pod rejected: RuntimeClass "../x" not found"#,
+        ),
+        (
+            "priorityClassName",
+            "no PriorityClass with name ../x was found",
+        ),
+    ] {
+        let refused = cluster.post(PODS, &pod("a", json!({member: "../x"}))).await;
+        refused.is_refused(403, &format!(r#"pods "a" is forbidden: {message}"#));
+    }
+
     let class = json!({"metadata": {"name": "heavy"}, "handler": "sandbox",
         "overhead": {"podFixed": {"cpu": "10m", "memory": "1Mi"}},
         "scheduling": {"nodeSelector": {"sandboxed": "yes"},

@@ -9,7 +9,7 @@ use super::policy::Policy;
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
 use crate::registry::Resource;
-use crate::storage::{GetOptions, ListOptions, StorageError};
+use crate::storage::{GetOptions, ListOptions};
 
 /// How many params a binding has at most.
 const PARAMS_MAX: u64 = 1_000;
@@ -49,7 +49,7 @@ impl Scene {
             };
             match storage.get(&key, cached).await {
                 Ok(found) => vec![found],
-                Err(StorageError::KeyNotFound { .. }) => Vec::new(),
+                Err(error) if error.is_absent() => Vec::new(),
                 Err(error) => return Err(error.to_string()),
             }
         };
