@@ -21,6 +21,7 @@ mod expression;
 mod followed;
 mod judge;
 mod limit_ranger;
+mod lookup;
 mod matching;
 mod names;
 mod namespace_lifecycle;

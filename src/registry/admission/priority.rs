@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::lookup::find;
 use super::{Operation, Plugin, Request};
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
 use crate::registry::Error;
 use crate::registry::resources::path::{get, set, text};
-use crate::storage::{GetOptions, Interface, ListOptions};
+use crate::storage::{Interface, ListOptions};
 
 /// The keys of all classes.
 const CLASSES: &str = "/priorityclasses/";
@@ -55,18 +56,8 @@ impl Priority {
 
     async fn named(&self, name: &str) -> Result<Option<Class>, Error> {
         let key = format!("{CLASSES}{name}");
-        let cached = GetOptions {
-            resource_version: Some(ResourceVersion(0)),
-        };
-        // A cache may not know of a class that was created just now.
-        for options in [cached, GetOptions::default()] {
-            match self.classes.get(&key, options).await {
-                Ok(object) => return Class::read(&object).map(Some),
-                Err(error) if error.is_absent() => {}
-                Err(error) => return Err(Error::Storage(error)),
-            }
-        }
-        Ok(None)
+        let class = find(&*self.classes, &key).await?;
+        class.map(|class| Class::read(&class)).transpose()
     }
 
     /// The class for pods without one: of several, that of the least value.

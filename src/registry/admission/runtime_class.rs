@@ -6,13 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
+use super::lookup::find;
 use super::{Operation, Plugin, Request};
 use crate::codec;
-use crate::meta::ResourceVersion;
 use crate::registry::Error;
 use crate::registry::quota::Amounts;
 use crate::registry::resources::path::{get, list, set, text};
-use crate::storage::{GetOptions, Interface};
+use crate::storage::Interface;
 
 const CLASS: &str = "spec.runtimeClassName";
 const OVERHEAD: &str = "spec.overhead";
@@ -38,21 +38,11 @@ impl RuntimeClass {
             return Ok(None);
         };
         let key = format!("/runtimeclasses/{name}");
-        let cached = GetOptions {
-            resource_version: Some(ResourceVersion(0)),
-        };
-        // A cache may not know of a class that was created just now.
-        for options in [cached, GetOptions::default()] {
-            match self.classes.get(&key, options).await {
-                Ok(object) => {
-                    let tree = codec::tree(&object);
-                    return tree
-                        .map(Some)
-                        .map_err(|error| Error::Internal(error.to_string()));
-                }
-                Err(error) if error.is_absent() => {}
-                Err(error) => return Err(Error::Storage(error)),
-            }
+        if let Some(class) = find(&*self.classes, &key).await? {
+            let tree = codec::tree(&class);
+            return tree
+                .map(Some)
+                .map_err(|error| Error::Internal(error.to_string()));
         }
         let message = format!("pod rejected: RuntimeClass {name:?} not found");
         Err(request.forbid(pod, message))

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::lookup::find;
 use super::matching::{Criteria, labels_of};
 use super::request::{Operation, Request};
 use super::served_types::ServedTypes;
 use crate::codec;
-use crate::meta::ResourceVersion;
 use crate::registry::authorization::Authorizer;
 use crate::registry::{Error, Resource};
-use crate::storage::{GetOptions, Interface};
+use crate::storage::Interface;
 
 /// What is looked up.
 #[derive(Clone, Debug)]
@@ -42,18 +42,8 @@ impl Scene {
 
     async fn namespace(&self, name: &str) -> Result<Value, Error> {
         let key = format!("/namespaces/{name}");
-        let cached = GetOptions {
-            resource_version: Some(ResourceVersion(0)),
-        };
-        // A cache may not know of a namespace that was created just now.
-        for options in [cached, GetOptions::default()] {
-            match self.namespaces.get(&key, options).await {
-                Ok(found) => {
-                    return codec::tree(&found).map_err(|error| Error::Internal(error.to_string()));
-                }
-                Err(error) if error.is_absent() => {}
-                Err(error) => return Err(Error::Storage(error)),
-            }
+        if let Some(found) = find(&*self.namespaces, &key).await? {
+            return codec::tree(&found).map_err(|error| Error::Internal(error.to_string()));
         }
         Err(Error::NotFound {
             resource: "namespaces".to_owned(),

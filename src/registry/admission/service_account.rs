@@ -9,13 +9,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use super::lookup::find;
 use super::{Operation, Plugin, Request};
 use crate::codec;
-use crate::meta::ResourceVersion;
 use crate::registry::Error;
 use crate::registry::names::generate_name;
 use crate::registry::resources::path::{get, get_mut, list, set, text};
-use crate::storage::{GetOptions, Interface};
+use crate::storage::Interface;
 
 const DEFAULT: &str = "default";
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -53,7 +53,7 @@ impl ServiceAccount {
             if look > 0 {
                 request.context.clock.sleep(LOOK_PERIOD).await;
             }
-            if let Some(account) = self.find(namespace, name).await? {
+            if let Some(account) = self.stored(namespace, name).await? {
                 return Ok(account);
             }
         }
@@ -63,25 +63,14 @@ impl ServiceAccount {
         Err(request.forbid(pod, message))
     }
 
-    /// Looks in memory first. That may not know yet of what was made just now.
-    async fn find(&self, namespace: &str, name: &str) -> Result<Option<Value>, Error> {
+    async fn stored(&self, namespace: &str, name: &str) -> Result<Option<Value>, Error> {
         let key = format!("/serviceaccounts/{namespace}/{name}");
-        let cached = GetOptions {
-            resource_version: Some(ResourceVersion(0)),
+        let Some(account) = find(&*self.accounts, &key).await? else {
+            return Ok(None);
         };
-        for options in [cached, GetOptions::default()] {
-            match self.accounts.get(&key, options).await {
-                Ok(object) => {
-                    let tree = codec::tree(&object);
-                    return tree
-                        .map(Some)
-                        .map_err(|error| Error::Internal(error.to_string()));
-                }
-                Err(error) if error.is_absent() => {}
-                Err(error) => return Err(Error::Storage(error)),
-            }
-        }
-        Ok(None)
+        let tree = codec::tree(&account);
+        tree.map(Some)
+            .map_err(|error| Error::Internal(error.to_string()))
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use super::lookup::find;
 use super::{Operation, Plugin, Request};
 use crate::codec;
-use crate::meta::{Object, ResourceVersion};
 use crate::registry::Error;
 use crate::registry::resources::path::{get, get_mut, set, text};
-use crate::storage::{GetOptions, Interface};
+use crate::storage::Interface;
 
 /// What pods are told of their nodes.
 const LABELS: [&str; 2] = [
@@ -32,25 +32,9 @@ impl TopologyLabels {
         Self { nodes }
     }
 
-    async fn node(&self, name: &str) -> Result<Option<Arc<Object>>, Error> {
-        let key = format!("/minions/{name}");
-        let cached = GetOptions {
-            resource_version: Some(ResourceVersion(0)),
-        };
-        // A cache may not know of a node that was created just now.
-        for options in [cached, GetOptions::default()] {
-            match self.nodes.get(&key, options).await {
-                Ok(node) => return Ok(Some(node)),
-                Err(error) if error.is_absent() => {}
-                Err(error) => return Err(Error::Storage(error)),
-            }
-        }
-        Ok(None)
-    }
-
     /// Gives an object the labels of a node, but none that it has already. A node that is not known has none.
     async fn label(&self, node: &str, object: &mut Value) -> Result<(), Error> {
-        let Some(node) = self.node(node).await? else {
+        let Some(node) = find(&*self.nodes, &format!("/minions/{node}")).await? else {
             return Ok(());
         };
         let node = codec::tree(&node).map_err(|error| Error::Internal(error.to_string()))?;

@@ -8,7 +8,7 @@ use imbl::OrdMap;
 use serde_json::{Value, json};
 
 use super::names::{Given, json_patch, made_object, names, variables};
-use crate::registry::cel::{CompileError, Declared, Names, Type, check};
+use crate::registry::cel::{CompileError, Declared, Names, RESERVED, Type, check};
 use crate::registry::resources::path::{get, list, text};
 use crate::registry::validation::formats;
 use crate::registry::{FieldError, FieldErrorKind};
@@ -21,31 +21,6 @@ const AUDIT_EXPRESSION_BYTES_MAX: usize = 5 << 10;
 
 /// Bytes of all expressions of an object at most. Checking as many takes seconds.
 const EXPRESSION_BYTES_MAX: usize = 1 << 20;
-
-/// Words that name no variable.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
 
 /// The reasons that a validation may give.
 const REASONS: [&str; 4] = [

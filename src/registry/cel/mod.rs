@@ -37,6 +37,31 @@ pub(in crate::registry) use optional::{none as none_value, some as some_value};
 pub(in crate::registry) use scope::{Members, Scope};
 pub(in crate::registry) use values::{plain, to_json};
 
+/// Words of the language, which cannot be names.
+pub(in crate::registry) const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
 /// What stands before the name of a function.
 const NAMESPACES: [&str; 11] = [
     "base64",

@@ -11,32 +11,7 @@ use serde_json::{Number, Value};
 
 use super::formats::Format;
 use super::node::{Kind, Node};
-use crate::registry::cel::convert;
-
-/// Words of the language, which cannot be names.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
+use crate::registry::cel::{RESERVED, convert};
 
 /// A value as rules of its schema see it.
 pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
