@@ -23,7 +23,13 @@ pub mod clock;
 pub mod codec;
 pub mod duration;
 pub mod endpoints;
+#[cfg(test)]
+#[path = "../tests/support/made.rs"]
+mod made;
 pub mod meta;
+#[cfg(test)]
+#[path = "../tests/support/recorded.rs"]
+mod recorded;
 pub mod registry;
 pub mod ring;
 pub mod server;

@@ -133,9 +133,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::tests::folder;
     use super::super::{decode, encode_value, kind};
     use super::*;
+    use crate::recorded;
 
     fn settled(mut object: Value) -> Value {
         let found = kind(
@@ -200,7 +200,7 @@ mod tests {
     /// What both do to an object is what writing and reading it does.
     #[test]
     fn objects_are_as_after_the_wire() {
-        let Some(folder) = folder("RINGWATCH_TESTDATA", "testdata/v1.35") else {
+        let Some(folder) = recorded::testdata("Kubernetes' objects in their canonical form") else {
             return;
         };
         let mut seen = 0;

@@ -1,12 +1,9 @@
 //! The codec against objects that Kubernetes wrote, and against random bytes.
 //!
-//! Kubernetes' serialized objects lie beside the checkout or where `RINGWATCH_TESTDATA` says, the
-//! recorded answers where `RINGWATCH_GOLDEN` says; without them the tests say aloud that they are
-//! skipped.
+//! Tests that need objects or answers recorded from Kubernetes are named as skipped without them.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::{env, fs};
+use std::fs;
 
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -17,29 +14,13 @@ use super::tables::{Arity, Field, Message, Shape, Type, all_kinds};
 use super::unknown::Old;
 use super::wire::{Content, Fields};
 use super::*;
+use crate::recorded;
 
 const UNTYPED: (&str, &str) = ("", "");
 
-/// A folder beside the checkout, or where the environment says.
-pub(super) fn folder(variable: &str, beside: &str) -> Option<PathBuf> {
-    let folder = env::var_os(variable).map_or_else(
-        || {
-            PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-                .join("../shared")
-                .join(beside)
-        },
-        PathBuf::from,
-    );
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED: there is no {}", folder.display());
-    None
-}
-
 #[test]
 fn kubernetes_objects_are_read_and_written() {
-    let Some(folder) = folder("RINGWATCH_TESTDATA", "testdata/v1.35") else {
+    let Some(folder) = recorded::testdata("Kubernetes' objects in the codec") else {
         return;
     };
     let mut seen = 0;
@@ -127,7 +108,7 @@ fn difference(path: &str, found: &Value, expected: &Value, wrong: &mut Vec<Strin
 
 #[test]
 fn recorded_answers_are_written_to_the_byte() {
-    let Some(folder) = folder("RINGWATCH_GOLDEN", "golden") else {
+    let Some(folder) = recorded::answers("recorded answers in the codec") else {
         return;
     };
     for name in [
@@ -138,7 +119,7 @@ fn recorded_answers_are_written_to_the_byte() {
         "174-protobuf-cr",
         "176-protobuf-create-configmap",
     ] {
-        let path = folder.join("cases").join(format!("{name}.http"));
+        let path = folder.join(format!("{name}.http"));
         let answer = fs::read(path).expect("a recorded answer");
         let end = answer
             .windows(2)

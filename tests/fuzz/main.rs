@@ -1,17 +1,20 @@
 //! Objects that were damaged at random: whatever comes, nothing panics, and nothing takes more memory
 //! than 16 times what came.
 //!
-//! Kubernetes' own objects are damaged where they are at hand (`RINGWATCH_TESTDATA`), and some that are
-//! made here. `PROPTEST_CASES` says how many cases are tried. One test alone is in this binary: it counts
-//! the memory of the whole process.
+//! Made objects are damaged, and Kubernetes' own where they are at hand. `PROPTEST_CASES` is the number of
+//! cases, `PROPTEST_RNG_SEED` the first one's seed. One test alone is in this binary: it counts the memory of
+//! the whole process.
 #![allow(
     clippy::unwrap_used,
     reason = "what fails here fails the test, as it should"
 )]
 
 mod damage;
+#[path = "../support/made.rs"]
+mod made;
+#[path = "../support/recorded.rs"]
+mod recorded;
 
-use std::path::PathBuf;
 use std::{env, fs};
 
 use peak_alloc::PeakAlloc;
@@ -20,7 +23,7 @@ use rand::{Rng as _, SeedableRng as _};
 use ringwatch::codec;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::Versioner;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::damage::damaged;
 
@@ -36,7 +39,7 @@ const BYTES_MIN: usize = 16 * 1024;
 /// How many cases are tried if nobody says it.
 const CASES: u64 = 4_000;
 
-/// From which number the cases are made, each from its own.
+/// The seed of the first case unless `PROPTEST_RNG_SEED` names one. Each further case has the next number.
 const FIRST_SEED: u64 = 1;
 
 /// Does something with an input of this size, and tells what it took if it was too much.
@@ -55,14 +58,12 @@ fn measured<T>(what: &str, input_bytes: usize, act: impl FnOnce() -> T) -> T {
 
 #[test]
 fn damaged_objects_neither_panic_nor_swell() {
-    let cases = env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|it| it.parse().ok());
-    let cases = cases.unwrap_or(CASES);
+    let cases = number("PROPTEST_CASES").unwrap_or(CASES);
+    let first = number("PROPTEST_RNG_SEED").unwrap_or(FIRST_SEED);
     let objects = objects();
     let versioner = Versioner::new(FieldSchema::default());
     let (mut read, mut written) = (0, 0);
-    for seed in FIRST_SEED..FIRST_SEED + cases {
+    for seed in (0..cases).map(|number| first.wrapping_add(number)) {
         let mut random = StdRng::seed_from_u64(seed);
         let object = &objects[random.random_range(0..objects.len())];
         let other = &objects[random.random_range(0..objects.len())];
@@ -75,7 +76,7 @@ fn damaged_objects_neither_panic_nor_swell() {
             (readable, from_json(&json))
         }));
         let Ok((readable, writable)) = case else {
-            panic!("the case of seed {seed} failed, see above");
+            panic!("a case failed, see above: PROPTEST_RNG_SEED={seed} PROPTEST_CASES=1");
         };
         read += u64::from(readable);
         written += u64::from(writable);
@@ -87,6 +88,11 @@ fn damaged_objects_neither_panic_nor_swell() {
         written * 50 > cases,
         "{written} of {cases} could be written"
     );
+}
+
+/// A number that the environment names.
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok()?.parse().ok()
 }
 
 /// Reads what may be an object in protobuf, and writes it over the one that it was made of.
@@ -150,41 +156,17 @@ fn event(object: &[u8]) -> Vec<u8> {
 
 /// What is damaged.
 fn objects() -> Vec<Vec<u8>> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/testdata/v1.35");
-    let folder = env::var_os("RINGWATCH_TESTDATA").map_or(beside, PathBuf::from);
-    let mut objects: Vec<Vec<u8>> = [
-        json!({"kind": "Pod", "apiVersion": "v1",
-            "metadata": {"name": "a", "labels": {"a": "b", "c": "d"}, "creationTimestamp": "2026-11-20T08:15:30Z",
-                "managedFields": [{"manager": "m", "fieldsV1": {"f:a": {".": {}, "k:{\"n\":\"x\"}": {}}}}]},
-            "spec": {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}],
-                "containers": [{"name": "c", "ports": [{"containerPort": 80, "protocol": "TCP"}],
-                "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}, "livenessProbe": {"httpGet": {"port": "x"}}}]}}),
-        json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"a": "AAEC", "b": ""}}),
-        json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "x"},
-            "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                "a": {"items": {"type": "string"}, "maximum": 1.5, "default": {"x": [1, null]}},
-                "b": {"additionalProperties": true, "enum": ["<", 1e9]}}}}}]}}),
-        json!({"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": {"name": "r"}, "revision": 3,
-            "data": {"spec": {"template": {"x": "\u{2028}"}}}}),
-        json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "l"},
-            "spec": {"renewTime": "2026-11-20T08:15:30.000001Z", "leaseDurationSeconds": 15}}),
-    ]
-    .iter()
-    .map(|it| codec::encode_value(it).unwrap())
-    .collect();
+    let mut objects: Vec<Vec<u8>> = made::objects()
+        .iter()
+        .map(|it| codec::encode_value(it).unwrap())
+        .collect();
     objects.push(event(&objects[0]));
-    if folder.is_dir() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|it| it == "pb") {
-                objects.push(fs::read(path).unwrap());
-            }
+    let folder = recorded::testdata("damage to Kubernetes' objects");
+    for entry in folder.into_iter().flat_map(|it| fs::read_dir(it).unwrap()) {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|it| it == "pb") {
+            objects.push(fs::read(path).unwrap());
         }
-    } else {
-        eprintln!(
-            "SKIPPED Kubernetes' objects: there is no {}",
-            folder.display()
-        );
     }
     objects
 }

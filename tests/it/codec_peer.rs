@@ -2,8 +2,7 @@
 //! from Kubernetes' definitions. Each of Kubernetes' test objects is written by the codec, read and
 //! written again by that decoder, which drops what it does not know, and must then be the same.
 //!
-//! The objects lie beside the checkout or where `RINGWATCH_TESTDATA` says; without them the test says
-//! aloud that it is skipped.
+//! Without those objects the test is named as skipped.
 
 use std::fs;
 
@@ -12,7 +11,7 @@ use prost::{DecodeError, Message};
 use ringwatch::codec;
 use serde_json::Value;
 
-use crate::support::{tell_kinds_of_claims, testdata};
+use crate::support::{recorded, tell_kinds_of_claims};
 
 /// Reads a message and writes it again.
 type Reader = fn(&[u8]) -> Result<Vec<u8>, DecodeError>;
@@ -199,7 +198,7 @@ readers! {
 
 #[test]
 fn another_decoder_reads_what_is_written() {
-    let Some(folder) = testdata() else {
+    let Some(folder) = recorded::testdata("another decoder") else {
         return;
     };
     let (mut read, mut wrong) = (0, Vec::new());

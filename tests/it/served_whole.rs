@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use crate::codec_peer;
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
-use crate::support::{tell_kinds_of_claims, testdata};
+use crate::support::{recorded, tell_kinds_of_claims};
 
 /// What the values of built-in kinds begin with.
 const MAGIC: &[u8] = b"k8s\0";
@@ -260,8 +260,10 @@ async fn until_deleted(client: &Client, path: &str, stays: bool) -> Vec<Value> {
 
 #[tokio::test]
 async fn what_kube_apiserver_stored_is_served_whole() {
-    let (Some(folder), Some(etcd)) = (testdata(), Etcd::start("an etcd that is served whole"))
-    else {
+    let (Some(folder), Some(etcd)) = (
+        recorded::testdata("an etcd that is served whole"),
+        Etcd::start("an etcd that is served whole"),
+    ) else {
         return;
     };
     let resources = built_in();

@@ -9,13 +9,13 @@ use ringwatch::registry::resources::built_in;
 use ringwatch::storage::{StorageMediaType, Versioner};
 use serde_json::Value;
 
-use crate::support::{tell_kinds_of_claims, testdata};
+use crate::support::{recorded, tell_kinds_of_claims};
 
 const REVISION: u64 = 1_234_567;
 
 /// An object of every kind, as Kubernetes writes it in either form, and its type's fields.
 fn objects() -> Vec<(String, Vec<u8>, Value, FieldSchema)> {
-    let Some(folder) = testdata() else {
+    let Some(folder) = recorded::testdata("the forms of stored objects") else {
         return Vec::new();
     };
     let schemas: BTreeMap<(String, String), FieldSchema> = built_in()

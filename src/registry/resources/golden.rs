@@ -1,28 +1,19 @@
 //! The table against what kube-apiserver was recorded to answer to discovery.
 //!
-//! The recordings lie beside the checkout or where `RINGWATCH_GOLDEN` says; without them the tests
-//! say aloud that they are skipped.
+//! Without recordings the tests are named as skipped.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::{env, fs};
+use std::fs;
 
 use serde_json::Value;
 
 use super::built_in;
+use crate::recorded;
 use crate::registry::{Resource, Verb};
 
 /// The body of the recorded answer of this name.
-fn recorded(name: &str) -> Option<Value> {
-    let folder = env::var_os("RINGWATCH_GOLDEN").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/golden")),
-        PathBuf::from,
-    );
-    let cases = folder.join("cases");
-    if !cases.is_dir() {
-        eprintln!("SKIPPED: no recorded answers in {}", cases.display());
-        return None;
-    }
+fn answer(name: &str) -> Option<Value> {
+    let cases = recorded::answers("the built-in resources and recorded discovery")?;
     let text = fs::read_to_string(cases.join(name)).expect("a recorded answer");
     let (_, body) = text.split_once("\n\n").expect("a head and a body");
     Some(serde_json::from_str(body).expect("a JSON body"))
@@ -74,7 +65,7 @@ fn the_rows_are_those_of_discovery() {
         (27, "apis-flowcontrol.apiserver.k8s.io-v1"),
         (28, "apis-resource.k8s.io-v1"),
     ] {
-        let Some(list) = recorded(&format!("{number:03}-{group}.http")) else {
+        let Some(list) = answer(&format!("{number:03}-{group}.http")) else {
             return;
         };
         let resources: Vec<_> = built_in()
@@ -108,7 +99,7 @@ fn the_rows_are_those_of_discovery() {
 
 #[test]
 fn all_groups_are_there_in_order() {
-    let Some(list) = recorded("005-apis-aggregated.http") else {
+    let Some(list) = answer("005-apis-aggregated.http") else {
         return;
     };
     let mut recorded = Vec::new();

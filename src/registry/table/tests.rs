@@ -18,12 +18,12 @@ mod volumes;
 mod workloads;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::recorded;
 
 /// When rows are written here.
 const NOW: &str = "2026-11-22T12:00:00Z";
@@ -53,15 +53,9 @@ fn cells(group: &str, kind: &str, mut object: Value) -> Value {
 
 #[test]
 fn every_object_has_a_cell_for_each_column() {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/testdata/v1.35");
-    let folder = std::env::var_os("RINGWATCH_TESTDATA").map_or(beside, PathBuf::from);
-    if !folder.is_dir() {
-        eprintln!(
-            "SKIPPED rows of the testdata: there is no {}",
-            folder.display()
-        );
+    let Some(folder) = recorded::testdata("rows of Kubernetes' objects") else {
         return;
-    }
+    };
     let mut rows = 0;
     for file in fs::read_dir(&folder).expect("the testdata") {
         let path = file.expect("a file").path();

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use super::*;
+use crate::support::recorded;
 
 /// An address of this machine that others could reach it by, if it has one. Nothing is sent.
 fn own_address() -> Option<IpAddr> {
@@ -24,7 +25,7 @@ struct Proxied {
 impl Proxied {
     async fn start() -> Option<Self> {
         let Some(address) = own_address() else {
-            eprintln!("SKIPPED proxies: this machine has no address but loopback");
+            recorded::skipped("proxies", "this machine has no address but loopback");
             return None;
         };
         let cluster = Cluster::start(&[]).await;

@@ -2,25 +2,13 @@
 
 pub(crate) mod browser;
 pub(crate) mod etcd;
+#[path = "../../support/recorded.rs"]
+pub(crate) mod recorded;
 pub(crate) mod server;
 pub(crate) mod tools;
 pub(crate) mod webhook;
 
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
-
-/// Where objects lie that Kubernetes wrote: where the environment says, or beside the checkout.
-pub(crate) fn testdata() -> Option<PathBuf> {
-    let named = std::env::var_os("RINGWATCH_TESTDATA").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/testdata/v1.35");
-    let folder = named.unwrap_or_else(beside);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED: there is no {}", folder.display());
-    None
-}
 
 /// Those objects were written by their types alone. kube-apiserver also tells what the claims in a stateful set are.
 pub(crate) fn tell_kinds_of_claims(object: &mut Value) {

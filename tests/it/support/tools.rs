@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Says aloud that a case cannot run here. `scripts/test` counts these lines.
+use super::recorded;
+
+/// Reports that a case cannot run for want of a program that the set-up brings.
 pub(crate) fn skipped(case: &str, why: &str) {
-    eprintln!("SKIPPED {case}: {why}; run scripts/setup test");
+    recorded::skipped(case, &format!("{why}; run scripts/setup test"));
 }
 
 /// A program in the checkout's tools or on PATH.
