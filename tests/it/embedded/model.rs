@@ -450,7 +450,7 @@ fn check(cases: u32, run: impl Fn(Vec<Step>, &tokio::runtime::Runtime)) {
         .unwrap();
     let config = Config {
         cases,
-        failure_persistence: None,
+        source_file: Some(file!()),
         ..Config::default()
     };
     TestRunner::new(config)

@@ -14,7 +14,7 @@ const CASES: u32 = 512;
 /// Cases are drawn anew in each run, and none is written beside the source.
 fn config(cases: u32) -> Config {
     Config {
-        failure_persistence: None,
+        source_file: Some(file!()),
         ..Config::with_cases(cases)
     }
 }

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use super::scripted::STORE_REVISION;
 use super::*;
@@ -19,9 +18,6 @@ use crate::meta::{FieldSelector, VersionMatch};
 /// How many cases are tried, and how many steps one has at most.
 const CASES: u32 = 150;
 const STEPS_MAX: usize = 50;
-
-/// What the cases are drawn from, unless `PROPTEST_RNG_SEED` says otherwise.
-const SEED: u64 = 0x6f72_6163_6c65;
 
 /// So many events are kept in any case.
 const KEPT_MIN: usize = 8;
@@ -594,12 +590,7 @@ impl Watched {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: CASES,
-        rng_seed: RngSeed::Fixed(SEED),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     /// Whatever happens, the cache says what the plain list says.
     #[test]
