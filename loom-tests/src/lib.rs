@@ -17,6 +17,12 @@ mod ring;
 mod sync;
 
 #[cfg(test)]
+const _: () = assert!(
+    cfg!(debug_assertions),
+    "the models look at the kernel's own assertions as well"
+);
+
+#[cfg(test)]
 mod arrivals;
 #[cfg(test)]
 mod channel;

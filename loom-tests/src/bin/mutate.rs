@@ -13,7 +13,7 @@ use std::{env, fs, io, slice, thread};
 
 /// What the copied workspace needs besides the member and its sources.
 const MANIFEST: &str = "[workspace]\nresolver = \"3\"\nmembers = [\"MEMBER\"]\n[workspace.lints]\n\
-    [profile.dev]\ndebug = false\n";
+    [profile.dev]\ndebug = false\n[profile.release.package.MEMBER]\ndebug-assertions = true\n";
 
 /// What is checked, and how.
 struct Subject {
