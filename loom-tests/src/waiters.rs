@@ -163,6 +163,31 @@ fn waiters_with_the_same_target_are_all_woken() {
     });
 }
 
+/// A wait can be polled by one task first and by another later: the last one is woken.
+#[test]
+fn a_wait_that_moves_to_another_task_wakes_that() {
+    explore(30, &["at once", "slept"], |seen: &Seen| {
+        let (mut publisher, published) = published(0);
+        let noted = seen.clone();
+        let reader = thread::spawn(move || {
+            let mut wait = published.wait(1);
+            let looked = look_once(&mut wait);
+            let value = match looked {
+                Poll::Ready(value) => value,
+                Poll::Pending => block_on(wait),
+            };
+            assert_eq!(value, Ok(1));
+            noted.note(if looked.is_ready() {
+                "at once"
+            } else {
+                "slept"
+            });
+        });
+        publisher.publish(1);
+        reader.join().expect("the reader ends");
+    });
+}
+
 #[test]
 fn the_number_never_falls() {
     explore(1, &["done"], |seen: &Seen| {
