@@ -1,13 +1,31 @@
 //! Running a model under many schedules, and proving that they differed.
+//!
+//! Each model runs under the same schedules every time, and then under new ones for a while. What the
+//! new ones are drawn from is printed before they run, and by a failure once more.
 
+use std::any::type_name;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, thread};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, MaxSteps, Runner};
 
-/// What the schedules are drawn from, unless `SHUTTLE_RANDOM_SEED` says otherwise.
+/// The seed of the schedules that every run tries.
 const SEED: u64 = 0x0072_696e_6777_6174;
+
+/// The variable that shuttle itself takes the seed from, whatever a scheduler is given.
+const GIVEN_SEED: &str = "SHUTTLE_RANDOM_SEED";
+
+/// How many seconds each model goes on with new seeds, and the variable that says otherwise.
+const NEW_SEEDS_SECONDS: u64 = 1;
+const NEW_SEEDS_SECONDS_VARIABLE: &str = "NEW_SEEDS_SECONDS";
+
+/// How many schedules are drawn from a new seed. Every model has more, so a run with the seed given
+/// repeats them all.
+const SCHEDULES_OF_A_NEW_SEED: usize = 10;
 
 /// How often a schedule of the second half changes its mind about who goes first.
 const PRIORITY_CHANGES: usize = 5;
@@ -33,28 +51,84 @@ impl Seen {
     }
 }
 
-/// Runs a model under so many schedules: half of them choose the next task at random, half let the
-/// task of the highest random priority go on. Each of the outcomes must have been seen.
-///
-/// The first half's failures are reproduced by the seed that is printed, in `SHUTTLE_RANDOM_SEED`,
-/// those of both by the schedule that is printed, in `shuttle::replay`.
-pub(crate) fn explore(
-    schedules: usize,
-    outcomes: &[&'static str],
-    model: impl Fn(&Seen) + Sync + Send + 'static,
-) {
+/// Runs a model under so many schedules of the fixed seed, or of the one in `SHUTTLE_RANDOM_SEED`; each
+/// of the outcomes must have been seen. Without a given seed, goes on with new ones.
+pub(crate) fn explore<M>(schedules: usize, outcomes: &[&'static str], model: M)
+where
+    M: Fn(&Seen) + Sync + Send + 'static,
+{
+    assert!(
+        schedules >= SCHEDULES_OF_A_NEW_SEED,
+        "{schedules} schedules"
+    );
     let seen = Seen::default();
     let model = Arc::new(model);
-    let half = schedules / 2;
-    let random = RandomScheduler::new_from_seed(SEED, schedules - half);
-    run(random, &seen, Arc::clone(&model));
-    let by_priority = PctScheduler::new_from_seed(SEED, PRIORITY_CHANGES, half);
-    run(by_priority, &seen, model);
+    try_seed(SEED, schedules, &seen, &model);
     let saw = seen.outcomes().clone();
     println!("{schedules} schedules saw {saw:?}");
     for outcome in outcomes {
         assert!(saw.contains_key(outcome), "no schedule saw {outcome:?}");
     }
+    if env::var_os(GIVEN_SEED).is_none() {
+        try_new_seeds(&model);
+    }
+}
+
+/// Runs a model under schedules of new seeds until its time is over.
+#[allow(clippy::disallowed_methods, reason = "the time that a run may take")]
+fn try_new_seeds<M>(model: &Arc<M>)
+where
+    M: Fn(&Seen) + Sync + Send + 'static,
+{
+    let seconds = env::var(NEW_SEEDS_SECONDS_VARIABLE).map_or(NEW_SEEDS_SECONDS, |seconds| {
+        seconds.parse().expect("a number of seconds")
+    });
+    let (begun, limit) = (Instant::now(), Duration::from_secs(seconds));
+    while begun.elapsed() < limit {
+        // Each state hashes with random keys of its own.
+        let seed = RandomState::new().build_hasher().finish();
+        println!("new seed {seed}");
+        try_seed(seed, SCHEDULES_OF_A_NEW_SEED, &Seen::default(), model);
+    }
+}
+
+/// Runs a model under so many schedules of a seed: half of them choose the next task at random, half let
+/// the task of the highest random priority go on.
+fn try_seed<M>(seed: u64, schedules: usize, seen: &Seen, model: &Arc<M>)
+where
+    M: Fn(&Seen) + Sync + Send + 'static,
+{
+    let _attempt = Attempt {
+        model: name_of::<M>(),
+        seed,
+    };
+    let half = schedules / 2;
+    let random = RandomScheduler::new_from_seed(seed, schedules - half);
+    run(random, seen, Arc::clone(model));
+    let by_priority = PctScheduler::new_from_seed(seed, PRIORITY_CHANGES, half);
+    run(by_priority, seen, Arc::clone(model));
+}
+
+/// A seed that is being tried. A failure says how to try it again.
+struct Attempt {
+    model: &'static str,
+    seed: u64,
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let Self { model, seed } = self;
+            eprintln!("again: {GIVEN_SEED}={seed} cargo test --package shuttle-tests {model}");
+        }
+    }
+}
+
+/// The name of the test that a model is a closure of, without that of the crate.
+fn name_of<M>() -> &'static str {
+    let name = type_name::<M>();
+    let name = name.split_once("::").map_or(name, |(_, name)| name);
+    name.trim_end_matches("::{{closure}}")
 }
 
 fn run(
