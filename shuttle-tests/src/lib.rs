@@ -7,7 +7,8 @@
 //!
 //! A schedule reproduces what happened only if nothing else decides by chance. So `crate::clock`
 //! moves when a model says so, and for the included files this crate is also `tokio` and `rand`:
-//! [`select!`] looks at its branches in their order, and [`random_range`] is the middle.
+//! [`select!`] looks at its branches in their order, [`random_range`] is the middle, and the
+//! schedule decides when a [`task`] has used up its budget.
 //! The rest of tokio is the real one, each call of which is one step of a schedule.
 //!
 //! The models stand in `tests/`, so that the included files are compiled without their own tests;
@@ -36,7 +37,7 @@ mod ring;
 pub mod storage;
 pub mod sync;
 
-pub use real_tokio::task;
+pub mod task;
 
 /// tokio's `select!`, always in the order of the branches.
 #[macro_export]

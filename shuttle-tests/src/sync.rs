@@ -5,24 +5,34 @@ use std::fmt;
 pub use std::sync::OnceLock;
 
 pub use arc_swap::Guard;
-pub use real_tokio::sync::{
-    Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot, watch,
-};
+pub use real_tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot};
 pub use shuttle::sync::atomic::{AtomicU64, Ordering};
 pub use shuttle::sync::{Arc, Mutex, MutexGuard};
+
+pub mod watch;
+
+/// Makes each use of a primitive that shuttle does not know a step of the schedule.
+#[derive(Debug, Default)]
+struct Step(AtomicU64);
+
+impl Step {
+    /// Lets another task go first: shuttle may go on elsewhere at every access of an atomic.
+    fn take(&self) {
+        self.0.load(Ordering::SeqCst);
+    }
+}
 
 /// The real `ArcSwap`, each use of which is a step of the schedule.
 pub struct ArcSwap<T> {
     inner: arc_swap::ArcSwap<T>,
-    /// Touched before each use: shuttle may go on elsewhere at every access of an atomic.
-    step: AtomicU64,
+    step: Step,
 }
 
 impl<T> ArcSwap<T> {
     pub fn new(value: Arc<T>) -> Self {
         Self {
             inner: arc_swap::ArcSwap::new(value),
-            step: AtomicU64::new(0),
+            step: Step::default(),
         }
     }
 
@@ -31,17 +41,17 @@ impl<T> ArcSwap<T> {
     }
 
     pub fn load(&self) -> Guard<Arc<T>> {
-        self.step.load(Ordering::SeqCst);
+        self.step.take();
         self.inner.load()
     }
 
     pub fn load_full(&self) -> Arc<T> {
-        self.step.load(Ordering::SeqCst);
+        self.step.take();
         self.inner.load_full()
     }
 
     pub fn store(&self, value: Arc<T>) {
-        self.step.store(0, Ordering::SeqCst);
+        self.step.take();
         self.inner.store(value);
     }
 }
