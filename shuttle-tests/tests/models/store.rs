@@ -47,6 +47,8 @@ struct Inner {
     compacted: u64,
     /// The last revision that there will be, once known.
     last: Option<u64>,
+    /// False if its progress notices may overtake changes.
+    trusted: bool,
     followers: BTreeMap<u64, Follower>,
     next_follower: u64,
     /// How many lists the store has answered itself.
@@ -60,6 +62,8 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) before: Label,
     pub(crate) after: Label,
+    /// False if the followers never hear of it.
+    told: bool,
 }
 
 struct Follower {
@@ -78,6 +82,7 @@ impl Store {
             revision: 1,
             compacted: 0,
             last: None,
+            trusted: true,
             followers: BTreeMap::new(),
             next_follower: 0,
             lists: 0,
@@ -86,6 +91,13 @@ impl Store {
             shared: Arc::new(Mutex::new(inner)),
             versioner: Versioner::default(),
         }
+    }
+
+    /// A store whose progress notices may overtake changes.
+    pub(crate) fn untrusted() -> Self {
+        let store = Self::new();
+        store.lock().trusted = false;
+        store
     }
 
     /// Writes or deletes keys in one revision, and returns that.
@@ -108,13 +120,25 @@ impl Store {
         inner.wake();
     }
 
+    /// Writes, and no follower ever hears of it.
+    pub(crate) fn write_untold(&self, changes: &[(&str, Label)]) {
+        let mut inner = self.lock();
+        let revision = inner.write(changes);
+        let lost = inner.log.iter_mut().filter(|it| it.revision == revision);
+        lost.for_each(|it| it.told = false);
+    }
+
     /// Breaks all streams.
     pub(crate) fn break_streams(&self) {
+        self.lock().break_streams();
+    }
+
+    /// Puts the store back to what it was at a revision. The streams break.
+    pub(crate) fn put_back(&self, revision: u64) {
         let mut inner = self.lock();
-        for follower in inner.followers.values_mut() {
-            follower.broken = true;
-        }
-        inner.wake();
+        inner.log.retain(|it| it.revision <= revision);
+        inner.revision = revision;
+        inner.break_streams();
     }
 
     /// The newest revision: every write that has returned is at or before it.
@@ -178,6 +202,7 @@ impl Inner {
             key: (*key).to_owned(),
             before: before(key),
             after: *after,
+            told: true,
         });
         let entries: Vec<_> = entries
             .filter(|it| it.before.is_some() || it.after.is_some())
@@ -197,6 +222,13 @@ impl Inner {
             };
         }
         content
+    }
+
+    fn break_streams(&mut self) {
+        for follower in self.followers.values_mut() {
+            follower.broken = true;
+        }
+        self.wake();
     }
 
     fn wake(&mut self) {
@@ -229,18 +261,21 @@ impl Inner {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        if follower.position < revision {
-            let from = follower.position;
-            let to = from + thread_rng().gen_range(1..=BATCH_REVISIONS_MAX);
+        // A revision without a change comes with a later one, or as the progress that was asked for.
+        let mut changes = self.log.iter().filter(|it| it.told);
+        if let Some(next) = changes.find(|it| it.revision > follower.position) {
+            let to = next.revision + thread_rng().gen_range(0..BATCH_REVISIONS_MAX);
             follower.position = to.min(revision);
-            let told = from + 1..=follower.position;
-            let changes = self.log.iter().filter(|it| told.contains(&it.revision));
+            let told = next.revision..=follower.position;
+            let changes = self.log.iter().filter(|it| it.told);
+            let changes = changes.filter(|it| told.contains(&it.revision));
             return Poll::Ready(Some(Ok(ChangeBatch {
                 changes: changes.map(Entry::change).collect(),
                 revision: *told.end(),
             })));
         }
         if std::mem::take(&mut follower.asked) {
+            follower.position = revision;
             return Poll::Ready(Some(Ok(ChangeBatch {
                 changes: Vec::new(),
                 revision,
@@ -377,7 +412,7 @@ impl ChangeSource for Store {
     }
 
     fn progress_is_trusted(&self) -> bool {
-        true
+        self.lock().trusted
     }
 }
 

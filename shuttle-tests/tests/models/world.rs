@@ -18,11 +18,25 @@ use crate::store::Store;
 /// How far the clock moves at a time: far less than the time that a read waits.
 const TICK: Duration = Duration::from_millis(20);
 
+/// How far it moves where nobody is to give up while there is something to do.
+const SLOW_TICK: Duration = Duration::from_millis(1);
+
 /// How far it jumps now and then: to the next bookmarks.
 const JUMP: Duration = Duration::from_secs(61);
 
 /// One tick of so many is a jump.
 const JUMP_ONE_IN: u32 = 60;
+
+/// How time passes.
+#[derive(Clone, Copy)]
+pub(crate) enum Pace {
+    /// With jumps, so that bookmarks come and reads give up.
+    Quick,
+    /// So slowly that a read gives up only if nobody answers it.
+    Slow,
+    /// Not at all.
+    Still,
+}
 
 /// Everything that the tasks of a model share.
 pub(crate) struct World {
@@ -46,6 +60,11 @@ pub(crate) struct Running {
 impl World {
     /// A world whose feed runs and whose time passes.
     pub(crate) fn start(store: Store, limits: WindowLimits) -> (Arc<Self>, Running) {
+        Self::start_at(Pace::Quick, store, limits)
+    }
+
+    /// The same with time at another pace.
+    pub(crate) fn start_at(pace: Pace, store: Store, limits: WindowLimits) -> (Arc<Self>, Running) {
         let (store, clock) = (Arc::new(store), Clock::standing());
         let source = Arc::clone(&store);
         let (metrics, ledger) = (CacheMetrics::default(), Ledger::unlimited());
@@ -67,7 +86,7 @@ impl World {
             world: Arc::clone(&world),
             shutdown,
             feed,
-            time: spawn(pass_time(Arc::clone(&world))),
+            time: spawn(pass_time(Arc::clone(&world), pace)),
         };
         (world, running)
     }
@@ -88,10 +107,15 @@ impl Running {
     }
 }
 
-async fn pass_time(world: Arc<World>) {
+async fn pass_time(world: Arc<World>, pace: Pace) {
     while !world.over.load(Ordering::SeqCst) {
-        let jump = thread_rng().gen_ratio(1, JUMP_ONE_IN);
-        world.clock.advance(if jump { JUMP } else { TICK });
+        let tick = match pace {
+            Pace::Quick if thread_rng().gen_ratio(1, JUMP_ONE_IN) => JUMP,
+            Pace::Quick => TICK,
+            Pace::Slow => SLOW_TICK,
+            Pace::Still => return,
+        };
+        world.clock.advance(tick);
         yield_now().await;
     }
 }
