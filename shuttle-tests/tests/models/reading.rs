@@ -14,13 +14,19 @@ use crate::explore::{Seen, explore};
 use crate::informer::{Selection, key_of};
 use crate::store::Store;
 use crate::watching::changes;
-use crate::world::World;
+use crate::world::{Pace, World};
 
 /// How long a read waits for its revision at most.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// How many pages a list has at most.
 const PAGES_MAX: usize = 10;
+
+/// How often an object is read while its type is listed again.
+const GETS: usize = 8;
+
+/// How often a client lists at most while a type is listed again.
+const LISTS_MAX: usize = 10_000;
 
 /// A client that reads in every way.
 struct Reader {
@@ -130,8 +136,14 @@ impl Reader {
             .store
             .selected(revision, |_, label| label.is_some());
         let stored = stored.get("/pods/d/a").copied().unwrap_or_default();
+        let fallen_back = self.world.store.lists();
         match self.world.pods.get("/pods/d/a", options).await {
-            Ok(object) => assert!(object.revision() >= stored, "an older object"),
+            Ok(object) => {
+                assert!(object.revision() >= stored, "an older object");
+                if self.world.store.lists() == fallen_back {
+                    self.seen.note("an object from memory");
+                }
+            }
             Err(StorageError::KeyNotFound { revision: at, .. }) => assert!(at >= revision),
             Err(StorageError::TooLargeResourceVersion { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -231,6 +243,64 @@ fn a_list_against_a_relist_has_what_its_version_says() {
             }
             writing.await.expect("a task ends");
             running.stop().await;
+        });
+    });
+}
+
+/// While a type is listed again the feed's revision goes on, and what the type held before is not as new. A
+/// get that finds it so must not serve it because the new list has come a moment later.
+#[test]
+fn a_get_against_a_relist_is_as_new_as_it_promises() {
+    explore(800, &["an object from memory"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let store = Store::new();
+            store.write(&[("/pods/d/a", Some("x"))]);
+            let limits = WindowLimits::default();
+            let (world, running) = World::start_at(Pace::Slow, store, limits);
+            world.pods.cacher().ready().await.expect("listed");
+            let reader = Reader { world, seen };
+            for _ in 0..3 {
+                reader.world.feed.relist(reader.world.pods.cacher());
+                reader.world.store.write(&[("/pods/d/a", Some("x"))]);
+                for _ in 0..GETS {
+                    reader.object().await;
+                }
+            }
+            running.stop().await;
+        });
+    });
+}
+
+/// After a stream has lost changes, the next one can contradict what is cached. A read that waits for that
+/// change must not be given the cached objects under the change's revision.
+#[test]
+fn a_read_never_shows_what_a_change_contradicts() {
+    explore(500, &["listed", "not ready"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let (a, b) = ("/pods/d/a", "/pods/d/b");
+            let store = Store::new();
+            store.write(&[(a, Some("x")), (b, Some("x"))]);
+            let limits = WindowLimits::default();
+            let (world, running) = World::start_at(Pace::Slow, store, limits);
+            world.pods.cacher().ready().await.expect("listed");
+            world.store.write_untold(&[(a, None), (b, None)]);
+            let created = world.store.write(&[(a, Some("y"))]);
+            let reader = Reader { world, seen };
+            for _ in 0..LISTS_MAX {
+                match reader.list(Selection::All.options(Some(created))).await {
+                    Ok(list) => {
+                        reader.compare(&list);
+                        reader.seen.note("listed");
+                        return running.stop().await;
+                    }
+                    Err(StorageError::NotReady { .. }) => reader.seen.note("not ready"),
+                    Err(error) => panic!("{error}"),
+                }
+                yield_now().await;
+            }
+            panic!("not listed again");
         });
     });
 }

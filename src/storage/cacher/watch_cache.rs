@@ -134,23 +134,26 @@ impl WatchCache {
 
     /// Applies the type's changes of a batch, of which `revision` is the last. What the cache has
     /// seen already is passed over. False if one cannot have happened to what is known here: then
-    /// an earlier one was lost.
+    /// an earlier one was lost, nothing of the batch is shown to anybody, and the type must be
+    /// listed again.
+    #[must_use]
     pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> bool {
         let reached = self.revision;
         let now = self.cache.clock.now();
         let new = changes.into_iter().filter(|it| it.revision > reached);
         let mut events = Vec::new();
-        let mut possible = true;
         for change in new {
             self.cache.metrics.events_received.inc();
-            possible &= self.is_possible(&change);
+            if !self.is_possible(&change) {
+                return false;
+            }
             events.extend(self.event(change, now));
         }
         self.objects.set(self.state.bytes());
         self.revision = reached.max(revision);
         self.publish(events, now);
         self.cache.metrics.set_resource_version(self.revision);
-        possible
+        true
     }
 
     /// Whether a change can follow what is known: only what exists is deleted, and only what does

@@ -140,7 +140,8 @@ impl Model {
                 kind,
             });
         }
-        self.writer.apply(batch, self.revision);
+        let possible = self.writer.apply(batch, self.revision);
+        assert!(possible, "every change follows the one before it");
         self.publisher.publish(self.revision);
     }
 
