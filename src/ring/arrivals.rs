@@ -43,6 +43,9 @@ use crate::sync::{Arc, Mutex, MutexGuard};
 /// How many arrivals and departures wait before those who come must help.
 pub(crate) const WAITING_MAX: usize = 1024;
 
+/// How many threads are about to help at the same time at most: more than a server has.
+const HELPERS_MAX: usize = 256;
+
 /// Makes the two halves, with nobody present.
 pub(crate) fn arrivals<T>() -> (Gate<T>, Arrivals<T>) {
     let shared = Arc::new(Mutex::new(Shared {
@@ -113,8 +116,7 @@ impl<T> Gate<T> {
             return Err(newcomer);
         }
         let number = shared.draw();
-        shared.queue.push(Passage::Entered(number, newcomer));
-        let crowded = shared.queue.len() > WAITING_MAX;
+        let crowded = shared.push(Passage::Entered(number, newcomer));
         Ok(Entered { number, crowded })
     }
 
@@ -124,9 +126,8 @@ impl<T> Gate<T> {
         if shared.closed {
             return false;
         }
-        shared.queue.push(Passage::Left(number));
         shared.free.push(number);
-        shared.queue.len() > WAITING_MAX
+        shared.push(Passage::Left(number))
     }
 }
 
@@ -154,6 +155,14 @@ impl<T> Shared<T> {
             self.next += 1;
             number
         })
+    }
+
+    /// Queues an arrival or departure. Returns true if so many wait that the caller must help.
+    fn push(&mut self, passage: Passage<T>) -> bool {
+        self.queue.push(passage);
+        let waiting = self.queue.len();
+        debug_assert!(waiting <= WAITING_MAX + HELPERS_MAX, "nobody helps");
+        waiting > WAITING_MAX
     }
 }
 

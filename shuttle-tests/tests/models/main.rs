@@ -5,6 +5,7 @@
 //! is a schedule that never ends, which is a failure too. `mutations.toml` lists faults that these
 //! models must find.
 
+mod crowd;
 mod explore;
 mod informer;
 mod reading;
