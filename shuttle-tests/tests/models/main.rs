@@ -6,9 +6,11 @@
 //! models must find.
 
 mod crowd;
+mod ending;
 mod explore;
 mod informer;
 mod reading;
 mod store;
+mod waiting;
 mod watching;
 mod world;

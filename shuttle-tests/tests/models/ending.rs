@@ -1,0 +1,150 @@
+//! The end of a feed, of a history and of a server: no watch hangs on one that is over, and none is
+//! resumed in another history.
+
+use futures::StreamExt;
+use shuttle::future::{block_on, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle_tests::storage::cacher::{CacheDelegator, WindowLimits};
+use shuttle_tests::storage::{Interface, StorageError, WatchStream};
+use shuttle_tests::sync::Arc;
+
+use crate::explore::explore;
+use crate::informer::Selection;
+use crate::store::Store;
+use crate::world::{Pace, Running, World};
+
+/// How many clients there are.
+const CLIENTS: usize = 3;
+
+/// How often a client looks whether the type can be served.
+const LOOKS: usize = 10;
+
+/// How often a client lists at most until it sees what it waits for.
+const LISTS_MAX: usize = 10_000;
+
+/// A server of a pod at revision 2, where time is too slow for anybody to give up.
+async fn start() -> (Arc<World>, Running) {
+    let store = Store::new();
+    store.write(&[("/pods/d/a", Some("x"))]);
+    let limits = WindowLimits::default();
+    let (world, running) = World::start_at(Pace::Slow, store, limits);
+    world.pods.cacher().ready().await.expect("listed");
+    (world, running)
+}
+
+/// A watch of everything after a revision.
+async fn watch_since(
+    server: &CacheDelegator,
+    key: &str,
+    revision: u64,
+) -> Result<WatchStream, StorageError> {
+    server
+        .watch(key, Selection::All.options(Some(revision)))
+        .await
+}
+
+/// A watch that begins while the feed stops is ended by the feed, or sees that it must not begin.
+#[test]
+fn a_watch_that_begins_while_the_feed_stops_does_not_hang() {
+    explore(600, &["ended", "refused"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let (world, running) = start().await;
+            let mut clients = Vec::new();
+            for _ in 0..CLIENTS {
+                let (world, seen) = (Arc::clone(&world), seen.clone());
+                clients.push(spawn(async move {
+                    match watch_since(&world.pods, "/pods/", 2).await {
+                        Ok(watch) => {
+                            watch.for_each(|_| async {}).await;
+                            seen.note("ended");
+                        }
+                        Err(StorageError::NotReady { .. }) => seen.note("refused"),
+                        Err(error) => panic!("{error}"),
+                    }
+                }));
+            }
+            for _ in 0..thread_rng().gen_range(0..LOOKS) {
+                yield_now().await;
+            }
+            running.stop().await;
+            for client in clients {
+                client.await.expect("a client ends");
+            }
+        });
+    });
+}
+
+/// The same revisions mean something else in the next history, so a client must not come back with one of
+/// them. One that waits for the type to be ready waits for its next cache.
+#[test]
+fn a_store_that_is_put_back_tells_its_watches_that_they_are_too_old() {
+    explore(200, &["too old"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let (world, running) = start().await;
+            world.store.write(&[("/pods/d/b", Some("x"))]);
+            let mut clients = Vec::new();
+            for _ in 0..CLIENTS {
+                let watch = watch_since(&world.pods, "/pods/", 2).await;
+                let mut watch = watch.expect("ready");
+                assert!(matches!(watch.next().await, Some(Ok(_))), "b is told");
+                let seen = seen.clone();
+                clients.push(spawn(async move {
+                    match watch.next().await {
+                        Some(Err(StorageError::WatchExpired)) => seen.note("too old"),
+                        other => panic!("instead of an error: {other:?}"),
+                    }
+                }));
+            }
+            let patient = Arc::clone(&world);
+            clients.push(spawn(async move {
+                for _ in 0..LOOKS {
+                    let ready = patient.pods.cacher().ready().await;
+                    ready.expect("the type of one history or the other");
+                    yield_now().await;
+                }
+            }));
+            world.store.put_back(2);
+            for client in clients {
+                client.await.expect("a client ends");
+            }
+            running.stop().await;
+        });
+    });
+}
+
+/// A server that has drained its watches takes no new ones, whatever else begins on it.
+#[test]
+fn a_drained_server_takes_no_watch_of_a_new_type_or_history() {
+    explore(20, &[], |_| {
+        block_on(async move {
+            let (world, running) = start().await;
+            world.feed.drain();
+            let services = world.add_type("services");
+            services.cacher().ready().await.expect("listed");
+            assert_refused(watch_since(&services, "/services/", 2).await);
+            world.store.put_back(1);
+            await_revision(&world, 1).await;
+            assert_refused(watch_since(&world.pods, "/pods/", 1).await);
+            running.stop().await;
+        });
+    });
+}
+
+fn assert_refused(watch: Result<WatchStream, StorageError>) {
+    assert!(matches!(watch, Err(StorageError::NotReady { .. })));
+}
+
+/// Lists pods until the list is of a revision.
+async fn await_revision(world: &World, revision: u64) {
+    for _ in 0..LISTS_MAX {
+        let options = Selection::All.options(Some(0));
+        let list = world.pods.get_list("/pods/", options).await;
+        if list.is_ok_and(|list| list.revision == revision) {
+            return;
+        }
+        yield_now().await;
+    }
+    panic!("no list of {revision}");
+}

@@ -1,0 +1,55 @@
+//! Reads of the newest state, which wait for the store's revision and for the feed to reach it. Both are
+//! asked for as soon as a read waits: none is forgotten until its deadline.
+
+use shuttle::future::{block_on, spawn, yield_now};
+use shuttle_tests::storage::Interface;
+use shuttle_tests::storage::cacher::WindowLimits;
+use shuttle_tests::sync::Arc;
+
+use crate::explore::explore;
+use crate::informer::Selection;
+use crate::store::Store;
+use crate::world::{Pace, World};
+
+/// How many read at the same time.
+const READERS: usize = 2;
+
+/// How often each of them reads.
+const READS: usize = 3;
+
+/// No change takes the feed along, so each read depends on its own question and its own request for
+/// progress. One that is forgotten gives up at its deadline, and the store answers the list.
+#[test]
+fn the_newest_state_is_read_from_memory_though_nothing_changes() {
+    explore(200, &["read"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let store = Store::new();
+            store.write(&[("/pods/d/a", Some("x"))]);
+            let limits = WindowLimits::default();
+            let (world, running) = World::start_at(Pace::Slow, store, limits);
+            world.pods.cacher().ready().await.expect("listed");
+            let mut readers = Vec::new();
+            for _ in 0..READERS {
+                let (world, seen) = (Arc::clone(&world), seen.clone());
+                readers.push(spawn(async move {
+                    for _ in 0..READS {
+                        // A revision without a change: something else was written.
+                        let revision = world.store.write(&[]);
+                        let options = Selection::All.options(None);
+                        let list = world.pods.get_list("/pods/", options).await;
+                        let list = list.expect("from memory");
+                        assert!(list.revision >= revision, "{} < {revision}", list.revision);
+                        assert_eq!(world.store.lists(), 0, "the store was asked for a list");
+                        seen.note("read");
+                        yield_now().await;
+                    }
+                }));
+            }
+            for reader in readers {
+                reader.await.expect("a reader ends");
+            }
+            running.stop().await;
+        });
+    });
+}
