@@ -257,7 +257,7 @@ fn a_get_against_a_relist_is_as_new_as_it_promises() {
             let store = Store::new();
             store.write(&[("/pods/d/a", Some("x"))]);
             let limits = WindowLimits::default();
-            let (world, running) = World::start_at(Pace::Slow, store, limits);
+            let (world, running) = World::start_at(Pace::Still, store, limits);
             world.pods.cacher().ready().await.expect("listed");
             let reader = Reader { world, seen };
             for _ in 0..3 {
