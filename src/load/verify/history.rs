@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::load::client::Encoding;
+
 /// Nanoseconds since the run began.
 pub(crate) type Nanos = u64;
 
@@ -71,6 +73,8 @@ pub(crate) struct Write {
     pub(crate) base: Option<u64>,
     /// The group that it gave the object; a deletion has that of what it deletes.
     pub(crate) group: Group,
+    /// The form in which it was sent.
+    pub(crate) encoding: Encoding,
     pub(crate) invoked: Nanos,
     pub(crate) answer: Answer,
 }
@@ -220,6 +224,14 @@ pub(crate) enum Kind {
 }
 
 impl Session {
+    /// Whether the watch was opened at a position and brought something or stood: a server may accept it
+    /// only to say at once that the position is too old.
+    pub(crate) fn was_resumed(&self) -> bool {
+        let is_resume = matches!(self.start, Start::Resume { .. });
+        let has_stood = !matches!(self.end, End::Expired | End::Broken(_));
+        is_resume && (has_stood || !self.seen.is_empty())
+    }
+
     /// What came before the initial events were complete, and what came with and after their end.
     /// Without such an end all is initial; a watch that did not ask for them has none.
     pub(crate) fn split_initial(&self) -> (&[Seen], &[Seen]) {
@@ -255,6 +267,10 @@ impl Session {
 pub(crate) struct Read {
     pub(crate) asked: Asked,
     pub(crate) selector: Selector,
+    /// How many objects a page could have.
+    pub(crate) limit: Option<usize>,
+    /// The form of the answers.
+    pub(crate) encoding: Encoding,
     pub(crate) pages: Vec<Page>,
 }
 

@@ -5,7 +5,8 @@ use std::fmt;
 /// How many lines of history a violation shows at most.
 pub(crate) const EVIDENCE_LINES_MAX: usize = 12;
 
-/// What must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them.
+/// What must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them; without the
+/// last four the others would hold since nothing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Rule {
     /// A revision is one change of one object, and a write happens once.
@@ -40,6 +41,14 @@ pub(crate) enum Rule {
     MixedPages,
     /// In the end every watcher has the state that the list shows.
     FinalState,
+    /// Enough writes were acknowledged, of every kind.
+    FewWrites,
+    /// Every watcher has got enough events.
+    FewEvents,
+    /// Every watcher that comes back went on where it was often enough.
+    FewResumes,
+    /// Enough lists were answered, of every kind.
+    FewReads,
 }
 
 impl Rule {
@@ -62,6 +71,10 @@ impl Rule {
             Self::Snapshot => "snapshot",
             Self::MixedPages => "mixed-pages",
             Self::FinalState => "final-state",
+            Self::FewWrites => "few-writes",
+            Self::FewEvents => "few-events",
+            Self::FewResumes => "few-resumes",
+            Self::FewReads => "few-reads",
         }
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct Mangler {
     /// Whether an event has come. Before that, whatever is missing might have been skipped by a resume.
     has_begun: bool,
     held: Option<Held>,
+    /// Nothing more goes out.
+    has_ended: bool,
     /// How many more events must go out before the last planted fault is taken as seen.
     unseen: usize,
 }
@@ -75,6 +77,7 @@ impl Mangler {
             chooser,
             has_begun: false,
             held: None,
+            has_ended: false,
             unseen: 0,
         }
     }
@@ -84,6 +87,10 @@ impl Mangler {
         let is_event = ["ADDED", "MODIFIED", "DELETED"]
             .iter()
             .any(|kind| contains(&frame[..frame.len().min(32)], kind.as_bytes()));
+        if self.has_ended || (is_event && self.fault == Fault::EndWatches) {
+            self.has_ended = true;
+            return;
+        }
         if !is_event {
             // What a bookmark covers goes before it.
             self.let_go(out);
@@ -97,6 +104,11 @@ impl Mangler {
             self.unseen = self.unseen.saturating_sub(1);
         }
         self.has_begun |= is_event;
+    }
+
+    /// Whether the watch is over.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Lets go of what is held.
@@ -114,27 +126,18 @@ impl Mangler {
     /// Whether the fault can be planted in this event.
     fn suits(&self, event: &[u8]) -> bool {
         match self.fault {
-            Fault::Nothing
-            | Fault::IgnoredType
-            | Fault::StaleList
-            | Fault::MixedPages
-            | Fault::ForgedPage => false,
             Fault::EarlyBookmark => self.is_json,
             Fault::WrongType => self.is_json && contains(event, MODIFIED.as_bytes()),
             Fault::DropEvent | Fault::DuplicateEvent | Fault::SwapEvents | Fault::DelayEvent => {
                 true
             }
+            _ => false,
         }
     }
 
     fn plant(&mut self, event: &[u8], out: &mut BytesMut) {
         let text = String::from_utf8_lossy(event);
         match self.fault {
-            Fault::Nothing
-            | Fault::IgnoredType
-            | Fault::StaleList
-            | Fault::MixedPages
-            | Fault::ForgedPage => {}
             Fault::DropEvent | Fault::SwapEvents | Fault::DelayEvent => {
                 let event = event.into();
                 self.held = Some(Held { event, passed: 0 });
@@ -148,6 +151,7 @@ impl Mangler {
                 self.count();
                 return;
             }
+            _ => {}
         }
         out.extend_from_slice(event);
         self.count();

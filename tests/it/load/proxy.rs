@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::stream::StreamExt;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -46,6 +46,16 @@ pub(crate) enum Fault {
     MixedPages,
     /// A later page is of a later state, and says that it is of the first page's.
     ForgedPage,
+    /// Every write is refused with this status.
+    RefuseWrites(StatusCode),
+    /// Every deletion is refused.
+    RefuseDeletions,
+    /// Every chosen watch has to begin anew with a list.
+    RefuseWatches,
+    /// Every watch ends where its first event would come, and every chosen one has to begin anew with a list.
+    EndWatches,
+    /// Every list in pages or of some version is refused.
+    RefuseLists,
 }
 
 impl Fault {
@@ -55,6 +65,29 @@ impl Fault {
             self,
             Self::IgnoredType | Self::StaleList | Self::MixedPages | Self::ForgedPage
         )
+    }
+
+    /// The status with which a request for secrets is refused.
+    fn refuses(self, method: &Method, path: &str, chooser: &Chooser) -> Option<StatusCode> {
+        let is_read = method == Method::GET;
+        let is_watch = is_read && path.contains("watch=true");
+        // The load itself deletes the whole collection before it begins.
+        let is_deletion = method == Method::DELETE && path.contains("/secrets/");
+        let is_write = is_deletion || (!is_read && method != Method::DELETE);
+        let is_chosen = || chooser.is_chosen().then(|| chooser.count()).is_some();
+        match self {
+            _ if !path.contains("/secrets") => None,
+            Self::RefuseWrites(status) => is_write.then_some(status),
+            Self::RefuseDeletions => is_deletion.then_some(StatusCode::FORBIDDEN),
+            Self::RefuseWatches | Self::EndWatches if is_watch => {
+                is_chosen().then_some(StatusCode::GONE)
+            }
+            Self::RefuseLists if is_read && !is_watch => {
+                let is_refused = path.contains("&limit=") || path.contains("&resourceVersion=");
+                is_refused.then_some(StatusCode::FORBIDDEN)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -180,6 +213,14 @@ async fn answer(
     let accept = request.headers().get(ACCEPT).cloned();
     let is_get = request.method() == Method::GET;
     let is_watch = is_get && path.contains("watch=true");
+    let refused = upstream
+        .fault
+        .refuses(request.method(), &path, &upstream.chooser);
+    if let Some(status) = refused {
+        let refusal = Response::builder().status(status);
+        let body = Full::new(Bytes::new()).boxed_unsync();
+        return Ok(refusal.body(body).expect("an answer"));
+    }
     if is_get && !is_watch && upstream.fault == Fault::IgnoredType {
         path = upstream.of_all_types(path);
     }
@@ -261,6 +302,7 @@ impl Mangled {
                     while let Some(frame) = self.frames.next() {
                         self.mangler.pass(&frame, &mut out);
                     }
+                    self.has_ended = self.mangler.has_ended();
                 }
                 Ok(_) => {
                     self.mangler.let_go(&mut out);

@@ -11,12 +11,14 @@ mod order;
 mod pages;
 mod read_revision;
 mod snapshot;
+mod tally;
 mod transition;
 mod unresolved;
 mod write_order;
 mod written;
 
 pub(super) use final_state::difference;
+pub(crate) use tally::Tally;
 
 use super::coverage::{Interval, intervals};
 use super::history::{History, Read, Watcher};
@@ -47,8 +49,17 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Everything that is wrong with a history, by rule.
-pub(crate) fn check(history: &History) -> Vec<Violation> {
+/// What a history comes to.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// Everything that is wrong, by rule.
+    pub(crate) violations: Vec<Violation>,
+    /// The events of each watcher.
+    pub(crate) tallies: Vec<Tally>,
+}
+
+/// Compares a history with what must hold.
+pub(crate) fn check(history: &History) -> Checked {
     let mut timeline = Timeline::of(history);
     let mut found = std::mem::take(&mut timeline.contradictions);
     let facts = Facts {
@@ -73,7 +84,10 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
         found.extend(rule(&facts));
     }
     found.sort_by_key(|violation| violation.rule);
-    found
+    Checked {
+        violations: found,
+        tallies: tally::tallies(&facts),
+    }
 }
 
 /// The lines about a change: the write that made it, if that is known.

@@ -103,6 +103,8 @@ impl Line {
         let mut read = Read {
             asked: wish.asked,
             selector: wish.selector.clone(),
+            limit: wish.limit,
+            encoding: wish.encoding,
             pages: Vec::new(),
         };
         let mut next = None;

@@ -8,6 +8,7 @@
 //! ```
 
 mod fault;
+mod floors;
 mod journal;
 mod line;
 mod objects;
@@ -37,9 +38,11 @@ use crate::load::time::now;
 
 use super::checks::check;
 use fault::Fault;
+use floors::Floors;
 use journal::Journal;
 use line::{Line, Scope};
 use reader::Reader;
+use roles::Role;
 use watcher::{Follower, Phase};
 use writer::{Desk, Writer};
 
@@ -158,11 +161,21 @@ impl<'a> Stage<'a> {
         let all = join(conducting, followers);
         let gauges = self.journal.gauges();
         let (((trouble, final_read), _), seen) = self.context.observe(what, 0, gauges, all).await;
+        let roles = self.roles();
         let mut history = self.journal.finish();
         history.final_read = final_read;
         let warnings = report::warnings(&history);
         warnings.into_iter().for_each(|it| self.context.warn(it));
-        let run = report::report(&history, &check(&history), trouble);
+        let mut checked = check(&history);
+        let floors = Floors {
+            seconds: self.context.length.duration.as_secs_f64(),
+            flags: self.flags,
+            roles: &roles,
+        };
+        checked
+            .violations
+            .extend(floors.check(&history, &checked.tallies));
+        let run = report::report(&history, &checked, trouble);
         Run {
             seconds: seen.elapsed.as_secs_f64(),
             series: seen.series,
@@ -222,9 +235,12 @@ impl<'a> Stage<'a> {
         }
     }
 
+    fn roles(&self) -> Vec<Role> {
+        roles::roles(self.flags.watchers as usize, &self.desk.keys)
+    }
+
     fn followers(&self, phases: &watch::Receiver<Phase>) -> Vec<Follower<'_>> {
-        let roles = roles::roles(self.flags.watchers as usize, &self.desk.keys).into_iter();
-        let follower = |role: roles::Role| Follower {
+        let follower = |role: Role| Follower {
             place: self
                 .journal
                 .watcher(role.name.clone(), role.selector.clone()),
@@ -242,6 +258,6 @@ impl<'a> Stage<'a> {
             phase: phases.clone(),
             random: StdRng::from_os_rng(),
         };
-        roles.map(follower).collect()
+        self.roles().into_iter().map(follower).collect()
     }
 }

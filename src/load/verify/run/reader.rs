@@ -16,6 +16,8 @@ use super::line::{Line, RETRY_PAUSE, Scope, Wish};
 const PAUSE: Duration = Duration::from_millis(50);
 /// A list of an older state goes back so many revisions at most.
 const BACK_MAX: u64 = 200;
+/// The ways to list, which come in turn.
+pub(super) const WAYS: u64 = 6;
 /// A page has so many objects at most.
 const PAGE_OBJECTS_MAX: usize = 9;
 
@@ -54,7 +56,7 @@ impl Reader<'_> {
         let back = self.random.random_range(0..BACK_MAX);
         let older = newest.saturating_sub(back);
         let is_known = newest > 0;
-        let (asked, limit) = match turn % 6 {
+        let (asked, limit) = match turn % WAYS {
             0 => (Asked::Any, None),
             1 if is_known => (Asked::Exact(older.max(1)), None),
             2 if is_known => (Asked::NotOlderThan(newest), None),

@@ -3,23 +3,27 @@
 use std::collections::BTreeMap;
 
 use crate::load::outcome::Run;
-use crate::load::verify::history::{Answer, At, End, History, Session, Start, What};
+use crate::load::verify::checks::Checked;
+use crate::load::verify::history::{Answer, At, End, History, Start, What};
 use crate::load::verify::violation::{Rule, Violation};
 
 /// So many violations of a rule are shown; the rest is counted.
 const SHOWN_MAX: usize = 3;
 
-/// The run. Its events count as received if nothing is wrong with any.
-pub(super) fn report(history: &History, violations: &[Violation], trouble: Vec<String>) -> Run {
+/// The run. What was expected and what was received are counted apart, so a run in which they differ
+/// fails, whatever the rules say of it.
+pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>) -> Run {
     let sessions = || history.watchers.iter().flat_map(|it| &it.sessions);
-    let events = sessions().map(events).sum::<u64>();
+    let counts = checked.tallies.iter();
+    let counts = counts.flat_map(|tally| [tally.initial, tally.changes]);
+    let uncertain: u64 = checked.tallies.iter().map(|tally| tally.uncertain).sum();
     let mut run = Run {
-        expected: events,
-        received: events,
+        expected: counts.clone().map(|count| count.expected).sum(),
+        received: counts.map(|count| count.received).sum(),
         faults: trouble,
         ..Run::default()
     };
-    run.faults.extend(shown(violations));
+    run.faults.extend(shown(&checked.violations));
     let writes = |fits: fn(&Answer) -> bool| {
         let fitting = history.writes.iter().filter(|write| fits(&write.answer));
         fitting.count()
@@ -44,6 +48,7 @@ pub(super) fn report(history: &History, violations: &[Violation], trouble: Vec<S
     ] {
         run.note(name, "", count as f64);
     }
+    run.note("uncertain events", "", uncertain as f64);
     for (name, count) in [
         (
             "writes without answer",
@@ -76,13 +81,6 @@ pub(super) fn warnings(history: &History) -> Vec<String> {
     warnings
 }
 
-fn events(session: &Session) -> u64 {
-    let events = session.seen.iter();
-    events
-        .filter(|seen| matches!(seen.what, What::Event { .. }))
-        .count() as u64
-}
-
 /// Some violations of each rule with their history, and how many more there are.
 fn shown(violations: &[Violation]) -> Vec<String> {
     let mut by_rule: BTreeMap<Rule, Vec<&Violation>> = BTreeMap::new();
@@ -103,16 +101,42 @@ fn shown(violations: &[Violation]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::verify::checks::Tally;
 
     #[test]
     fn of_many_violations_some_are_shown() {
         let violation = |rule| Violation::new(rule, "watcher w", "it is wrong".to_owned());
         let mut violations = vec![violation(Rule::NoGap); 5];
         violations.push(violation(Rule::Ordered).shown_by("1.0 s: BOOKMARK 3"));
-        let run = report(&History::default(), &violations, Vec::new());
+        let checked = Checked {
+            violations,
+            tallies: Vec::new(),
+        };
+        let run = report(&History::default(), &checked, Vec::new());
         assert_eq!(run.faults.len(), 5);
         assert!(run.faults[0].contains("BOOKMARK 3"), "{:?}", run.faults);
         assert_eq!(run.faults[4], "no-gap: 2 more");
         assert!(!run.is_whole());
+    }
+
+    #[test]
+    fn what_was_expected_and_what_came_are_counted_apart() {
+        let mut tally = Tally {
+            uncertain: 1,
+            ..Tally::default()
+        };
+        (tally.initial.expected, tally.initial.received) = (2, 2);
+        (tally.changes.expected, tally.changes.received) = (5, 5);
+        let mut checked = Checked {
+            violations: Vec::new(),
+            tallies: vec![tally, tally],
+        };
+        let run = |checked: &Checked| report(&History::default(), checked, Vec::new());
+        let whole = run(&checked);
+        assert_eq!((whole.expected, whole.received), (14, 14));
+        assert_eq!(whole.figures["uncertain events"].value, 2.0);
+        assert!(whole.is_whole());
+        checked.tallies[1].changes.received -= 1;
+        assert!(!run(&checked).is_whole(), "though no rule was broken");
     }
 }

@@ -18,7 +18,8 @@ const WATCH_SECONDS: u64 = 300;
 /// A watch that has to be resumed all the time ends after this time. Before its end comes a bookmark.
 const SHORT_WATCH_SECONDS: u64 = 3;
 /// Who leaves does so after a time in this range.
-const STAY_MILLISECONDS: std::ops::Range<u64> = 200..2_000;
+const STAY_MIN: Duration = Duration::from_millis(200);
+const STAY_MAX: Duration = Duration::from_secs(2);
 /// A watch must be opened within this time, and have ended so long after it should have.
 const OPEN_SECONDS_MAX: Duration = Duration::from_secs(10);
 
@@ -44,6 +45,24 @@ pub(super) enum Plan {
     Short,
     /// Leaves, and begins with initial events every other time.
     InitialEvents { any: bool },
+}
+
+impl Plan {
+    /// The longest time between two resumes of who resumes by plan.
+    pub(super) fn resumes_every(self) -> Option<Duration> {
+        match self {
+            Self::Follow => None,
+            Self::Leave => Some(STAY_MAX),
+            Self::Short => Some(Duration::from_secs(SHORT_WATCH_SECONDS)),
+            Self::InitialEvents { .. } => self.begins_every(),
+        }
+    }
+
+    /// The longest time between two beginnings with initial events.
+    pub(super) fn begins_every(self) -> Option<Duration> {
+        // In between is one watch that goes on.
+        matches!(self, Self::InitialEvents { .. }).then_some(STAY_MAX * 2)
+    }
 }
 
 /// One of those who watch.
@@ -179,8 +198,7 @@ impl Follower<'_> {
     /// How long it stays, if it leaves by itself.
     fn stay(&mut self) -> Option<Duration> {
         let leaves = matches!(self.plan, Plan::Leave | Plan::InitialEvents { .. });
-        let range = STAY_MILLISECONDS;
-        leaves.then(|| Duration::from_millis(self.random.random_range(range)))
+        leaves.then(|| self.random.random_range(STAY_MIN..STAY_MAX))
     }
 
     fn see(

@@ -128,6 +128,10 @@ impl Writer<'_> {
             verb,
             base,
             group,
+            // A deletion sends its options alone, which are always in JSON.
+            encoding: Some(self.encoding)
+                .filter(|_| verb != Verb::Delete)
+                .unwrap_or(Encoding::Json),
             invoked,
             answer: Answer::Uncertain,
         });

@@ -26,8 +26,15 @@ fn breaks_no_rule(steps: &[Step], witnesses: &[bool]) -> Result<(), TestCaseErro
     history
         .watchers
         .retain(|_| witnesses.next() != Some(&false));
-    let found = check(&history);
+    let checked = check(&history);
+    let found = &checked.violations;
     prop_assert!(found.is_empty(), "{}", found[0]);
+    for (watcher, tally) in history.watchers.iter().zip(&checked.tallies) {
+        for count in [tally.initial, tally.changes] {
+            let name = &watcher.name;
+            prop_assert_eq!(count.expected, count.received, "{} {:?}", name, tally);
+        }
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use crate::load::client::Encoding;
 use crate::load::verify::history::{
     Answer, Asked, End, Group, History, Key, Kind, Nanos, Page, Read, Seen, Selector, Session,
     Start, Type, Verb, Version, Watcher, What, Write, WriteId,
@@ -190,6 +191,7 @@ impl World {
             verb,
             base: there.map(|it| it.revision - u64::from(stale)),
             group: there.filter(|_| deletes).map_or(group, |it| it.group),
+            encoding: Encoding::Json,
             invoked,
             answer: Answer::Uncertain,
         });
@@ -404,6 +406,8 @@ impl World {
         self.history.reads.push(Read {
             asked,
             selector,
+            limit: Some(page),
+            encoding: Encoding::Json,
             pages,
         });
     }

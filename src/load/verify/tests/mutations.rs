@@ -3,11 +3,11 @@
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use proptest::test_runner::{TestError, TestRunner};
+use proptest::test_runner::{TestCaseResult, TestError, TestRunner};
 
 use super::config;
 use super::model::{play, steps};
-use crate::load::verify::checks::check;
+use crate::load::verify::checks::{Checked, check};
 use crate::load::verify::history::{
     Answer, Asked, End, History, Kind, Page, Seen, Selector, Session, Start, Verb, Version, What,
     WriteId,
@@ -22,15 +22,8 @@ const PLANTED_MIN: u32 = 4;
 type Fault = fn(&mut History, usize) -> Option<String>;
 
 fn is_found(rule: Rule, fault: Fault) {
-    let planted = Cell::new(0);
-    let mut runner = TestRunner::new(config(CASES));
-    let ran = runner.run(&(steps(), any::<usize>()), |(steps, pick)| {
-        let mut history = play(&steps);
-        let Some(who) = fault(&mut history, pick) else {
-            return Ok(());
-        };
-        planted.set(planted.get() + 1);
-        let found = check(&history);
+    shows(fault, |checked, who| {
+        let found = &checked.violations;
         let is_named = found.iter().any(|it| it.rule == rule && it.who == who);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         prop_assert!(
@@ -39,6 +32,33 @@ fn is_found(rule: Rule, fault: Fault) {
             found.join("\n")
         );
         Ok(())
+    });
+}
+
+/// The events that were expected and those that came differ by one.
+fn is_counted(fault: Fault, lost: i64) {
+    shows(fault, |checked, _| {
+        let counts = checked.tallies.iter();
+        let counts = counts.flat_map(|tally| [tally.initial, tally.changes]);
+        let missing: i64 = counts
+            .map(|count| count.expected.cast_signed() - count.received.cast_signed())
+            .sum();
+        prop_assert_eq!(missing, lost, "{:?}", checked.tallies);
+        Ok(())
+    });
+}
+
+/// Plants a fault in many histories and looks at what each of them comes to.
+fn shows(fault: Fault, look: impl Fn(&Checked, &str) -> TestCaseResult) {
+    let planted = Cell::new(0);
+    let mut runner = TestRunner::new(config(CASES));
+    let ran = runner.run(&(steps(), any::<usize>()), |(steps, pick)| {
+        let mut history = play(&steps);
+        let Some(who) = fault(&mut history, pick) else {
+            return Ok(());
+        };
+        planted.set(planted.get() + 1);
+        look(&check(&history), &who)
     });
     if let Err(TestError::Fail(reason, _)) = ran {
         panic!("{reason}");
@@ -110,14 +130,21 @@ fn remove(history: &mut History, place: Place) -> Option<String> {
     Some(place.who(history))
 }
 
+fn drop_an_event(history: &mut History, pick: usize) -> Option<String> {
+    let place = place(history, pick, |it, seen| {
+        is_event(it, seen) && is_event(it, seen + 1) && !is_first_after_resume(it, seen)
+    })?;
+    remove(history, place)
+}
+
 #[test]
 fn a_dropped_event() {
-    is_found(Rule::NoGap, |history, pick| {
-        let place = place(history, pick, |it, seen| {
-            is_event(it, seen) && is_event(it, seen + 1) && !is_first_after_resume(it, seen)
-        })?;
-        remove(history, place)
-    });
+    is_found(Rule::NoGap, drop_an_event);
+}
+
+#[test]
+fn a_dropped_event_is_expected_and_not_received() {
+    is_counted(drop_an_event, 1);
 }
 
 fn drop_the_last(history: &mut History, pick: usize) -> Option<String> {
@@ -177,16 +204,23 @@ fn an_older_event_after_a_resume() {
     });
 }
 
+fn repeat_an_event(history: &mut History, pick: usize) -> Option<String> {
+    let place = place(history, pick, is_event)?;
+    let session = place.session(history);
+    let again = session.seen[place.seen];
+    let to = place.seen + 1 + pick % (session.seen.len() - place.seen);
+    session.seen.insert(to, again);
+    Some(place.who(history))
+}
+
 #[test]
 fn a_repeated_event() {
-    is_found(Rule::NoDuplicate, |history, pick| {
-        let place = place(history, pick, is_event)?;
-        let session = place.session(history);
-        let again = session.seen[place.seen];
-        let to = place.seen + 1 + pick % (session.seen.len() - place.seen);
-        session.seen.insert(to, again);
-        Some(place.who(history))
-    });
+    is_found(Rule::NoDuplicate, repeat_an_event);
+}
+
+#[test]
+fn a_repeated_event_is_received_and_not_expected() {
+    is_counted(repeat_an_event, -1);
 }
 
 #[test]
