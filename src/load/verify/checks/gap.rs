@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Facts, write_of};
 use crate::load::verify::coverage::Interval;
 use crate::load::verify::expectation::Expectation;
-use crate::load::verify::history::{Seen, Session, Start, Watcher, What};
+use crate::load::verify::history::{Key, Seen, Session, Start, Watcher, What};
 use crate::load::verify::timeline::Change;
 use crate::load::verify::violation::{Rule, Violation};
 
@@ -13,15 +13,17 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (watcher, interval) in facts.intervals() {
         let sessions = &watcher.sessions[interval.sessions.clone()];
-        let came: HashSet<u64> = sessions
-            .iter()
-            .flat_map(|session| &session.seen)
-            .filter(|seen| matches!(seen.what, What::Event { .. }))
-            .map(|seen| seen.what.revision())
+        let seen = sessions.iter().flat_map(|session| &session.seen);
+        // An event of another object is none of this change, whatever its revision.
+        let came: HashSet<(Key, u64)> = seen
+            .filter_map(|seen| match seen.what {
+                What::Event { object, .. } => Some((object.key, object.revision)),
+                What::Bookmark { .. } => None,
+            })
             .collect();
         for change in facts.timeline.between(interval.after, interval.until) {
             let expectation = Expectation::of(change, &watcher.selector);
-            if expectation.is_demanded() && !came.contains(&change.revision) {
+            if expectation.is_demanded() && !came.contains(&(change.key, change.revision)) {
                 found.push(missing(facts, watcher, &interval, change));
             }
         }

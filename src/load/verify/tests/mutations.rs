@@ -143,6 +143,24 @@ fn a_dropped_event() {
 }
 
 #[test]
+fn an_event_of_another_object_in_its_place() {
+    is_found(Rule::NoGap, |history, pick| {
+        let puts = |it: &Session, seen: usize| {
+            event(it.seen.get(seen)).is_some_and(|(kind, _)| kind != Kind::Deleted)
+        };
+        let place = place(history, pick, puts)?;
+        if history.watchers[place.watcher].selector != Selector::Everything {
+            return None;
+        }
+        let seen = &mut place.session(history).seen[place.seen];
+        if let What::Event { object, .. } = &mut seen.what {
+            object.key.0 += 1;
+        }
+        Some(place.who(history))
+    });
+}
+
+#[test]
 fn a_dropped_event_is_expected_and_not_received() {
     is_counted(drop_an_event, 1);
 }
