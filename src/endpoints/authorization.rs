@@ -54,6 +54,13 @@ pub async fn refuse(
     refuse_what(authorizer, &asked, &query, headers).await
 }
 
+/// Whether a list or watch selects one object by its name.
+#[must_use]
+pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
+    let selector = selector(info, &Query::parse(query));
+    selected_name(info, selector.as_ref()).is_some()
+}
+
 /// The refusal of what somebody wants to do and may not.
 pub(super) async fn refuse_what(
     authorizer: &Authorizer,

@@ -34,7 +34,7 @@ pub use aggregation::{
     set_identity,
 };
 pub use api::{Api, ApiConfig};
-pub use authorization::refuse;
+pub use authorization::{refuse, selects_one_name};
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use impersonation::{NotImpersonated, acting_user};

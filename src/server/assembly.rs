@@ -379,11 +379,12 @@ impl Assembly<'_> {
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),
+            counts: ObjectCounts::register(registry),
             compact_revision: compactor.compact_revision(),
             ledger,
             clock: self.clock.clone(),
         });
-        let (mut storages, reflector) = factory.build();
+        let (storages, reflector) = factory.build();
         background.spawn(compactor.run(self.end.clone().cancelled_owned()));
         let (tell, known) = oneshot::channel();
         let (feed, definitions) = (storages.feed.clone(), storages.of(DEFINITIONS).cloned());
@@ -398,10 +399,7 @@ impl Assembly<'_> {
             }
             reflector.run(end.cancelled_owned()).await;
         });
-        let counts = ObjectCounts::register(registry);
-        storages.counts = counts.clone();
-        let counts = counts.run(storages.by_resource.clone(), self.clock.clone());
-        self.run(counts, background);
+        self.run(factory.counts.clone().run(self.clock.clone()), background);
         for following in storages.admission.follow(&storages, &self.clock) {
             self.run(following, background);
         }

@@ -64,6 +64,8 @@ pub struct StorageFactory {
     pub request_metrics: etcd3::RequestMetrics,
     /// What the caches count.
     pub metrics: CacheMetrics,
+    /// Counts the objects of everything that is stored.
+    pub counts: ObjectCounts,
     /// Up to where history is compacted.
     pub compact_revision: watch::Receiver<u64>,
     /// What the caches spend memory from.
@@ -81,8 +83,6 @@ pub struct Storages {
     pub stores: Vec<Arc<Store>>,
     /// Resources that discovery shows though no store serves them.
     pub storeless: Vec<Arc<Resource>>,
-    /// The storages by the qualified name of their resource, such as `deployments.apps`.
-    pub by_resource: BTreeMap<String, Arc<dyn Interface>>,
     /// The caches.
     pub cachers: Vec<Arc<Cacher>>,
     /// What is asked about writes.
@@ -126,11 +126,10 @@ impl StorageFactory {
         let mut storages = Storages {
             stores: Vec::new(),
             storeless: Vec::new(),
-            by_resource: BTreeMap::new(),
             cachers: Vec::new(),
             admission: Admission::default(),
             feed,
-            counts: ObjectCounts::default(),
+            counts: self.counts.clone(),
             allocator: None,
         };
         let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
@@ -182,10 +181,7 @@ impl StorageFactory {
         let versioner = self.versioner(resource);
         let joined = self.join(&storages.feed, &resource.storage_prefix, name, versioner);
         storages.cachers.extend(joined.cacher);
-        let storage = Arc::clone(&joined.storage);
-        let name = resource.qualified_name();
-        storages.by_resource.insert(name, joined.storage);
-        storage
+        joined.storage
     }
 
     /// Has services get addresses and ports of the nodes.
@@ -276,9 +272,22 @@ impl StorageFactory {
         )
     }
 
-    /// The storage of a type under a prefix, named by group and plural. Its cache is fed from now on.
+    /// The storage of a type under a prefix, named by group and plural. Its cache is fed and its objects are counted
+    /// from now on.
     #[must_use]
     pub fn join(
+        &self,
+        feed: &Feed,
+        prefix: &str,
+        (group, plural): (&str, &str),
+        versioner: Versioner,
+    ) -> Joined {
+        let joined = self.uncounted(feed, prefix, (group, plural), versioner);
+        self.counts.add(group, plural, &joined.storage);
+        joined
+    }
+
+    fn uncounted(
         &self,
         feed: &Feed,
         prefix: &str,
@@ -325,8 +334,9 @@ impl StorageFactory {
         )
     }
 
-    /// Ends the feeding of a type's cache, and its watches with it.
+    /// Ends the counting of a type's objects and the feeding of its cache, and its watches with it.
     pub fn leave(&self, feed: &Feed, joined: &Joined) {
+        self.counts.remove(&joined.storage);
         if let Some(cacher) = &joined.cacher {
             feed.remove_type(cacher);
         }

@@ -34,6 +34,7 @@ use ringwatch::registry::authorization::Authorizer;
 use ringwatch::registry::{CreateOptions, RequestContext, User, ensure_service_range};
 use ringwatch::server::component_statuses::ComponentStatuses;
 use ringwatch::server::flags::KubeletFlags;
+use ringwatch::server::object_counts::ObjectCounts;
 use ringwatch::server::storage_factory::{StorageFactory, Storages};
 use ringwatch::server::watch_cache_sizes::WatchCacheSizes;
 use ringwatch::server::{health, kubelets};
@@ -123,6 +124,7 @@ impl Fixture {
             list_metrics: ListMetrics::register(&mut registry),
             request_metrics: RequestMetrics::register(&mut registry, clock.clone()),
             metrics: CacheMetrics::register(&mut registry),
+            counts: ObjectCounts::default(),
             compact_revision,
             ledger: Ledger::unlimited(),
             clock: clock.clone(),

@@ -32,6 +32,7 @@ mod hostile_definitions;
 mod kubelet;
 mod load;
 mod memory;
+mod object_counts;
 mod oidc;
 mod operations;
 mod quotas;

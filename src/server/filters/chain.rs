@@ -222,11 +222,9 @@ impl Filters {
             return Ok(None);
         };
         let width = if info.is_resource && info.verb == "list" {
-            let (bytes, objects) = self.limits.sizes.of(&info.group, &info.resource);
-            let mut parameters = form_urlencoded::parse(query.as_bytes());
-            let limit = parameters.find(|(name, _)| name == "limit");
-            let limit = limit.and_then(|(_, limit)| limit.parse().ok());
-            width(bytes, objects, limit.unwrap_or(0))
+            let now = self.clock.now();
+            let size = self.limits.sizes.of(&info.group, &info.resource, now);
+            width(size, objects_max(info, query))
         } else {
             1
         };
@@ -306,6 +304,17 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
+}
+
+/// How many objects a list can show at most.
+fn objects_max(info: &RequestInfo, query: &str) -> u64 {
+    if endpoints::selects_one_name(info, query) {
+        return 1;
+    }
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    let limit = parameters.find(|(name, _)| name == "limit");
+    let limit = limit.and_then(|(_, limit)| limit.parse().ok());
+    limit.filter(|limit| *limit > 0).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

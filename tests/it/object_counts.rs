@@ -1,0 +1,116 @@
+//! Custom resources are counted like built-in ones: for `/metrics`, and for the seats that their lists take.
+
+use std::fs;
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::support::server::Server;
+
+/// What is waited for comes long before resources are counted again.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+const LOOKS_MAX: u32 = 600;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const BLOBS: &str = "/apis/example.com/v1/namespaces/default/blobs";
+/// Together more than all buffers on the way to a client that does not read.
+const BLOB_COUNT: usize = 40;
+const BLOB_BYTES: usize = 500_000;
+
+/// The names of the metrics, each with its labels.
+const STORED: &str = r#"apiserver_storage_objects{resource="blobs.example.com"}"#;
+const OBJECTS: &str = r#"apiserver_resource_objects{group="example.com",resource="blobs"}"#;
+const BYTES: &str =
+    r#"apiserver_resource_size_estimate_bytes{group="example.com",resource="blobs"}"#;
+const SEATS: &str = r#"apiserver_flowcontrol_current_executing_seats{flow_schema="global-default",priority_level="global-default"}"#;
+/// A list takes no more seats.
+const SEATS_MAX: u64 = 10;
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "blobs.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "blobs", "kind": "Blob"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "data": {"type": "string"}}}}}],
+        },
+    })
+}
+
+/// The answer, of which nothing but the head has been read.
+async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> Response<Body> {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("content-type", "application/json");
+    let body = body.map(|body| body.to_string().into_bytes());
+    let request = request.body(Body::from(body.unwrap_or_default()));
+    let answer = client.send(request.expect("a request")).await;
+    answer.expect("an answer")
+}
+
+/// The value of a metric, if it is shown.
+async fn metric(client: &Client, name: &str) -> Option<u64> {
+    let request = Request::get("/metrics").body(Vec::new());
+    let text = client.request_text(request.expect("a request")).await;
+    let text = text.expect("metrics");
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim().parse().expect("a number"))
+}
+
+async fn until_it_is(client: &Client, name: &str, wanted: Option<u64>) {
+    let mut looks = 0;
+    loop {
+        let found = metric(client, name).await;
+        if found == wanted {
+            return;
+        }
+        looks += 1;
+        assert!(looks < LOOKS_MAX, "{name} is {found:?}, not {wanted:?}");
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+}
+
+#[tokio::test]
+async fn custom_resources_are_counted_while_they_are_defined() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tokens = folder.path().join("tokens.csv");
+    fs::write(&tokens, "jane-token,jane,1\n").expect("tokens");
+    let tokens = tokens.display().to_string();
+    let mut server = Server::start(&["--token-auth-file", &tokens]);
+    let admin = server.client().await;
+    let defined = send(&admin, "POST", DEFINITIONS, Some(&definition())).await;
+    assert_eq!(defined.status(), StatusCode::CREATED);
+    until_it_is(&admin, STORED, Some(0)).await;
+    for number in 0..BLOB_COUNT {
+        let blob = json!({"apiVersion": "example.com/v1", "kind": "Blob",
+            "metadata": {"name": format!("b{number}")}, "data": "x".repeat(BLOB_BYTES)});
+        let created = send(&admin, "POST", BLOBS, Some(&blob)).await;
+        assert_eq!(created.status(), StatusCode::CREATED);
+    }
+    // It counts when it starts, so nobody has to wait for a minute.
+    server.stop().await;
+    server.start_again();
+    let admin = server.client().await;
+    until_it_is(&admin, STORED, Some(BLOB_COUNT as u64)).await;
+    assert_eq!(metric(&admin, OBJECTS).await, Some(BLOB_COUNT as u64));
+    let bytes = metric(&admin, BYTES).await.expect("a size");
+    assert!(bytes > (BLOB_COUNT * BLOB_BYTES) as u64, "{bytes}");
+    let jane = server.client_with_token("jane-token").await;
+    let unread = send(&jane, "GET", BLOBS, None).await;
+    assert_eq!(unread.status(), StatusCode::OK);
+    until_it_is(&admin, SEATS, Some(SEATS_MAX)).await;
+    drop(unread);
+    until_it_is(&admin, SEATS, Some(0)).await;
+    let path = format!("{DEFINITIONS}/blobs.example.com");
+    let deleted = send(&admin, "DELETE", &path, None).await;
+    assert_eq!(deleted.status(), StatusCode::OK);
+    for name in [STORED, OBJECTS, BYTES] {
+        until_it_is(&admin, name, None).await;
+    }
+}
