@@ -1,9 +1,10 @@
 //! What Go makes of an object by holding it in its types, and by writing it again.
 //!
-//! To Go, a member that is zero and left out when empty is the same as none at all, and a quantity is a number:
-//! so [`settle`] takes the first away and brings the second into its one form. What is not left out is
-//! written though it is zero: so [`complete`] puts it there. Between two objects that went through both,
-//! every difference is one that Go sees too.
+//! To Go, a field that is no pointer and is zero is the same as one that is absent: defaults fill it in, and
+//! clients that speak protobuf send every such text, number and truth value though it is empty. A quantity is a
+//! number to it. So [`settle`] takes the first away, for defaults to find what is empty absent, and
+//! brings the second into its one form. Go writes some fields though they are zero: so [`complete`] puts
+//! those back. Between two objects that went through both, every difference is one that Go sees too.
 //!
 //! Lists, maps and pointers without a value are not written here: they are `null`, and mean nothing.
 
@@ -12,7 +13,8 @@ use serde_json::{Map, Value};
 use super::quantity;
 use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 
-/// Takes away what Go would not write again, and writes quantities as Go does.
+/// Takes away the fields that are zero to Go, and writes quantities as Go does. Pointers keep what they point to,
+/// and structs stay though they are empty, since defaults are within.
 pub fn settle(kind: Kind, object: &mut Map<String, Value>) {
     settle_members(kind.0, object);
 }
@@ -22,7 +24,43 @@ pub fn complete(kind: Kind, object: &mut Map<String, Value>) {
     complete_members(kind.0, object);
 }
 
+/// What a field at a dotted path is without a value, and whether it is a pointer. A step that ends with `[]` leads
+/// into the items of a list.
+#[cfg(test)]
+pub fn empty_at(kind: Kind, path: &str) -> Option<(Value, bool)> {
+    let (steps, last) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut message: &'static Message = kind.0;
+    let find = |message: &'static Message, name: &str| {
+        let own = message.name_at(name, 0);
+        let own = own.map(|at| &message.fields[message.names[at].place]);
+        own.or_else(|| message.inline_field(name))
+    };
+    for step in steps.split('.').filter(|it| !it.is_empty()) {
+        let Type::Message(id) = find(message, step.trim_end_matches("[]"))?.kind else {
+            return None;
+        };
+        message = id.message();
+    }
+    let field = find(message, last)?;
+    let empty = match (field.arity, field.kind) {
+        (Arity::List, _) => Value::Array(Vec::new()),
+        (Arity::Map, _) => Map::new().into(),
+        (Arity::One, Type::Text | Type::Bytes) => "".into(),
+        (Arity::One, Type::Bool) => false.into(),
+        (Arity::One, Type::Int32 | Type::Int64 | Type::Double) => 0.into(),
+        (Arity::One, Type::Message(id)) => match id.message().shape {
+            Shape::Object => Map::new().into(),
+            Shape::IntOrString => 0.into(),
+            _ => Value::Null,
+        },
+    };
+    Some((empty, field.pointer))
+}
+
 fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
+    for inner in message.inline_messages() {
+        settle_members(inner, object);
+    }
     // Names and members are in the same order: each is found soon after the last one.
     let mut next = 0;
     object.retain(|name, value| {
@@ -44,21 +82,31 @@ fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
     });
 }
 
-/// Whether Go leaves the member out, or writes `null`.
+/// Whether Go does not tell the member from an absent one.
 fn vanishes(field: &Field, value: &Value) -> bool {
+    let may_vanish = field.may_vanish || is_scalar(field);
     match value {
         Value::Array(items) => items.is_empty() && field.arity == Arity::List,
         Value::Object(members) => {
             members.is_empty() && (field.arity == Arity::Map || field.may_vanish)
         }
-        Value::String(text) => field.may_vanish && text.is_empty(),
-        Value::Bool(truth) => field.may_vanish && !truth,
-        Value::Number(number) => field.may_vanish && number.as_f64() == Some(0.0),
+        Value::String(text) => may_vanish && text.is_empty(),
+        Value::Bool(truth) => may_vanish && !truth,
+        Value::Number(number) => may_vanish && number.as_f64() == Some(0.0),
         Value::Null => false,
     }
 }
 
+/// Whether the field is one text, number or truth value, and no pointer to it.
+fn is_scalar(field: &Field) -> bool {
+    let is_message = matches!(field.kind, Type::Bytes | Type::Message(_));
+    field.arity == Arity::One && !field.pointer && !is_message
+}
+
 fn complete_members(message: &'static Message, object: &mut Map<String, Value>) {
+    for inner in message.inline_messages() {
+        complete_members(inner, object);
+    }
     let mut at = message.first_required;
     while let Some(field) = message.fields.get(at) {
         at = field.next_required.into();
@@ -179,8 +227,43 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
                 "spec": {"automountServiceAccountToken": false,
                     "terminationGracePeriodSeconds": 0, "securityContext": {},
-                    "containers": [{"name": "", "env": [{"name": "EMPTY"}],
+                    "containers": [{"env": [{"name": "EMPTY"}],
                         "resources": {"limits": {"cpu": "500m", "memory": "1Gi"}}}]}})
+        );
+    }
+
+    #[test]
+    fn zeros_vanish_where_go_writes_them_too() {
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "b"}, "roleRef": {"apiGroup": "", "kind": "Role", "name": "r"}});
+        let settled = settled(binding.clone());
+        assert_eq!(settled["roleRef"], json!({"kind": "Role", "name": "r"}));
+        assert_eq!(completed(settled)["roleRef"], binding["roleRef"]);
+    }
+
+    /// The sources of a volume and the handlers of a probe are structs of their own to Go, whose members JSON
+    /// has among those of the volume and the probe.
+    #[test]
+    fn zeros_vanish_in_merged_structs() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+            "volumes": [{"name": "v", "iscsi": {"targetPortal": "t", "iscsiInterface": "", "fsType": ""}}],
+            "ephemeralContainers": [{"name": "", "tty": false, "targetContainerName": ""}],
+            "containers": [{"name": "c", "livenessProbe": {
+                "httpGet": {"path": "", "port": 80, "scheme": ""}, "periodSeconds": 0}}]}});
+        let settled = settled(pod);
+        let spec = &settled["spec"];
+        assert_eq!(spec["volumes"][0]["iscsi"], json!({"targetPortal": "t"}));
+        assert_eq!(spec["ephemeralContainers"], json!([{}]));
+        let probe = &spec["containers"][0]["livenessProbe"];
+        assert_eq!(*probe, json!({"httpGet": {"port": 80}}));
+        let completed = completed(settled);
+        assert_eq!(
+            completed["spec"]["volumes"][0]["iscsi"],
+            json!({"targetPortal": "t", "iqn": "", "lun": 0})
+        );
+        assert_eq!(
+            completed["spec"]["ephemeralContainers"],
+            json!([{"name": "", "resources": {}}])
         );
     }
 

@@ -235,6 +235,24 @@ impl Message {
         format!("{package}.{}", self.name)
     }
 
+    /// The messages of the fields whose members JSON merges into those of this one.
+    pub(super) fn inline_messages(&self) -> impl Iterator<Item = &'static Self> {
+        let inline = self.fields.iter().filter(|field| field.inline);
+        inline.filter_map(|field| match field.kind {
+            Type::Message(id) => Some(id.message()),
+            _ => None,
+        })
+    }
+
+    /// The field of a name among those that are merged into the members of this message.
+    pub(super) fn inline_field(&self, name: &str) -> Option<&'static Field> {
+        self.inline_messages().find_map(|inner| {
+            let own = inner.name_at(name, 0).map(|at| inner.names[at].place);
+            let own = own.map(|place| &inner.fields[place]);
+            own.or_else(|| inner.inline_field(name))
+        })
+    }
+
     /// The field of a number.
     pub(super) fn field(&self, number: u32) -> Option<&Field> {
         self.place(number.into()).map(|at| &self.fields[at])

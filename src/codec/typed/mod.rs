@@ -63,7 +63,7 @@ impl Walk {
             let place = found.map(|at| message.names[at].place);
             if let Some(field) = place.map(|at| &message.fields[at]) {
                 self.field(&path, field, value)?;
-            } else if let Some(field) = inline_field(message, name) {
+            } else if let Some(field) = message.inline_field(name) {
                 self.field(&path, field, value)?;
             } else if message.is_kind && TYPE_META.contains(&name.as_str()) {
                 self.value(&path, Type::Text, value)?;
@@ -185,21 +185,6 @@ impl Walk {
         self.is_silent = was_silent;
         checked
     }
-}
-
-/// The field of a name among those that are merged into the members of a message.
-fn inline_field(message: &Message, name: &str) -> Option<&'static Field> {
-    let inline = message.fields.iter().filter(|field| field.inline);
-    inline
-        .filter_map(|field| match field.kind {
-            Type::Message(id) => Some(id.message()),
-            _ => None,
-        })
-        .find_map(|inner| {
-            let own = inner.name_at(name, 0).map(|at| inner.names[at].place);
-            let own = own.map(|place| &inner.fields[place]);
-            own.or_else(|| inline_field(inner, name))
-        })
 }
 
 /// Whether a value is a whole number within bounds. One that is written with a point becomes one

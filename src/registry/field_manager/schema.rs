@@ -10,6 +10,7 @@ use super::path::PathElement;
 use super::tables::{
     BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
 };
+use crate::codec;
 use crate::registry::custom_resources::schema::{ListKeys, Merging, StructuralSchema};
 
 /// What is known of the fields of one type.
@@ -177,6 +178,12 @@ impl<'a> Schema<'a> {
     pub(super) fn complete(&self, object: &mut Value) {
         if !self.built_in {
             return;
+        }
+        if let (Some(kind), Some(members)) = (
+            codec::kind(self.api_version, self.kind),
+            object.as_object_mut(),
+        ) {
+            codec::complete(kind, members);
         }
         for name in ["metadata", "spec", "status"] {
             put(object, name);
