@@ -1,5 +1,6 @@
 //! The group `flowcontrol.apiserver.k8s.io`: whose requests wait for whose.
 
+use super::checks::flowcontrol as checks;
 use super::defaults::flowcontrol as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
@@ -20,6 +21,6 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(strategy(defaults::FLOW_SCHEMA)),
         V1.cluster("prioritylevelconfigurations", "PriorityLevelConfiguration")
             .status()
-            .strategy(strategy(defaults::PRIORITY_LEVEL)),
+            .strategy(strategy(defaults::PRIORITY_LEVEL).check(checks::priority_level)),
     ]
 }

@@ -161,7 +161,7 @@ fn workloads() -> Vec<Kind> {
         Kind::of("apis/policy/v1", "poddisruptionbudgets",
             json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}})).parts(STATUS),
         Kind::of("apis/autoscaling/v2", "horizontalpodautoscalers",
-            json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x"}}}))
+            json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}}))
             .parts(STATUS),
         Kind::of("apis/coordination.k8s.io/v1", "leases",
             json!({"spec": {"holderIdentity": "h", "leaseDurationSeconds": 30}})),

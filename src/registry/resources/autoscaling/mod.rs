@@ -37,7 +37,8 @@ fn autoscaler(group: Group, peculiar: Autoscalers) -> Row {
         .strategy(
             Generic::with_status()
                 .defaults(defaults::AUTOSCALER)
-                .check(checks::autoscaler)
+                .check_on_create(checks::autoscaler)
+                .check_on_update(checks::changed_autoscaler)
                 .peculiar(peculiar)
                 .initial_status(json!({"desiredReplicas": 0, "currentMetrics": null})),
         )

@@ -16,24 +16,77 @@ const SOURCES: &[(&str, &str)] = &[
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
 
-/// An autoscaler.
+/// Which API versions a reference may name.
+#[derive(Clone, Copy)]
+enum ApiVersions {
+    /// Any text.
+    Any,
+    /// A version with or without a group.
+    WellFormed,
+    /// A version with a group.
+    OfGroups,
+}
+
+/// A new autoscaler.
 pub(in crate::registry::resources) fn autoscaler(object: &At<'_, '_>, errors: &mut Errors) {
-    let spec = object.at("spec");
+    let target = target_versions(object);
+    spec(&object.at("spec"), target, ApiVersions::WellFormed, errors);
+}
+
+/// A changed autoscaler, which may keep the references that were wrong before.
+pub(in crate::registry::resources) fn changed_autoscaler(
+    object: &At<'_, '_>,
+    old: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    let stays = ["apiVersion", "kind"].into_iter().all(|member| {
+        let path = format!("spec.scaleTargetRef.{member}");
+        object.at(&path).text() == old.at(&path).text()
+    });
+    let target = if stays {
+        ApiVersions::Any
+    } else {
+        target_versions(object)
+    };
+    let was_wrong = old.items("spec.metrics").any(|metric| {
+        let described = metric.at("object.describedObject.apiVersion");
+        metric.at("type").text() == "Object"
+            && wrong_version(described.text(), ApiVersions::WellFormed).is_some()
+    });
+    let described = if was_wrong {
+        ApiVersions::Any
+    } else {
+        ApiVersions::WellFormed
+    };
+    spec(&object.at("spec"), target, described, errors);
+}
+
+/// Of the core group only replication controllers scale.
+fn target_versions(object: &At<'_, '_>) -> ApiVersions {
+    match object.at("spec.scaleTargetRef.kind").text() {
+        "ReplicationController" => ApiVersions::WellFormed,
+        _ => ApiVersions::OfGroups,
+    }
+}
+
+fn spec(spec: &At<'_, '_>, target: ApiVersions, described: ApiVersions, errors: &mut Errors) {
     let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));
     if least.number().is_some_and(|least| least < 1) {
         errors.push(least.invalid("must be greater than or equal to 1"));
     }
     let number = most.number().unwrap_or(0);
-    if number < 1 {
-        errors.push(most.invalid_value(number, "must be greater than 0"));
+    if number == 0 {
+        errors.push(most.required("must be set and greater than 0"));
+    } else if number < 0 {
+        errors.push(most.invalid("must be greater than or equal to 1"));
     }
     if least.number().is_some_and(|least| number < least) {
         let why = "must be greater than or equal to `minReplicas`";
         errors.push(most.invalid_value(number, why));
     }
-    object_reference(&spec.at("scaleTargetRef"), errors);
+    object_reference(&spec.at("scaleTargetRef"), target, errors);
     for metric in spec.items("metrics") {
-        self::metric(&metric, errors);
+        self::metric(&metric, described, errors);
     }
     for rules in ["behavior.scaleUp", "behavior.scaleDown"] {
         if spec.at(rules).is_set() {
@@ -42,13 +95,27 @@ pub(in crate::registry::resources) fn autoscaler(object: &At<'_, '_>, errors: &m
     }
 }
 
-fn object_reference(at: &At<'_, '_>, errors: &mut Errors) {
+fn object_reference(at: &At<'_, '_>, versions: ApiVersions, errors: &mut Errors) {
     for member in ["kind", "name"] {
         at.at(member).must_be_set_and_conform(path_segment, errors);
     }
+    let version = at.at("apiVersion");
+    errors.extend(wrong_version(version.text(), versions).map(|why| version.invalid(why)));
 }
 
-fn metric(at: &At<'_, '_>, errors: &mut Errors) {
+/// What is wrong with the API version of a reference.
+fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
+    let slashes = version.matches('/').count();
+    let has_group = version.split_once('/').is_some_and(|it| !it.0.is_empty());
+    match versions {
+        ApiVersions::Any => None,
+        _ if slashes > 1 => Some(format!("unexpected GroupVersion string: {version}")),
+        ApiVersions::OfGroups if !has_group => Some("apiVersion must specify API group".to_owned()),
+        ApiVersions::OfGroups | ApiVersions::WellFormed => None,
+    }
+}
+
+fn metric(at: &At<'_, '_>, described: ApiVersions, errors: &mut Errors) {
     let kind = at.at("type");
     let kinds: Vec<&str> = SOURCES.iter().map(|(kind, _)| *kind).collect();
     if kind.is_empty() {
@@ -57,7 +124,7 @@ fn metric(at: &At<'_, '_>, errors: &mut Errors) {
     let expected = SOURCES.iter().find(|(name, _)| *name == kind.text());
     let present = SOURCES.iter().filter(|(_, member)| at.at(member).is_set());
     if let Some((_, member)) = present.clone().next() {
-        source(&at.at(member), member, errors);
+        source(&at.at(member), member, described, errors);
     }
     match expected {
         None => errors.push(kind.unsupported(&kinds)),
@@ -75,9 +142,9 @@ fn metric(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn source(at: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+fn source(at: &At<'_, '_>, kind: &str, described: ApiVersions, errors: &mut Errors) {
     match kind {
-        "object" => object_reference(&at.at("describedObject"), errors),
+        "object" => object_reference(&at.at("describedObject"), described, errors),
         "containerResource" => {
             resource_name(at, errors);
             if at.at("container").is_empty() {

@@ -17,6 +17,7 @@ mod container;
 pub(super) mod endpoints;
 mod env;
 pub(super) mod events;
+pub(super) mod flowcontrol;
 pub(super) mod job_status;
 pub(super) mod jobs;
 mod labels;

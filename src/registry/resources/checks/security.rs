@@ -1,7 +1,13 @@
 //! As whom pods and containers run, and what they may do.
 
+use std::collections::BTreeSet;
+
 use super::at::{At, Errors};
 use super::values::below;
+
+/// How long the name of a kernel setting may be, and how Kubernetes says what it looks like.
+const SYSCTL_BYTES_MAX: usize = 253;
+const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
 /// The security context of a pod.
 pub(super) fn of_pod(at: &At<'_, '_>, errors: &mut Errors) {
@@ -11,9 +17,7 @@ pub(super) fn of_pod(at: &At<'_, '_>, errors: &mut Errors) {
     for group in at.items("supplementalGroups") {
         group.may_be_an_id(errors);
     }
-    for setting in at.items("sysctls") {
-        setting.at("name").must_be_set(errors);
-    }
+    kernel_settings(at, errors);
     at.at("fsGroupChangePolicy")
         .may_be_one_of(&["Always", "OnRootMismatch"], errors);
     profiles(at, errors);
@@ -21,6 +25,35 @@ pub(super) fn of_pod(at: &At<'_, '_>, errors: &mut Errors) {
         .may_be_one_of(&["Merge", "Strict"], errors);
     at.at("seLinuxChangePolicy")
         .may_be_one_of(&["MountOption", "Recursive"], errors);
+}
+
+/// The settings of the kernel, each once.
+fn kernel_settings(at: &At<'_, '_>, errors: &mut Errors) {
+    let mut names = BTreeSet::new();
+    for setting in at.items("sysctls") {
+        let name = setting.at("name");
+        if name.is_empty() {
+            errors.push(name.required(""));
+        } else if !is_kernel_setting(name.text()) {
+            let why = format!(
+                "must have at most {SYSCTL_BYTES_MAX} characters and match regex {SYSCTL_FORM}"
+            );
+            errors.push(name.invalid(why));
+        } else if names.contains(name.text()) {
+            errors.push(name.duplicate());
+        }
+        names.insert(name.text());
+    }
+}
+
+/// Whether a text is the name of a kernel setting: words of small letters, digits, `-` and `_`, which begin and
+/// end with neither of the last two, joined by points or slashes.
+fn is_kernel_setting(name: &str) -> bool {
+    let is_inner = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "-_".contains(it);
+    let is_word = |word: &str| {
+        !word.is_empty() && word.chars().all(is_inner) && word.trim_matches(['-', '_']) == word
+    };
+    name.len() <= SYSCTL_BYTES_MAX && name.split(['.', '/']).all(is_word)
 }
 
 /// The security context of a container.

@@ -25,13 +25,17 @@ pub(in crate::registry::resources) fn storage_class(object: &At<'_, '_>, errors:
         provisioner.must_conform(lower, errors);
     }
     parameters(&object.at("parameters"), errors);
-    object
-        .at("reclaimPolicy")
-        .may_be_one_of(&["Delete", "Retain"], errors);
-    let modes = ["Immediate", "WaitForFirstConsumer"];
-    object
-        .at("volumeBindingMode")
-        .must_be_one_of(&modes, errors);
+    let policy = object.at("reclaimPolicy");
+    // A policy is a pointer to Kubernetes. One to nothing gets no default, and is let through.
+    if !policy.text().is_empty() {
+        policy.may_be_one_of(&["Delete", "Retain"], errors);
+    }
+    let mode = object.at("volumeBindingMode");
+    if mode.is_set() {
+        mode.may_be_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
+    } else {
+        errors.push(mode.required(""));
+    }
     for term in object.items("allowedTopologies") {
         let mut keys = BTreeSet::new();
         for expression in term.items("matchLabelExpressions") {

@@ -243,6 +243,36 @@ fn pods_that_are_wrong_as_a_whole() {
                 ],
             ),
             (
+                "spec.volumes",
+                json!([{"name": "v", "emptyDir": {}}, {"name": "c", "azureDisk":
+                    {"diskName": "d", "diskURI": "x", "cachingMode": "", "kind": ""}}]),
+                &[
+                    "spec.volumes[1].azureDisk.cachingMode: Unsupported value: \"\": supported values: \"None\", \"ReadOnly\", \"ReadWrite\"",
+                    "spec.volumes[1].azureDisk.kind: Unsupported value: \"\": supported values: \"Dedicated\", \"Managed\", \"Shared\"",
+                    "spec.volumes[1].azureDisk.diskURI: Unsupported value: \"x\": supported values: \"https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd\"",
+                ],
+            ),
+            (
+                "spec.volumes",
+                json!([{"name": "v", "emptyDir": {}}, {"name": "c", "azureDisk":
+                    {"diskName": "d", "diskURI": "/x", "kind": "Managed"}}]),
+                &[
+                    "spec.volumes[1].azureDisk.diskURI: Unsupported value: \"/x\": supported values: \"/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}\"",
+                ],
+            ),
+            (
+                "spec.securityContext.sysctls",
+                json!([{"name": "net.ipv4/tcp_syncookies"}, {"name": "Net"}, {"name": "a..b"}, {"name": "-a"},
+                    {"name": ""}, {"name": "net.ipv4/tcp_syncookies"}]),
+                &[
+                    "spec.securityContext.sysctls[1].name: Invalid value: \"Net\": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+                    "spec.securityContext.sysctls[2].name: Invalid value: \"a..b\": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+                    "spec.securityContext.sysctls[3].name: Invalid value: \"-a\": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+                    "spec.securityContext.sysctls[4].name: Required value",
+                    "spec.securityContext.sysctls[5].name: Duplicate value: \"net.ipv4/tcp_syncookies\"",
+                ],
+            ),
+            (
                 "spec.activeDeadlineSeconds",
                 json!(0),
                 &[

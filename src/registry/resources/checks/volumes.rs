@@ -127,11 +127,33 @@ fn details(source: &At<'_, '_>, kind: &str, errors: &mut Errors) {
         "ephemeral" if source.at("volumeClaimTemplate").is_set() => {
             claims::claim_spec(&source.at("volumeClaimTemplate.spec"), errors);
         }
+        "azureDisk" => azure_disk(source, errors),
         "image" => {
             let policies = ["Always", "IfNotPresent", "Never"];
             source.at("pullPolicy").may_be_one_of(&policies, errors);
         }
         _ => {}
+    }
+}
+
+/// How a disk is cached and what it is, which decides what its address looks like.
+fn azure_disk(disk: &At<'_, '_>, errors: &mut Errors) {
+    disk.at("cachingMode")
+        .may_be_one_of(&["None", "ReadOnly", "ReadWrite"], errors);
+    let (kind, address) = (disk.at("kind"), disk.at("diskURI"));
+    kind.may_be_one_of(&["Dedicated", "Managed", "Shared"], errors);
+    let (begin, form) = match kind.text() {
+        "Managed" => (
+            "/subscriptions/",
+            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
+        ),
+        _ => (
+            "https://",
+            "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
+        ),
+    };
+    if kind.is_set() && !address.text().starts_with(begin) {
+        errors.push(address.unsupported(&[form]));
     }
 }
 

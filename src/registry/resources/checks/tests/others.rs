@@ -192,7 +192,7 @@ fn claims_change_little() {
 #[test]
 fn autoscalers_that_are_wrong() {
     let good = json!({"spec": {"minReplicas": 1, "maxReplicas": 3,
-        "scaleTargetRef": {"kind": "Deployment", "name": "d"},
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
         "metrics": [{"type": "Resource", "resource": {"name": "cpu",
             "target": {"type": "Utilization", "averageUtilization": 80}}}]}});
     refused(
@@ -210,7 +210,7 @@ fn autoscalers_that_are_wrong() {
                 "spec.maxReplicas",
                 json!(0),
                 &[
-                    "spec.maxReplicas: Invalid value: 0: must be greater than 0",
+                    "spec.maxReplicas: Required value: must be set and greater than 0",
                     "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
                 ],
             ),
@@ -218,6 +218,32 @@ fn autoscalers_that_are_wrong() {
                 "spec.scaleTargetRef.name",
                 Value::Null,
                 &["spec.scaleTargetRef.name: Required value"],
+            ),
+            (
+                "spec.scaleTargetRef.apiVersion",
+                Value::Null,
+                &[
+                    "spec.scaleTargetRef.apiVersion: Invalid value: \"\": apiVersion must specify API group",
+                ],
+            ),
+            (
+                "spec.scaleTargetRef",
+                json!({"kind": "Deployment", "name": "d", "apiVersion": "v1"}),
+                &[
+                    "spec.scaleTargetRef.apiVersion: Invalid value: \"v1\": apiVersion must specify API group",
+                ],
+            ),
+            (
+                "spec.scaleTargetRef",
+                json!({"kind": "ReplicationController", "name": "d"}),
+                &[],
+            ),
+            (
+                "spec.scaleTargetRef.apiVersion",
+                json!("a/b/c"),
+                &[
+                    "spec.scaleTargetRef.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
+                ],
             ),
             (
                 "spec.metrics.0/resource.target",
@@ -232,6 +258,102 @@ fn autoscalers_that_are_wrong() {
                 json!({"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1801}]}}),
                 &[
                     "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 1801: must be less than or equal to 1800",
+                ],
+            ),
+        ],
+    );
+}
+
+/// Autoscalers were made without an API version before it was asked for.
+#[test]
+fn autoscalers_may_keep_what_they_scale() {
+    let old = json!({"spec": {"minReplicas": 1, "maxReplicas": 3,
+        "scaleTargetRef": {"kind": "Deployment", "name": "d"}}});
+    let changes = |path: &str, value: Value| {
+        let mut changed = old.clone();
+        set(&mut changed, path, value);
+        messages(&found_in_change(
+            autoscaling::changed_autoscaler,
+            &changed,
+            &old,
+        ))
+    };
+    assert_eq!(changes("spec.scaleTargetRef.name", json!("e")), [""; 0]);
+    assert_eq!(
+        changes("spec.scaleTargetRef.kind", json!("StatefulSet")),
+        ["spec.scaleTargetRef.apiVersion: Invalid value: \"\": apiVersion must specify API group"]
+    );
+}
+
+#[test]
+fn priority_levels_that_are_wrong() {
+    let good = json!({"metadata": {"name": "l"}, "spec": {"type": "Limited", "limited": {
+        "nominalConcurrencyShares": 30, "lendablePercent": 0, "limitResponse": {"type": "Queue",
+            "queuing": {"queues": 64, "handSize": 8, "queueLengthLimit": 50}}}}});
+    refused(
+        flowcontrol::priority_level,
+        &good,
+        &[
+            (
+                "spec.type",
+                Value::Null,
+                &["spec.type: Unsupported value: \"\": supported values: \"Exempt\", \"Limited\""],
+            ),
+            (
+                "spec.type",
+                json!("Exempt"),
+                &[
+                    "spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'",
+                    "spec.limited: Forbidden: must be nil if the type is not Limited",
+                ],
+            ),
+            (
+                "spec.limited",
+                Value::Null,
+                &["spec.limited: Required value: must not be empty when type is Limited"],
+            ),
+            (
+                "spec.limited.limitResponse.type",
+                Value::Null,
+                &[
+                    "spec.limited.limitResponse.type: Unsupported value: \"\": supported values: \"Queue\", \"Reject\"",
+                ],
+            ),
+            (
+                "spec.limited.limitResponse.type",
+                json!("Reject"),
+                &[
+                    "spec.limited.limitResponse.queuing: Forbidden: must be nil if limited.limitResponse.type is not Limited",
+                ],
+            ),
+            (
+                "spec.limited.limitResponse.queuing",
+                Value::Null,
+                &[
+                    "spec.limited.limitResponse.queuing: Required value: must not be empty if limited.limitResponse.type is Limited",
+                ],
+            ),
+            (
+                "spec.limited.limitResponse.queuing",
+                json!({"queues": 10_000_001, "handSize": -1, "queueLengthLimit": -1}),
+                &[
+                    "spec.limited.limitResponse.queuing.queueLengthLimit: Invalid value: -1: must be positive",
+                    "spec.limited.limitResponse.queuing.queues: Invalid value: 10000001: must not be greater than 10000000",
+                    "spec.limited.limitResponse.queuing.handSize: Invalid value: -1: must be positive",
+                ],
+            ),
+            (
+                "spec.limited.limitResponse.queuing",
+                json!({"queues": 128, "handSize": 9, "queueLengthLimit": 1}),
+                &[
+                    "spec.limited.limitResponse.queuing.handSize: Invalid value: 9: required entropy bits of deckSize 128 and handSize 9 should not be greater than 60",
+                ],
+            ),
+            (
+                "spec.limited.lendablePercent",
+                json!(101),
+                &[
+                    "spec.limited.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive",
                 ],
             ),
         ],
@@ -435,6 +557,14 @@ fn slices_and_classes_that_are_wrong() {
         &class,
         &[
             ("provisioner", Value::Null, &["provisioner: Required value"]),
+            ("reclaimPolicy", json!(""), &[]),
+            (
+                "volumeBindingMode",
+                json!(""),
+                &[
+                    "volumeBindingMode: Unsupported value: \"\": supported values: \"Immediate\", \"WaitForFirstConsumer\"",
+                ],
+            ),
             (
                 "reclaimPolicy",
                 json!("Odd"),
