@@ -1,5 +1,6 @@
 //! How a type is written.
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use serde_json::Value;
@@ -12,7 +13,7 @@ use super::{DeleteOptions, FieldError, RequestContext};
 /// Every method has the answer of a type without peculiarities, so that a strategy says only what
 /// is peculiar. The store calls them in the order of kube-apiserver's BeforeCreate, BeforeUpdate
 /// and BeforeDelete; objects are in the storage version.
-pub trait Strategy: Send + Sync + Debug {
+pub trait Strategy: Any + Send + Sync + Debug {
     /// Fills in what clients may leave out. Runs before every other method on all that is written.
     fn default(&self, object: &mut Value) {
         let _ = object;

@@ -5,13 +5,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::definition_rules;
+use super::defaults::apiextensions as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
-use super::path::{get, keep, list, remove, set, text};
+use super::path::{get, keep, list, remove, set};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
-use super::version_rules;
+use super::{definition_conversion, definition_rules, version_rules};
 use crate::registry::cel::at_length;
 use crate::registry::custom_resources::schema::StructuralSchema;
 use crate::registry::custom_resources::{CLEAN_UP, put_condition};
@@ -44,6 +44,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .verbatim()
+                    .defaults(defaults::DEFINITION)
                     .peculiar(Definitions)
                     .initial_status(status)
                     .status_metadata(PartMetadata::KeepsAll)
@@ -58,27 +59,6 @@ pub(super) fn rows() -> Vec<Row> {
 struct Definitions;
 
 impl Peculiar for Definitions {
-    fn default(&self, object: &mut Value) {
-        let kind = text(object, "spec.names.kind").to_owned();
-        for (path, name) in [
-            ("spec.names.singular", kind.to_lowercase()),
-            ("spec.names.listKind", format!("{kind}List")),
-        ] {
-            if text(object, path).is_empty() && !kind.is_empty() {
-                set(object, path, name.into());
-            }
-        }
-        if get(object, "spec.conversion").is_none_or(Value::is_null) {
-            set(object, "spec.conversion", json!({"strategy": "None"}));
-        }
-        let service = "spec.conversion.webhookClientConfig.service";
-        if get(object, service).is_some_and(Value::is_object)
-            && get(object, &format!("{service}.port")).is_none()
-        {
-            set(object, &format!("{service}.port"), json!(443));
-        }
-    }
-
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         remember_storage_version(object);
     }
@@ -93,6 +73,7 @@ impl Peculiar for Definitions {
         let mut errors = definition_rules::validate(object);
         errors.extend(schemas.errors(object));
         errors.extend(definition_rules::validate_create(object));
+        errors.extend(definition_conversion::validate(object));
         errors.extend(version_rules::validate(object));
         errors.extend(schemas.rule_errors(None));
         errors
@@ -103,12 +84,11 @@ impl Peculiar for Definitions {
         let mut errors = definition_rules::validate(object);
         errors.extend(schemas.errors(object));
         errors.extend(definition_rules::validate_update(object, old));
-        let (now, before) = (
-            version_rules::validate(object),
-            version_rules::validate(old),
-        );
-        // What was wrong before these rules stays, or its definition could not be deleted.
-        errors.extend(now.into_iter().filter(|it| !before.contains(it)));
+        for validate in [definition_conversion::validate, version_rules::validate] {
+            let (now, before) = (validate(object), validate(old));
+            // What was wrong before these rules stays, or its definition could not be deleted.
+            errors.extend(now.into_iter().filter(|it| !before.contains(it)));
+        }
         if get(object, "spec") != get(old, "spec") {
             errors.extend(schemas.rule_errors(Some(old)));
         }
@@ -344,6 +324,7 @@ fn rename_in_columns(object: &mut Value, from: &str, to: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::defaults::apply;
     use super::*;
 
     fn definition(versions: Value) -> Value {
@@ -414,7 +395,7 @@ mod tests {
         let context = RequestContext::new(User::default(), String::new(), Clock::real());
         let mut object = definition(json!([{"name": "v1", "served": true, "storage": true,
             "schema": {"openAPIV3Schema": {"type": "object"}}}]));
-        Definitions.default(&mut object);
+        apply(defaults::DEFINITION, &mut object);
         Definitions.prepare_for_create(&context, &mut object);
         assert_eq!(
             object["spec"]["names"],

@@ -94,6 +94,11 @@ impl Generic {
         self
     }
 
+    #[cfg(test)]
+    pub(super) fn rules(&self) -> &'static [Rule] {
+        self.defaults
+    }
+
     /// Null and empty members stay as they come: what the kind holds is not the server's words.
     pub(super) fn verbatim(mut self) -> Self {
         self.verbatim = true;

@@ -4,6 +4,7 @@ use super::checks::resource_claims as checks;
 use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::part::{Part, PartMetadata};
+use super::resource_slices::ResourceSlices;
 use super::row::{Group, Row, field};
 
 const V1: Group = Group::new("resource.k8s.io", "v1");
@@ -33,6 +34,10 @@ pub(super) fn rows() -> Vec<Row> {
             ),
         V1.cluster("resourceslices", "ResourceSlice")
             .fields([field("spec.nodeName"), field("spec.driver")])
-            .strategy(Generic::new().generation(&["spec"])),
+            .strategy(
+                Generic::new()
+                    .generation(&["spec"])
+                    .peculiar(ResourceSlices),
+            ),
     ]
 }

@@ -1,9 +1,13 @@
 //! The group `apps`.
 
+use serde_json::{Value, json};
+
 use super::Literal::{Empty, Int, Text};
-use super::Rule::{self, In, Set, When};
+use super::Rule::{self, In, Run, Set, When};
+use super::is_absent;
 use super::pod::SPEC_TEMPLATE;
 use super::volume::CLAIM;
+use crate::registry::resources::path::set;
 
 pub(in crate::registry::resources) const DEPLOYMENT: &[Rule] = &[
     Set("spec.replicas", Int(1)),
@@ -40,11 +44,20 @@ pub(in crate::registry::resources) const DAEMON_SET: &[Rule] = &[
 
 pub(in crate::registry::resources) const STATEFUL_SET: &[Rule] = &[
     Set("spec.podManagementPolicy", Text("OrderedReady")),
-    Set("spec.updateStrategy.type", Text("RollingUpdate")),
+    Run(
+        &[
+            "spec.updateStrategy.type",
+            "spec.updateStrategy.rollingUpdate",
+        ],
+        update_rolling,
+    ),
     When(
         "spec.updateStrategy.type",
         &["RollingUpdate"],
-        &[Set("spec.updateStrategy.rollingUpdate.partition", Int(0))],
+        &[In(
+            "spec.updateStrategy.rollingUpdate",
+            &[Set("partition", Int(0))],
+        )],
     ),
     Set(
         "spec.persistentVolumeClaimRetentionPolicy.whenDeleted",
@@ -61,12 +74,45 @@ pub(in crate::registry::resources) const STATEFUL_SET: &[Rule] = &[
     In("spec.volumeClaimTemplates[]", CLAIM),
 ];
 
+/// The update strategy is rolling, with its details, unless there is one. Nothing begins the details of a
+/// strategy that the client has named.
+fn update_rolling(set_of_pods: &mut Value) {
+    let (kind, details) = (
+        "spec.updateStrategy.type",
+        "spec.updateStrategy.rollingUpdate",
+    );
+    if !is_absent(set_of_pods, kind) {
+        return;
+    }
+    set(set_of_pods, kind, "RollingUpdate".into());
+    if is_absent(set_of_pods, details) {
+        set(set_of_pods, details, json!({}));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::super::apply;
     use super::*;
+
+    #[test]
+    fn a_named_strategy_of_a_stateful_set_gets_no_details() {
+        let completed = |strategy: Value| {
+            let mut pods = json!({"spec": {"updateStrategy": strategy}});
+            apply(STATEFUL_SET, &mut pods);
+            pods["spec"]["updateStrategy"].take()
+        };
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
+        assert_eq!(completed(Value::Null), rolling);
+        assert_eq!(
+            completed(json!({"type": "RollingUpdate", "rollingUpdate": {}})),
+            rolling
+        );
+        let named = json!({"type": "RollingUpdate"});
+        assert_eq!(completed(named.clone()), named);
+    }
 
     #[test]
     fn a_deployment_is_completed() {

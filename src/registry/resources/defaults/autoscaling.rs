@@ -2,20 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::Literal::{Int, Text};
-use super::Rule::{self, In, Run, Set};
-use crate::registry::resources::path::{get, set};
+use super::Literal::{Empty, Int, Text};
+use super::Rule::{self, In, Run, Set, With};
+use super::is_absent;
+use crate::registry::resources::path::set;
 
 pub(in crate::registry::resources) const AUTOSCALER: &[Rule] = &[
     Set("spec.minReplicas", Int(1)),
-    Run(watch_the_processor),
-    Run(behave),
+    Run(&["spec.metrics"], watch_the_processor),
+    With(
+        "spec.behavior",
+        &[
+            Set("spec.behavior.scaleUp", Empty),
+            In("spec.behavior.scaleUp", SCALE_UP),
+            Set("spec.behavior.scaleDown", Empty),
+            In("spec.behavior.scaleDown", SCALE_DOWN),
+        ],
+    ),
 ];
 
 const SCALE_UP: &[Rule] = &[
     Set("stabilizationWindowSeconds", Int(0)),
     Set("selectPolicy", Text("Max")),
-    Run(|rules| {
+    Run(&["policies"], |rules| {
         policies(
             rules,
             json!([
@@ -28,7 +37,7 @@ const SCALE_UP: &[Rule] = &[
 
 const SCALE_DOWN: &[Rule] = &[
     Set("selectPolicy", Text("Max")),
-    Run(|rules| {
+    Run(&["policies"], |rules| {
         policies(
             rules,
             json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
@@ -38,31 +47,15 @@ const SCALE_DOWN: &[Rule] = &[
 
 /// Without a metric, pods are held at four fifths of the processor time they request.
 fn watch_the_processor(autoscaler: &mut Value) {
-    if get(autoscaler, "spec.metrics").is_none() {
+    if is_absent(autoscaler, "spec.metrics") {
         let target = json!({"type": "Utilization", "averageUtilization": 80});
         let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
         set(autoscaler, "spec.metrics", json!([metric]));
     }
 }
 
-/// Who says something of the behaviour gets the rest of it.
-fn behave(autoscaler: &mut Value) {
-    if get(autoscaler, "spec.behavior").is_none() {
-        return;
-    }
-    for (path, rules) in [
-        ("spec.behavior.scaleUp", SCALE_UP),
-        ("spec.behavior.scaleDown", SCALE_DOWN),
-    ] {
-        if get(autoscaler, path).is_none() {
-            set(autoscaler, path, json!({}));
-        }
-        super::apply(&[In(path, rules)], autoscaler);
-    }
-}
-
 fn policies(rules: &mut Value, policies: Value) {
-    if get(rules, "policies").is_none() {
+    if is_absent(rules, "policies") {
         set(rules, "policies", policies);
     }
 }

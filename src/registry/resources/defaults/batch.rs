@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::Literal::{Empty, False, Int, Text};
 use super::Rule::{self, In, Run, Set, With, Zero};
+use super::is_absent;
 use super::pod::TEMPLATE;
 use crate::registry::resources::path::{get, set};
 
 pub(in crate::registry::resources) const JOB: &[Rule] = &[
-    Run(count_pods),
-    Run(limit_failures),
+    Run(&["spec.completions", "spec.parallelism"], count_pods),
+    Run(&["spec.backoffLimit"], limit_failures),
     Set("spec.completionMode", Text("NonIndexed")),
     Set("spec.suspend", False),
     With(
@@ -19,7 +20,7 @@ pub(in crate::registry::resources) const JOB: &[Rule] = &[
     Set("spec.podReplacementPolicy", Text("TerminatingOrFailed")),
     Set("spec.manualSelector", False),
     In("spec", FAILURES),
-    Run(label_like_the_template),
+    Run(&["metadata.labels"], label_like_the_template),
     In("spec.template", TEMPLATE),
 ];
 
@@ -41,8 +42,8 @@ const FAILURES: &[Rule] = &[In(
 
 /// One pod at a time, and one in all if nothing is said of either number.
 fn count_pods(job: &mut Value) {
-    if get(job, "spec.parallelism").is_none() {
-        if get(job, "spec.completions").is_none() {
+    if is_absent(job, "spec.parallelism") {
+        if is_absent(job, "spec.completions") {
             set(job, "spec.completions", json!(1));
         }
         set(job, "spec.parallelism", json!(1));
@@ -51,8 +52,8 @@ fn count_pods(job: &mut Value) {
 
 /// Six failures end a job, unless failures are counted for each index.
 fn limit_failures(job: &mut Value) {
-    if get(job, "spec.backoffLimit").is_none() {
-        let each = get(job, "spec.backoffLimitPerIndex").is_some();
+    if is_absent(job, "spec.backoffLimit") {
+        let each = !is_absent(job, "spec.backoffLimitPerIndex");
         let limit = if each { i32::MAX } else { 6 };
         set(job, "spec.backoffLimit", json!(limit));
     }
@@ -60,7 +61,7 @@ fn limit_failures(job: &mut Value) {
 
 /// A job has the labels of its pods, unless it has labels of its own.
 pub(in crate::registry::resources) fn label_like_the_template(job: &mut Value) {
-    if get(job, "metadata.labels").is_none()
+    if is_absent(job, "metadata.labels")
         && let Some(labels) = get(job, "spec.template.metadata.labels").cloned()
     {
         set(job, "metadata.labels", labels);

@@ -4,12 +4,16 @@ use serde_json::Value;
 
 use super::Literal::{Empty, Int, Null, Text, True};
 use super::Rule::{self, Amounts, In, Run, Set, When, With, Zero};
+use super::is_absent;
 use super::pod::SPEC_TEMPLATE;
 use crate::registry::resources::path::{get, remove, set, text};
 
 /// Whatever stands in a cluster is labelled with its name.
-pub(in crate::registry::resources) const NAMESPACE: &[Rule] =
-    &[Zero("spec", Empty), Run(label_with_name)];
+pub(in crate::registry::resources) const NAMESPACE: &[Rule] = &[
+    Zero("spec", Empty),
+    Set("status.phase", Text("Active")),
+    Run(&["metadata.labels"], label_with_name),
+];
 
 pub(in crate::registry::resources) const SECRET: &[Rule] = &[Set("type", Text("Opaque"))];
 
@@ -26,14 +30,17 @@ pub(in crate::registry::resources) const SERVICE: &[Rule] = &[
     When(
         "spec.sessionAffinity",
         &["None"],
-        &[Run(|service| {
+        &[Run(&[], |service| {
             drop(remove(service, "spec.sessionAffinityConfig"));
         })],
     ),
     Set("spec.type", Text("ClusterIP")),
     In(
         "spec.ports[]",
-        &[Set("protocol", Text("TCP")), Run(target_the_port)],
+        &[
+            Set("protocol", Text("TCP")),
+            Run(&["targetPort"], target_the_port),
+        ],
     ),
     When(
         "spec.type",
@@ -74,7 +81,7 @@ pub(in crate::registry::resources) const NODE: &[Rule] = &[
     Zero("spec", Empty),
     Amounts("status.capacity"),
     Amounts("status.allocatable"),
-    Run(allocate_the_capacity),
+    Run(&["status.allocatable"], allocate_the_capacity),
     In(
         "status.conditions[]",
         &[
@@ -102,7 +109,7 @@ pub(in crate::registry::resources) const NODE: &[Rule] = &[
 ];
 
 pub(in crate::registry::resources) const REPLICATION_CONTROLLER: &[Rule] = &[
-    Run(follow_the_template),
+    Run(&["spec.selector", "metadata.labels"], follow_the_template),
     Set("spec.replicas", Int(1)),
     SPEC_TEMPLATE,
 ];
@@ -117,7 +124,7 @@ pub(in crate::registry::resources) const LIMIT_RANGE: &[Rule] = &[
             Amounts("default"),
             Amounts("defaultRequest"),
             Amounts("maxLimitRequestRatio"),
-            Run(limit_by_default),
+            Run(&["default", "defaultRequest"], limit_by_default),
         ],
     ),
 ];
@@ -168,7 +175,7 @@ fn target_the_port(port: &mut Value) {
 }
 
 fn allocate_the_capacity(node: &mut Value) {
-    if get(node, "status.allocatable").is_none()
+    if is_absent(node, "status.allocatable")
         && let Some(capacity) = get(node, "status.capacity").cloned()
     {
         set(node, "status.allocatable", capacity);

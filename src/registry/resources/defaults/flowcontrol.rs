@@ -1,7 +1,7 @@
 //! The group `flowcontrol.apiserver.k8s.io`.
 
 use super::Literal::Int;
-use super::Rule::{self, In, Set, When};
+use super::Rule::{self, In, Set};
 
 pub(in crate::registry::resources) const FLOW_SCHEMA: &[Rule] =
     &[Set("spec.matchingPrecedence", Int(1000))];
@@ -12,23 +12,21 @@ pub(in crate::registry::resources) const PRIORITY_LEVEL: &[Rule] = &[
         &[
             Set("nominalConcurrencyShares", Int(30)),
             Set("lendablePercent", Int(0)),
-            When(
-                "limitResponse.type",
-                &["Queue"],
+            In(
+                "limitResponse.queuing",
                 &[
-                    Set("limitResponse.queuing.queues", Int(64)),
-                    Set("limitResponse.queuing.handSize", Int(8)),
-                    Set("limitResponse.queuing.queueLengthLimit", Int(50)),
+                    Set("queues", Int(64)),
+                    Set("handSize", Int(8)),
+                    Set("queueLengthLimit", Int(50)),
                 ],
             ),
         ],
     ),
-    When(
-        "spec.type",
-        &["Exempt"],
+    In(
+        "spec.exempt",
         &[
-            Set("spec.exempt.nominalConcurrencyShares", Int(0)),
-            Set("spec.exempt.lendablePercent", Int(0)),
+            Set("nominalConcurrencyShares", Int(0)),
+            Set("lendablePercent", Int(0)),
         ],
     ),
 ];

@@ -1,10 +1,15 @@
 //! What clients may leave out: a small engine over tables of paths and values.
 //!
+//! A rule asks only whether a value is absent. What is empty is absent by then: the store has taken away
+//! every field that is zero and no pointer (`codec::settle`), as Go would not tell it from an absent one, and
+//! left what pointers point to for validation to judge.
+//!
 //! Kubernetes' own types also decide what an object looks like when it comes back: members without
 //! a value vanish, and a few are written even without one. [`tidy`] does the first, tables do the
 //! second by giving such members their empty value.
 
 pub(super) mod admissionregistration;
+pub(super) mod apiextensions;
 pub(super) mod apps;
 pub(super) mod autoscaling;
 pub(super) mod batch;
@@ -14,6 +19,8 @@ pub(super) mod networking;
 pub(super) mod pod;
 pub(super) mod rbac;
 pub(super) mod storage;
+#[cfg(test)]
+mod table;
 pub(super) mod volume;
 
 use serde_json::{Map, Value};
@@ -38,8 +45,15 @@ pub(super) enum Rule {
     With(&'static str, &'static [Self]),
     /// Rounds what is at a path, amounts by their names, up to thousandths.
     Amounts(&'static str),
-    /// Does what the other rules cannot say.
-    Run(fn(&mut Value)),
+    /// Does what the other rules cannot say. The paths are those of the fields that it fills in.
+    Run(
+        #[cfg_attr(
+            not(test),
+            expect(dead_code, reason = "the test of all defaults asks for them")
+        )]
+        &'static [&'static str],
+        fn(&mut Value),
+    ),
 }
 
 /// A value in a table.
@@ -96,9 +110,9 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
         match *rule {
             Rule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
             Rule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
-            Rule::Run(run) if pass == Pass::Values => run(object),
+            Rule::Run(_, run) if pass == Pass::Values => run(object),
             Rule::Amounts(path) if pass == Pass::Values => round(object, path),
-            Rule::Set(..) | Rule::Zero(..) | Rule::Run(_) | Rule::Amounts(_) => {}
+            Rule::Set(..) | Rule::Zero(..) | Rule::Run(..) | Rule::Amounts(_) => {}
             Rule::In(path, rules) => visit(object, path, rules, pass),
             Rule::When(path, texts, rules) => {
                 if texts.contains(&text(object, path)) {
@@ -106,7 +120,7 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
                 }
             }
             Rule::With(path, rules) => {
-                if get(object, path).is_some_and(|value| !value.is_null()) {
+                if !is_absent(object, path) {
                     run(rules, object, pass);
                 }
             }
@@ -115,9 +129,14 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
 }
 
 fn fill(object: &mut Value, path: &str, literal: Literal) {
-    if get(object, path).is_none_or(Value::is_null) {
+    if is_absent(object, path) {
         set(object, path, literal.value());
     }
+}
+
+/// Whether a path has no value.
+fn is_absent(object: &Value, path: &str) -> bool {
+    get(object, path).is_none_or(Value::is_null)
 }
 
 /// Only what is written in millionths or less, or as a power of ten, can have parts of thousandths.
@@ -199,7 +218,7 @@ mod tests {
             When("kept", &["x"], &[Set("never", True)]),
             With("list", &[Set("with", One("y"))]),
             With("nothing", &[Set("never", False)]),
-            Run(|object| set(object, "ran", Null.value())),
+            Run(&["ran"], |object| set(object, "ran", Null.value())),
             Zero("zero", Null),
         ];
         let mut object = json!({"kept": "own", "list": [{"inner": {}}, {"other": 1}, 7]});

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::Literal::{Empty, Null, Text};
 use super::Rule::{self, In, Run, Set, Zero};
-use crate::registry::resources::path::{get, set};
+use super::is_absent;
+use crate::registry::resources::path::set;
 
 pub(in crate::registry::resources) const INGRESS: &[Rule] = &[Zero("spec", Empty)];
 
@@ -17,7 +18,7 @@ pub(in crate::registry::resources) const NETWORK_POLICY: &[Rule] = &[
     Zero("spec.podSelector", Empty),
     In("spec.ingress[].ports[]", PORT),
     In("spec.egress[].ports[]", PORT),
-    Run(name_the_directions),
+    Run(&["spec.policyTypes"], name_the_directions),
 ];
 
 pub(in crate::registry::resources) const ENDPOINT_SLICE: &[Rule] = &[
@@ -32,11 +33,11 @@ pub(in crate::registry::resources) const ENDPOINT_SLICE: &[Rule] = &[
 
 /// A policy is always about what comes in, and about what goes out if it has rules for that.
 fn name_the_directions(policy: &mut Value) {
-    if get(policy, "spec.policyTypes").is_none() {
-        let types = if get(policy, "spec.egress").is_some() {
-            json!(["Ingress", "Egress"])
-        } else {
+    if is_absent(policy, "spec.policyTypes") {
+        let types = if is_absent(policy, "spec.egress") {
             json!(["Ingress"])
+        } else {
+            json!(["Ingress", "Egress"])
         };
         set(policy, "spec.policyTypes", types);
     }

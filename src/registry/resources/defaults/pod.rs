@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Literal::{Empty, Int, Text, True};
+use super::Literal::{Empty, False, Int, Text, True};
 use super::Rule::{self, Amounts, In, Run, Set, With, Zero};
+use super::is_absent;
 use super::volume::VOLUME;
 use crate::registry::quota::{self, Which, amounts_of_containers};
 use crate::registry::resources::path::{get, list, remove, set, text};
@@ -13,22 +14,36 @@ const SHARED: [&str; 2] = ["cpu", "memory"];
 /// What the names of huge pages begin with.
 const PAGES: &str = "hugepages-";
 
+/// Where the ports of a pod say what they are on the host.
+const HOST_PORTS: &[&str] = &[
+    "containers[].ports[].hostPort",
+    "initContainers[].ports[].hostPort",
+];
+
 /// A pod.
 pub(in crate::registry::resources) const POD: &[Rule] = &[
+    Set("spec", Empty),
     In("spec", POD_SPEC),
-    In("spec", &[Run(open_host_ports)]),
+    In("spec", &[Run(HOST_PORTS, open_host_ports)]),
     Set("spec.enableServiceLinks", True),
     In("spec.containers[]", REQUESTS),
     In("spec.initContainers[]", REQUESTS),
     With(
         "spec.resources",
-        &[In("spec", &[Run(whole_limits), Run(whole_requests)])],
+        &[In(
+            "spec",
+            &[
+                Run(&["resources.limits"], whole_limits),
+                Run(&["resources.requests"], whole_requests),
+            ],
+        )],
     ),
     In("status.conditions[]", CONDITION),
     In("status.containerStatuses[]", ALLOCATED),
     In("status.initContainerStatuses[]", ALLOCATED),
     In("status.ephemeralContainerStatuses[]", ALLOCATED),
-    Run(pair_pod_ips),
+    In("status", ALLOCATED),
+    Run(&["status.podIP", "status.podIPs"], pair_pod_ips),
 ];
 
 /// The spec of a pod, on its own or in a template.
@@ -38,7 +53,10 @@ pub(super) const POD_SPEC: &[Rule] = &[
     Set("dnsPolicy", Text("ClusterFirst")),
     Set("securityContext", Empty),
     Set("schedulerName", Text("default-scheduler")),
-    Run(pair_service_account),
+    Run(
+        &["serviceAccountName", "serviceAccount"],
+        pair_service_account,
+    ),
     Amounts("overhead"),
     Amounts("resources.limits"),
     Amounts("resources.requests"),
@@ -54,7 +72,7 @@ const CONDITION: &[Rule] = &[
     Set("lastTransitionTime", super::Literal::Null),
 ];
 
-/// What a container has been given.
+/// What a container or a pod has been given.
 const ALLOCATED: &[Rule] = &[
     Amounts("allocatedResources"),
     Amounts("resources.limits"),
@@ -67,9 +85,10 @@ const CONTAINER: &[Rule] = &[
     Amounts("resources.requests"),
     Set("terminationMessagePath", Text("/dev/termination-log")),
     Set("terminationMessagePolicy", Text("File")),
-    Run(pull_policy),
+    Run(&["imagePullPolicy"], pull_policy),
     In("ports[]", &[Set("protocol", Text("TCP"))]),
     In("env[].valueFrom.fieldRef", FIELD_REF),
+    In("env[].valueFrom.fileKeyRef", &[Set("optional", False)]),
     In("livenessProbe", PROBE),
     In("readinessProbe", PROBE),
     In("startupProbe", PROBE),
@@ -90,7 +109,10 @@ const PROBE: &[Rule] = &[
 
 const HTTP_GET: &[Rule] = &[Set("path", Text("/")), Set("scheme", Text("HTTP"))];
 
-const REQUESTS: &[Rule] = &[With("resources.limits", &[Run(request_the_limits)])];
+const REQUESTS: &[Rule] = &[With(
+    "resources.limits",
+    &[Run(&["resources.requests"], request_the_limits)],
+)];
 
 /// A container whose image is the newest is pulled every time.
 fn pull_policy(container: &mut Value) {
@@ -99,7 +121,7 @@ fn pull_policy(container: &mut Value) {
 
 /// Says when an image is pulled, if nobody says it.
 pub(super) fn fill_pull_policy(object: &mut Value, member: &str, image: &str) {
-    if get(object, member).is_none() {
+    if is_absent(object, member) {
         let latest = is_latest(text(object, image));
         let policy = if latest { "Always" } else { "IfNotPresent" };
         set(object, member, policy.into());

@@ -33,12 +33,19 @@ pub(in crate::registry::resources) const DISRUPTION_BUDGET: &[Rule] = &[Zero("sp
 const EXACT_COUNT: &[Rule] = &[
     Set("allocationMode", Text("ExactCount")),
     When("allocationMode", &["ExactCount"], &[Set("count", Int(1))]),
+    In("tolerations[]", TOLERATION),
 ];
+
+const TOLERATION: &[Rule] = &[Set("operator", Text("Equal"))];
 
 pub(in crate::registry::resources) const RESOURCE_CLAIM: &[Rule] = &[
     Zero("spec", Empty),
     In("spec.devices.requests[].exactly", EXACT_COUNT),
     In("spec.devices.requests[].firstAvailable[]", EXACT_COUNT),
+    In(
+        "status.allocation.devices.results[].tolerations[]",
+        TOLERATION,
+    ),
 ];
 
 pub(in crate::registry::resources) const RESOURCE_CLAIM_TEMPLATE: &[Rule] = &[

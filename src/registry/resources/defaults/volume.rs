@@ -12,7 +12,7 @@ const FILE_MODE: Rule = Set("defaultMode", Int(0o644));
 
 /// A volume of a pod.
 pub(super) const VOLUME: &[Rule] = &[
-    Run(begin_empty),
+    Run(&[], begin_empty),
     In("secret", &[FILE_MODE]),
     In("configMap", &[FILE_MODE]),
     In(
@@ -22,7 +22,7 @@ pub(super) const VOLUME: &[Rule] = &[
     In("projected", PROJECTED),
     In(
         "image",
-        &[Run(|image| {
+        &[Run(&["pullPolicy"], |image| {
             fill_pull_policy(image, "pullPolicy", "reference")
         })],
     ),
@@ -85,6 +85,7 @@ pub(in crate::registry::resources) const CLAIM: &[Rule] = &[
 pub(in crate::registry::resources) const PERSISTENT_VOLUME: &[Rule] = &[
     Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     Set("spec.volumeMode", Text("Filesystem")),
+    Set("status.phase", Text("Pending")),
     Amounts("spec.capacity"),
     In("spec.hostPath", &[Set("type", Text(""))]),
     In("spec.iscsi", &[Set("iscsiInterface", Text("default"))]),

@@ -1,0 +1,43 @@
+//! The group `apiextensions.k8s.io`.
+
+use serde_json::{Value, json};
+
+use super::Literal::Int;
+use super::Rule::{self, In, Run, Set};
+use super::is_absent;
+use crate::registry::resources::path::{set, text};
+
+pub(in crate::registry::resources) const DEFINITION: &[Rule] = &[
+    Run(
+        &["spec.names.singular", "spec.names.listKind"],
+        name_by_the_kind,
+    ),
+    Run(&["spec.conversion"], convert_nothing),
+    In(
+        "spec.conversion.webhookClientConfig.service",
+        &[Set("port", Int(443))],
+    ),
+];
+
+/// The singular is the kind in small letters, and the list's kind is the kind with `List` behind it.
+fn name_by_the_kind(definition: &mut Value) {
+    let kind = text(definition, "spec.names.kind").to_owned();
+    if kind.is_empty() {
+        return;
+    }
+    for (path, name) in [
+        ("spec.names.singular", kind.to_lowercase()),
+        ("spec.names.listKind", format!("{kind}List")),
+    ] {
+        if is_absent(definition, path) {
+            set(definition, path, name.into());
+        }
+    }
+}
+
+/// Versions differ in nothing but their name unless a conversion is said. One without a strategy is refused.
+fn convert_nothing(definition: &mut Value) {
+    if is_absent(definition, "spec.conversion") {
+        set(definition, "spec.conversion", json!({"strategy": "None"}));
+    }
+}
