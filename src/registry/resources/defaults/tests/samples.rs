@@ -1,5 +1,5 @@
-//! An object of each kind that has defaults, in its storage version, in which every rule finds what it needs and with
-//! which kube-apiserver finds nothing wrong.
+//! Objects of each kind that has defaults, in its storage version, in which the rules find what they need and with which
+//! kube-apiserver finds nothing wrong.
 
 use serde_json::{Value, json};
 
@@ -19,9 +19,19 @@ pub(super) fn value(path: &str) -> Value {
     }
 }
 
-/// An object of a kind.
-pub(super) fn object(resource: &Resource) -> Value {
-    let mut object = content(&resource.storage_kind);
+/// The objects of a kind. The first is for all rules that find their place in none.
+pub(super) fn objects(resource: &Resource) -> Vec<Value> {
+    let contents = match resource.storage_kind.as_str() {
+        "PersistentVolume" => volumes(),
+        kind => vec![content(kind)],
+    };
+    contents
+        .into_iter()
+        .map(|content| object(resource, content))
+        .collect()
+}
+
+fn object(resource: &Resource, mut object: Value) -> Value {
     object["apiVersion"] = json!(resource.storage_version.to_string());
     object["kind"] = json!(resource.storage_kind);
     let name = match resource.storage_kind.as_str() {
@@ -50,8 +60,6 @@ fn content(kind: &str) -> Value {
         "Job" => job(),
         "CronJob" => json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": job()}}),
         "PersistentVolumeClaim" => json!({"spec": claim()}),
-        "PersistentVolume" => json!({"spec": {"capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"]}}),
         "HorizontalPodAutoscaler" => json!({"spec": {"maxReplicas": 3, "scaleTargetRef":
             {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}}),
         "ResourceClaim" => json!({"spec": devices()}),
@@ -63,7 +71,10 @@ fn content(kind: &str) -> Value {
 fn of_cluster(kind: &str) -> Value {
     let service = json!({"namespace": "default", "name": "s"});
     match kind {
-        "Namespace" | "Secret" | "PodDisruptionBudget" | "CSIDriver" | "Endpoints" => json!({}),
+        "Namespace" | "Secret" | "PodDisruptionBudget" | "CSIDriver" => json!({}),
+        "Endpoints" => {
+            json!({"subsets": [{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]}]})
+        }
         "Service" => json!({"spec": {"ports": [{"port": 80}]}}),
         "EndpointSlice" => json!({"addressType": "IPv4", "ports": [{"port": 80}],
             "endpoints": [{"addresses": ["192.0.2.1"]}]}),
@@ -136,46 +147,84 @@ fn template() -> Value {
     json!({"metadata": {"labels": {"app": "d"}}, "spec": pod()})
 }
 
-/// A pod with every kind of volume that has defaults, and a probe of each kind.
+/// A volume of the cluster for each kind of volume that has defaults.
+fn volumes() -> Vec<Value> {
+    let of_kind = |(kind, source): (&str, Value)| json!({"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], kind: source}});
+    let mut sources = sources();
+    // A volume of the cluster names a secret in whole.
+    sources[4].1["secretRef"]["namespace"] = json!("default");
+    sources.into_iter().map(of_kind).collect()
+}
+
+/// What a pod and the cluster may both have as volumes.
+fn sources() -> [(&'static str, Value); 5] {
+    [
+        ("hostPath", json!({"path": "/h"})),
+        (
+            "iscsi",
+            json!({"targetPortal": "192.0.2.1", "lun": 0, "iqn": "iqn.2001-04.com.example:storage.disk1"}),
+        ),
+        ("rbd", json!({"monitors": ["192.0.2.1"], "image": "i"})),
+        (
+            "azureDisk",
+            json!({"diskName": "d", "diskURI": "https://a.blob.core.windows.net/b/c.vhd"}),
+        ),
+        (
+            "scaleIO",
+            json!({"gateway": "https://g", "system": "s", "volumeName": "v", "secretRef": {"name": "s"}}),
+        ),
+    ]
+}
+
+/// A container with probes of a kind, which also may be an init container.
+fn container(name: &str, probe: &Value) -> Value {
+    json!({"name": name, "image": "i:1", "livenessProbe": probe, "readinessProbe": probe,
+        "startupProbe": probe})
+}
+
+/// A container whose probes and hooks speak HTTP, and which has a port and learns its pod's name.
+fn talkative_container(name: &str, port: u16) -> Value {
+    let get = json!({"httpGet": {"port": port}});
+    let mut container = container(name, &get);
+    container["lifecycle"] = json!({"postStart": get, "preStop": get});
+    container["ports"] = json!([{"containerPort": port}]);
+    container["env"] = json!([
+        {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "B", "valueFrom": {"fileKeyRef": {"volumeName": "empty", "path": "f", "key": "k"}}},
+    ]);
+    container
+}
+
+/// A pod with every kind of volume that has defaults, and containers with probes of every kind.
 fn pod() -> Value {
-    let field = json!({"fieldRef": {"fieldPath": "metadata.name"}});
+    let grpc = json!({"grpc": {"port": 80}});
     let file = json!({"path": "name", "fieldRef": {"fieldPath": "metadata.name"}});
-    let get = json!({"httpGet": {"port": 80}});
+    let mut greedy = talkative_container("a", 80);
+    greedy["resources"] = json!({"limits": {"cpu": "1", "hugepages-2Mi": "2Mi"}});
+    let mut first = [talkative_container("c", 81), container("d", &grpc)];
+    for container in &mut first {
+        container["restartPolicy"] = json!("Always");
+    }
+    let mut volumes = vec![
+        json!({"name": "empty"}),
+        json!({"name": "secret", "secret": {"secretName": "s"}}),
+        json!({"name": "config", "configMap": {"name": "c"}}),
+        json!({"name": "downward", "downwardAPI": {"items": [file]}}),
+        json!({"name": "projected", "projected": {"sources": [
+            {"serviceAccountToken": {"path": "t"}}, {"downwardAPI": {"items": [file]}}]}}),
+        json!({"name": "image", "image": {"reference": "i:1"}}),
+        json!({"name": "ephemeral", "ephemeral": {"volumeClaimTemplate": {"spec": claim()}}}),
+    ];
+    let sources = sources().into_iter();
+    volumes
+        .extend(sources.map(|(kind, source)| json!({"name": kind.to_lowercase(), kind: source})));
     json!({
         "hostNetwork": true,
         "serviceAccountName": "default",
         "serviceAccount": "default",
-        "initContainers": [{"name": "first", "image": "i", "ports": [{"containerPort": 81}]}],
-        "containers": [
-            {"name": "a", "image": "i:1", "ports": [{"containerPort": 80}],
-                "env": [{"name": "A", "valueFrom": field}],
-                "resources": {"limits": {"cpu": "1", "hugepages-2Mi": "2Mi"}},
-                "lifecycle": {"postStart": get, "preStop": get},
-                "livenessProbe": get, "readinessProbe": get, "startupProbe": get},
-            {"name": "b", "image": "i:1",
-                "env": [{"name": "B", "valueFrom": {"fileKeyRef":
-                    {"volumeName": "empty", "path": "f", "key": "k"}}}],
-                "livenessProbe": {"grpc": {"port": 80}}, "readinessProbe": {"grpc": {"port": 80}},
-                "startupProbe": {"grpc": {"port": 80}}},
-        ],
-        "volumes": [
-            {"name": "empty"},
-            {"name": "secret", "secret": {"secretName": "s"}},
-            {"name": "config", "configMap": {"name": "c"}},
-            {"name": "downward", "downwardAPI": {"items": [file]}},
-            {"name": "projected", "projected": {"sources": [
-                {"serviceAccountToken": {"path": "t"}}, {"downwardAPI": {"items": [file]}}]}},
-            {"name": "image", "image": {"reference": "i:1"}},
-            {"name": "host", "hostPath": {"path": "/h"}},
-            {"name": "iscsi", "iscsi": {"targetPortal": "192.0.2.1", "lun": 0,
-                "iqn": "iqn.2001-04.com.example:storage.disk1"}},
-            {"name": "rbd", "rbd": {"monitors": ["192.0.2.1"], "image": "i"}},
-            {"name": "azure", "azureDisk": {"diskName": "d",
-                "diskURI": "https://a.blob.core.windows.net/b/c.vhd"}},
-            {"name": "scale", "scaleIO": {"gateway": "https://g", "system": "s", "volumeName": "v",
-                "secretRef": {"name": "s"}}},
-            {"name": "ephemeral", "ephemeral": {"volumeClaimTemplate": {"spec": claim()}}},
-        ],
+        "initContainers": first,
+        "containers": [greedy, container("b", &grpc)],
+        "volumes": volumes,
     })
 }
 

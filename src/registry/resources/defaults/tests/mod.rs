@@ -1,0 +1,46 @@
+//! The engine of defaults, and the table of all of them.
+
+mod samples;
+mod table;
+
+use serde_json::json;
+
+use super::Literal::*;
+use super::Rule::*;
+use super::*;
+
+#[test]
+fn rules_fill_in_what_is_missing_and_nothing_else() {
+    const RULES: &[Rule] = &[
+        Set("a.b", Int(1)),
+        Set("kept", Text("x")),
+        In("list[].inner", &[Set("c", Empty)]),
+        When("kept", &["own"], &[Set("when", True)]),
+        When("kept", &["x"], &[Set("never", True)]),
+        With("list", &[Set("with", One("y"))]),
+        With("nothing", &[Set("never", False)]),
+        Run(&["ran"], |object| set(object, "ran", Null.value())),
+        Zero("zero", Null),
+    ];
+    let mut object = json!({"kept": "own", "list": [{"inner": {}}, {"other": 1}, 7]});
+    apply(RULES, &mut object);
+    assert_eq!(
+        object,
+        json!({"a": {"b": 1}, "kept": "own", "when": true, "with": ["y"], "ran": null,
+            "list": [{"inner": {"c": {}}}, {"other": 1}, 7]})
+    );
+    let mut zeros = json!({"list": []});
+    apply_zeros(RULES, &mut zeros);
+    assert_eq!(zeros, json!({"list": [], "zero": null}));
+}
+
+#[test]
+fn what_has_no_value_vanishes() {
+    let mut object = json!({"a": null, "b": [], "c": {"labels": {}, "emptyDir": {}},
+        "d": [{"e": null}, null], "f": ""});
+    tidy(&mut object);
+    assert_eq!(
+        object,
+        json!({"c": {"emptyDir": {}}, "d": [{}, null], "f": ""})
+    );
+}
