@@ -47,9 +47,27 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     } else if url.is_some() == service.is_some() {
         let why = "exactly one of url or service is required";
         errors.push(with(FieldErrorKind::Required, CLIENT, why));
+    } else if let Some(service) = service {
+        errors.extend(service_errors(service));
     }
     if list(object, REVIEW_VERSIONS).is_empty() {
         errors.push(FieldError::required(REVIEW_VERSIONS));
+    }
+    errors
+}
+
+fn service_errors(service: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for member in ["name", "namespace"] {
+        if text(service, member).is_empty() {
+            errors.push(FieldError::required(format!("{CLIENT}.service.{member}")));
+        }
+    }
+    let port = get(service, "port").and_then(Value::as_i64).unwrap_or(0);
+    if !(1..=65535).contains(&port) {
+        let why = "port is not valid: must be between 1 and 65535, inclusive";
+        let path = format!("{CLIENT}.service.port");
+        errors.push(FieldError::invalid(path, &port.into(), why));
     }
     errors
 }
@@ -111,8 +129,15 @@ mod tests {
             ]
         );
         assert_eq!(
-            wrong(&json!({"strategy": "Webhook", "webhookClientConfig": {"service": {}}})),
-            ["spec.conversion.conversionReviewVersions: Required value"]
+            wrong(
+                &json!({"strategy": "Webhook", "webhookClientConfig": {"service":
+                {"namespace": "a", "port": 0}}})
+            ),
+            [
+                "spec.conversion.webhookClientConfig.service.name: Required value",
+                "spec.conversion.webhookClientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
+                "spec.conversion.conversionReviewVersions: Required value"
+            ]
         );
     }
 }

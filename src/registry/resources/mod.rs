@@ -17,6 +17,7 @@ mod checks;
 mod configuration;
 mod coordination;
 mod core;
+mod csi_drivers;
 mod daemon_sets;
 mod defaults;
 mod definition_conversion;

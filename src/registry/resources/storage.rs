@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::checks::storage as checks;
+use super::csi_drivers::CsiDrivers;
 use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
@@ -18,6 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
                 .check(checks::driver_kind)
                 .check_on_update(checks::driver_update)
                 .generation(&["spec"])
+                .peculiar(CsiDrivers)
                 .conditional_update(),
         ),
         V1.cluster("csinodes", "CSINode").strategy(

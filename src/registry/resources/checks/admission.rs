@@ -228,7 +228,7 @@ fn webhook_path(path: &At<'_, '_>, errors: &mut Errors) {
 pub(in crate::registry::resources) fn policy(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("failurePolicy")
-        .must_be_one_of(&FAILURE_POLICIES, errors);
+        .must_point_to_one_of(&FAILURE_POLICIES, errors);
     matched(&spec.at("matchConstraints"), errors);
     let annotations = spec.at("auditAnnotations");
     if annotations.len() > AUDIT_ANNOTATIONS_MAX {

@@ -232,6 +232,15 @@ impl At<'_, '_> {
         }
     }
 
+    /// It is one of these words, of which an empty one is none: what is here is a pointer to Kubernetes.
+    pub(in crate::registry) fn must_point_to_one_of(&self, words: &[&str], errors: &mut Errors) {
+        if self.is_set() {
+            self.may_be_one_of(words, errors);
+        } else {
+            errors.push(self.required(""));
+        }
+    }
+
     /// It is one of these words, if there is anything.
     pub(in crate::registry) fn may_be_one_of(&self, words: &[&str], errors: &mut Errors) {
         if self.is_set() && !words.contains(&self.text()) {

@@ -88,6 +88,11 @@ fn spec(spec: &At<'_, '_>, target: ApiVersions, described: ApiVersions, errors: 
     for metric in spec.items("metrics") {
         self::metric(&metric, described, errors);
     }
+    let wakes = |metric: &At<'_, '_>| matches!(metric.at("type").text(), "Object" | "External");
+    if least.number() == Some(0) && !spec.items("metrics").any(|it| wakes(&it)) {
+        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.push(spec.at("metrics").forbidden(why));
+    }
     for rules in ["behavior.scaleUp", "behavior.scaleDown"] {
         if spec.at(rules).is_set() {
             behaviour(&spec.at(rules), errors);

@@ -124,7 +124,6 @@ pub(in crate::registry::resources) fn namespace_status(object: &Value, _old: &Va
 pub(in crate::registry::resources) fn priority_class(object: &At<'_, '_>, errors: &mut Errors) {
     let (name, value) = (object.at("metadata.name"), object.at("value"));
     let number = value.number().unwrap_or(0);
-    let policies = ["PreemptLowerPriority", "Never"];
     if name.text().starts_with(SYSTEM_PREFIX) {
         let known = SYSTEM_PRIORITIES
             .iter()
@@ -138,11 +137,7 @@ pub(in crate::registry::resources) fn priority_class(object: &At<'_, '_>, errors
             Some((name, _)) if global => {
                 format!("globalDefault of {name} PriorityClass must be false")
             }
-            Some(_) => {
-                return object
-                    .at("preemptionPolicy")
-                    .may_be_one_of(&policies, errors);
-            }
+            Some(_) => return preemption(object, errors),
         };
         errors.push(name.forbidden(format!(
             "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {why}"
@@ -152,9 +147,15 @@ pub(in crate::registry::resources) fn priority_class(object: &At<'_, '_>, errors
             "maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}"
         )));
     }
-    object
-        .at("preemptionPolicy")
-        .may_be_one_of(&policies, errors);
+    preemption(object, errors);
+}
+
+/// Whether those of a class take the places of others, of which an empty text says nothing.
+fn preemption(object: &At<'_, '_>, errors: &mut Errors) {
+    let policy = object.at("preemptionPolicy");
+    if policy.is_set() {
+        policy.must_be_one_of(&["PreemptLowerPriority", "Never"], errors);
+    }
 }
 
 /// What a class of priorities gives stays.

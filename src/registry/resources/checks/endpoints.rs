@@ -79,7 +79,7 @@ pub(in crate::registry::resources) fn slice(object: &At<'_, '_>, errors: &mut Er
         if !names.insert(name.text()) {
             errors.push(name.duplicate());
         }
-        port.at("protocol").must_be_one_of(PROTOCOLS, errors);
+        port.at("protocol").must_point_to_one_of(PROTOCOLS, errors);
         app_protocol(&port, errors);
     }
 }

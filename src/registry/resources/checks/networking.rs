@@ -180,7 +180,7 @@ pub(in crate::registry::resources) fn ingress_class(object: &At<'_, '_>, errors:
     }
     reference(&parameters, errors);
     let (scope, namespace) = (parameters.at("scope"), parameters.at("namespace"));
-    scope.must_be_one_of(&["Cluster", "Namespace"], errors);
+    scope.must_point_to_one_of(&["Cluster", "Namespace"], errors);
     match scope.text() {
         "Namespace" if !namespace.is_set() => {
             errors.push(namespace.required("`parameters.scope` is set to 'Namespace'"));

@@ -30,12 +30,9 @@ pub(in crate::registry::resources) fn storage_class(object: &At<'_, '_>, errors:
     if !policy.text().is_empty() {
         policy.may_be_one_of(&["Delete", "Retain"], errors);
     }
-    let mode = object.at("volumeBindingMode");
-    if mode.is_set() {
-        mode.may_be_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
-    } else {
-        errors.push(mode.required(""));
-    }
+    object
+        .at("volumeBindingMode")
+        .must_point_to_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
     for term in object.items("allowedTopologies") {
         let mut keys = BTreeSet::new();
         for expression in term.items("matchLabelExpressions") {

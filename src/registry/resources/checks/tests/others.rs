@@ -207,6 +207,14 @@ fn autoscalers_that_are_wrong() {
                 ],
             ),
             (
+                "spec.minReplicas",
+                json!(0),
+                &[
+                    "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
+                    "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
+                ],
+            ),
+            (
                 "spec.maxReplicas",
                 json!(0),
                 &[

@@ -12,8 +12,7 @@ pub(super) fn value(path: &str) -> Value {
         "resources.limits" => json!({"cpu": "1"}),
         "spec.behavior" => json!({}),
         "spec.externalIPs" => json!(["192.0.2.1"]),
-        "spec.podFailurePolicy" => json!({"rules": [{"action": "Ignore",
-            "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}),
+        "spec.podFailurePolicy" => policy(),
         "spec.resources" => json!({"limits": {"cpu": "4"}, "requests": {"cpu": "2"}}),
         _ => panic!("a rule needs something at {path}: say what"),
     }
@@ -23,6 +22,7 @@ pub(super) fn value(path: &str) -> Value {
 pub(super) fn objects(resource: &Resource) -> Vec<Value> {
     let contents = match resource.storage_kind.as_str() {
         "PersistentVolume" => volumes(),
+        "Job" => vec![job(), job_with_policy()],
         kind => vec![content(kind)],
     };
     contents
@@ -57,8 +57,7 @@ fn content(kind: &str) -> Value {
             "serviceName": "d", "template": template(),
             "volumeClaimTemplates": [{"metadata": {"name": "claim"}, "spec": claim()}]}}),
         "ReplicationController" => json!({"spec": {"template": template()}}),
-        "Job" => job(),
-        "CronJob" => json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": job()}}),
+        "CronJob" => json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": job_with_policy()}}),
         "PersistentVolumeClaim" => json!({"spec": claim()}),
         "HorizontalPodAutoscaler" => json!({"spec": {"maxReplicas": 3, "scaleTargetRef":
             {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}}),
@@ -141,6 +140,18 @@ fn job() -> Value {
     let mut template = template();
     template["spec"]["restartPolicy"] = json!("Never");
     json!({"spec": {"template": template}})
+}
+
+fn job_with_policy() -> Value {
+    let mut job = job();
+    job["spec"]["podFailurePolicy"] = policy();
+    job
+}
+
+/// A policy about failures of pods.
+fn policy() -> Value {
+    json!({"rules": [{"action": "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]})
 }
 
 fn template() -> Value {
