@@ -333,6 +333,25 @@ mod tests {
     }
 
     #[test]
+    fn a_pointer_to_an_empty_word_is_there() {
+        let object = json!({"empty": ""});
+        let root = At::root(&object);
+        let mut errors = Vec::new();
+        root.at("empty").must_be_one_of(&["A"], &mut errors);
+        root.at("empty").must_point_to_one_of(&["A"], &mut errors);
+        root.at("none").must_point_to_one_of(&["A"], &mut errors);
+        let messages: Vec<_> = errors.iter().map(FieldError::message).collect();
+        assert_eq!(
+            messages,
+            [
+                "Required value",
+                "Unsupported value: \"\": supported values: \"A\"",
+                "Required value"
+            ]
+        );
+    }
+
+    #[test]
     fn errors_have_kubernetes_words() {
         let object = json!({"kind": "Odd", "count": -1});
         let root = At::root(&object);

@@ -451,6 +451,11 @@ fn kinds_of_the_cluster_that_are_wrong() {
         &json!({"metadata": {"name": "a"}, "value": 1}),
         &[
             (
+                "preemptionPolicy",
+                json!(""),
+                &["preemptionPolicy: Required value"],
+            ),
+            (
                 "value",
                 json!(1_000_000_001),
                 &[
