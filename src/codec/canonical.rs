@@ -24,8 +24,8 @@ pub fn complete(kind: Kind, object: &mut Map<String, Value>) {
     complete_members(kind.0, object);
 }
 
-/// What a field at a dotted path is without a value, and whether it is a pointer. A step that ends with `[]` leads
-/// into the items of a list.
+/// The zero of the field at a dotted path, and whether the field is a pointer. A step that ends with `[]` leads into
+/// the items of a list.
 #[cfg(test)]
 pub fn empty_at(kind: Kind, path: &str) -> Option<(Value, bool)> {
     let (steps, last) = path.rsplit_once('.').unwrap_or(("", path));
@@ -82,7 +82,7 @@ fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
     });
 }
 
-/// Whether Go does not tell the member from an absent one.
+/// True if Go does not tell the member from an absent one.
 fn vanishes(field: &Field, value: &Value) -> bool {
     let may_vanish = field.may_vanish || is_scalar(field);
     match value {
@@ -97,7 +97,7 @@ fn vanishes(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// Whether the field is one text, number or truth value, and no pointer to it.
+/// True if the field is one text, number or truth value, and no pointer to it.
 fn is_scalar(field: &Field) -> bool {
     let is_message = matches!(field.kind, Type::Bytes | Type::Message(_));
     field.arity == Arity::One && !field.pointer && !is_message

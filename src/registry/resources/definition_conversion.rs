@@ -1,4 +1,4 @@
-//! What is wrong with how a CustomResourceDefinition converts between its versions.
+//! Validation of how a CustomResourceDefinition converts between its versions.
 //!
 //! As apiextensions-apiserver's `validateCustomResourceConversion` has it, in the words of v1beta1, in which
 //! definitions are stored.

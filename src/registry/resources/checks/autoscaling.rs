@@ -16,7 +16,7 @@ const SOURCES: &[(&str, &str)] = &[
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
 
-/// Which API versions a reference may name.
+/// The API versions that a reference may name.
 #[derive(Clone, Copy)]
 enum ApiVersions {
     /// Any text.
@@ -108,7 +108,7 @@ fn object_reference(at: &At<'_, '_>, versions: ApiVersions, errors: &mut Errors)
     errors.extend(wrong_version(version.text(), versions).map(|why| version.invalid(why)));
 }
 
-/// What is wrong with the API version of a reference.
+/// The error of a reference's API version, if there is one.
 fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
     let slashes = version.matches('/').count();
     let has_group = version.split_once('/').is_some_and(|it| !it.0.is_empty());

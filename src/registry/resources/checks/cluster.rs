@@ -150,7 +150,7 @@ pub(in crate::registry::resources) fn priority_class(object: &At<'_, '_>, errors
     preemption(object, errors);
 }
 
-/// Whether those of a class take the places of others, of which an empty text says nothing.
+/// The preemption policy of a class. An empty one is none.
 fn preemption(object: &At<'_, '_>, errors: &mut Errors) {
     let policy = object.at("preemptionPolicy");
     if policy.is_set() {

@@ -56,7 +56,7 @@ fn limited(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What becomes of requests that cannot run at once.
+/// The treatment of requests that cannot run at once.
 fn limit_response(at: &At<'_, '_>, errors: &mut Errors) {
     let queuing = at.at("queuing");
     match at.at("type").text() {

@@ -46,7 +46,7 @@ fn kernel_settings(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a text is the name of a kernel setting: words of small letters, digits, `-` and `_`, which begin and
+/// True if a text is the name of a kernel setting: words of small letters, digits, `-` and `_`, which begin and
 /// end with neither of the last two, joined by points or slashes.
 fn is_kernel_setting(name: &str) -> bool {
     let is_inner = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "-_".contains(it);

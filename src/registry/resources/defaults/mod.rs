@@ -135,7 +135,7 @@ fn fill(object: &mut Value, path: &str, literal: Literal) {
     }
 }
 
-/// Whether a path has no value.
+/// True if a path has no value.
 fn is_absent(object: &Value, path: &str) -> bool {
     get(object, path).is_none_or(Value::is_null)
 }

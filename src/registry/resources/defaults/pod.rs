@@ -72,7 +72,7 @@ const CONDITION: &[Rule] = &[
     Set("lastTransitionTime", super::Literal::Null),
 ];
 
-/// What a container or a pod has been given.
+/// The resources that a container or a pod has been given.
 const ALLOCATED: &[Rule] = &[
     Amounts("allocatedResources"),
     Amounts("resources.limits"),

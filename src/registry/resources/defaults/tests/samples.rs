@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::registry::Resource;
 
-/// What is at a path for the rules that need something there.
+/// A value at a path, for the rules that need one there.
 pub(super) fn value(path: &str) -> Value {
     match path {
         "ip" => json!("192.0.2.1"),
@@ -167,7 +167,7 @@ fn volumes() -> Vec<Value> {
     sources.into_iter().map(of_kind).collect()
 }
 
-/// What a pod and the cluster may both have as volumes.
+/// Sources of volumes that pods and the cluster may both have.
 fn sources() -> [(&'static str, Value); 5] {
     [
         ("hostPath", json!({"path": "/h"})),

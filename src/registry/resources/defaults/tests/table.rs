@@ -18,7 +18,7 @@ use crate::registry::resources::defaults::{Literal, Rule};
 use crate::registry::resources::generic::Generic;
 use crate::registry::store::bring_in;
 
-/// What must be at a path for a rule to apply.
+/// A value that must be at a path for a rule to apply.
 type Given = (String, Value);
 
 /// A field that has a default.
@@ -68,7 +68,7 @@ fn fields(rules: &[Rule], base: &str, given: &[Given]) -> Vec<Field> {
     rules.iter().flat_map(of_rule).collect()
 }
 
-/// Whether a value has all that a path leads through.
+/// True if a value has all that a path leads through.
 fn leads_through(value: &Value, steps: &[&str]) -> bool {
     let Some((step, rest)) = steps.split_first() else {
         return true;
