@@ -243,6 +243,44 @@ fn pods_that_are_wrong_as_a_whole() {
                 ],
             ),
             (
+                "spec.activeDeadlineSeconds",
+                json!(0),
+                &[
+                    "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
+                ],
+            ),
+            (
+                "spec.dnsPolicy",
+                json!("None"),
+                &[
+                    "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
+                ],
+            ),
+            (
+                "spec.hostAliases",
+                json!([{"ip": "1.2.3"}]),
+                &[
+                    "spec.hostAliases[0].ip: Invalid value: \"1.2.3\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                ],
+            ),
+            (
+                "spec.hostNetwork",
+                json!(true),
+                &[
+                    "spec.containers[0].ports[0].hostPort: Invalid value: 0: must match `containerPort` when `hostNetwork` is true",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn pods_whose_disks_or_kernel_settings_are_wrong() {
+    refused(
+        pod::pod,
+        &good_pod(),
+        &[
+            (
                 "spec.volumes",
                 json!([{"name": "v", "emptyDir": {}}, {"name": "c", "azureDisk":
                     {"diskName": "d", "diskURI": "x", "cachingMode": "", "kind": ""}}]),
@@ -270,34 +308,6 @@ fn pods_that_are_wrong_as_a_whole() {
                     "spec.securityContext.sysctls[3].name: Invalid value: \"-a\": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
                     "spec.securityContext.sysctls[4].name: Required value",
                     "spec.securityContext.sysctls[5].name: Duplicate value: \"net.ipv4/tcp_syncookies\"",
-                ],
-            ),
-            (
-                "spec.activeDeadlineSeconds",
-                json!(0),
-                &[
-                    "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
-                ],
-            ),
-            (
-                "spec.dnsPolicy",
-                json!("None"),
-                &[
-                    "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
-                ],
-            ),
-            (
-                "spec.hostAliases",
-                json!([{"ip": "1.2.3"}]),
-                &[
-                    "spec.hostAliases[0].ip: Invalid value: \"1.2.3\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-                ],
-            ),
-            (
-                "spec.hostNetwork",
-                json!(true),
-                &[
-                    "spec.containers[0].ports[0].hostPort: Invalid value: 0: must match `containerPort` when `hostNetwork` is true",
                 ],
             ),
         ],

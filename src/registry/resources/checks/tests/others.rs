@@ -189,12 +189,16 @@ fn claims_change_little() {
     );
 }
 
-#[test]
-fn autoscalers_that_are_wrong() {
-    let good = json!({"spec": {"minReplicas": 1, "maxReplicas": 3,
+fn good_autoscaler() -> Value {
+    json!({"spec": {"minReplicas": 1, "maxReplicas": 3,
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
         "metrics": [{"type": "Resource", "resource": {"name": "cpu",
-            "target": {"type": "Utilization", "averageUtilization": 80}}}]}});
+            "target": {"type": "Utilization", "averageUtilization": 80}}}]}})
+}
+
+#[test]
+fn autoscalers_that_are_wrong() {
+    let good = good_autoscaler();
     refused(
         autoscaling::autoscaler,
         &good,
@@ -228,6 +232,31 @@ fn autoscalers_that_are_wrong() {
                 &["spec.scaleTargetRef.name: Required value"],
             ),
             (
+                "spec.metrics.0/resource.target",
+                json!({"type": "Odd"}),
+                &[
+                    "spec.metrics[0].resource.target.type: Invalid value: \"Odd\": must be either Utilization, Value, or AverageValue",
+                    "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
+                ],
+            ),
+            (
+                "spec.behavior",
+                json!({"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1801}]}}),
+                &[
+                    "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 1801: must be less than or equal to 1800",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn autoscalers_name_the_group_of_their_target() {
+    refused(
+        autoscaling::autoscaler,
+        &good_autoscaler(),
+        &[
+            (
                 "spec.scaleTargetRef.apiVersion",
                 Value::Null,
                 &[
@@ -251,21 +280,6 @@ fn autoscalers_that_are_wrong() {
                 json!("a/b/c"),
                 &[
                     "spec.scaleTargetRef.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
-                ],
-            ),
-            (
-                "spec.metrics.0/resource.target",
-                json!({"type": "Odd"}),
-                &[
-                    "spec.metrics[0].resource.target.type: Invalid value: \"Odd\": must be either Utilization, Value, or AverageValue",
-                    "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
-                ],
-            ),
-            (
-                "spec.behavior",
-                json!({"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1801}]}}),
-                &[
-                    "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 1801: must be less than or equal to 1800",
                 ],
             ),
         ],
@@ -293,14 +307,17 @@ fn autoscalers_may_keep_what_they_scale() {
     );
 }
 
+fn good_level() -> Value {
+    json!({"metadata": {"name": "l"}, "spec": {"type": "Limited", "limited": {
+        "nominalConcurrencyShares": 30, "lendablePercent": 0, "limitResponse": {"type": "Queue",
+            "queuing": {"queues": 64, "handSize": 8, "queueLengthLimit": 50}}}}})
+}
+
 #[test]
 fn priority_levels_that_are_wrong() {
-    let good = json!({"metadata": {"name": "l"}, "spec": {"type": "Limited", "limited": {
-        "nominalConcurrencyShares": 30, "lendablePercent": 0, "limitResponse": {"type": "Queue",
-            "queuing": {"queues": 64, "handSize": 8, "queueLengthLimit": 50}}}}});
     refused(
         flowcontrol::priority_level,
-        &good,
+        &good_level(),
         &[
             (
                 "spec.type",
@@ -320,6 +337,23 @@ fn priority_levels_that_are_wrong() {
                 Value::Null,
                 &["spec.limited: Required value: must not be empty when type is Limited"],
             ),
+            (
+                "spec.limited.lendablePercent",
+                json!(101),
+                &[
+                    "spec.limited.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn priority_levels_that_queue_in_odd_ways() {
+    refused(
+        flowcontrol::priority_level,
+        &good_level(),
+        &[
             (
                 "spec.limited.limitResponse.type",
                 Value::Null,
@@ -355,13 +389,6 @@ fn priority_levels_that_are_wrong() {
                 json!({"queues": 128, "handSize": 9, "queueLengthLimit": 1}),
                 &[
                     "spec.limited.limitResponse.queuing.handSize: Invalid value: 9: required entropy bits of deckSize 128 and handSize 9 should not be greater than 60",
-                ],
-            ),
-            (
-                "spec.limited.lendablePercent",
-                json!(101),
-                &[
-                    "spec.limited.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive",
                 ],
             ),
         ],
