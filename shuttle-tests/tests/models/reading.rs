@@ -22,8 +22,12 @@ const WAIT_MAX: Duration = Duration::from_secs(3);
 /// How many pages a list has at most.
 const PAGES_MAX: usize = 10;
 
-/// How often an object is read while its type is listed again.
-const GETS: usize = 8;
+/// How often a type is listed again, and how often a client looks whether that has begun.
+const RELISTS: usize = 6;
+const LOOKS: usize = 10;
+
+/// How many clients read meanwhile.
+const READERS: usize = 3;
 
 /// How often a client lists at most while a type is listed again.
 const LISTS_MAX: usize = 10_000;
@@ -136,15 +140,25 @@ impl Reader {
             .store
             .selected(revision, |_, label| label.is_some());
         let stored = stored.get("/pods/d/a").copied().unwrap_or_default();
-        let fallen_back = self.world.store.lists();
+        match self.world.pods.get("/pods/d/a", options).await {
+            Ok(object) => assert!(object.revision() >= stored, "an older object"),
+            Err(StorageError::KeyNotFound { revision: at, .. }) => assert!(at >= revision),
+            Err(StorageError::TooLargeResourceVersion { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// An object that will be written at a revision.
+    async fn at_least(&self, revision: u64) {
+        let options = GetOptions {
+            resource_version: Some(ResourceVersion(revision)),
+        };
         match self.world.pods.get("/pods/d/a", options).await {
             Ok(object) => {
-                assert!(object.revision() >= stored, "an older object");
-                if self.world.store.lists() == fallen_back {
-                    self.seen.note("an object from memory");
-                }
+                assert!(object.revision() >= revision, "an older object");
+                self.seen.note("got");
             }
-            Err(StorageError::KeyNotFound { revision: at, .. }) => assert!(at >= revision),
+            // The type was not ready, and the store has not come so far.
             Err(StorageError::TooLargeResourceVersion { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -248,23 +262,38 @@ fn a_list_against_a_relist_has_what_its_version_says() {
 }
 
 /// While a type is listed again the feed's revision goes on, and what the type held before is not as new. A
-/// get that finds it so must not serve it because the new list has come a moment later.
+/// get that has waited for the revision must not serve that because the new list has come a moment later.
 #[test]
 fn a_get_against_a_relist_is_as_new_as_it_promises() {
-    explore(800, &["an object from memory"], |seen| {
+    explore(1000, &["got"], |seen| {
         let seen = seen.clone();
         block_on(async move {
             let store = Store::new();
             store.write(&[("/pods/d/a", Some("x"))]);
             let limits = WindowLimits::default();
             let (world, running) = World::start_at(Pace::Still, store, limits);
-            world.pods.cacher().ready().await.expect("listed");
-            let reader = Reader { world, seen };
-            for _ in 0..3 {
-                reader.world.feed.relist(reader.world.pods.cacher());
-                reader.world.store.write(&[("/pods/d/a", Some("x"))]);
-                for _ in 0..GETS {
-                    reader.object().await;
+            let cacher = world.pods.cacher();
+            for _ in 0..RELISTS {
+                cacher.ready().await.expect("listed");
+                let next = world.store.revision() + 1;
+                let readers = [(); READERS].map(|()| {
+                    let (world, seen) = (Arc::clone(&world), seen.clone());
+                    spawn(async move { Reader { world, seen }.at_least(next).await })
+                });
+                // Those that come before the relist wait for the revision.
+                for _ in 0..READERS {
+                    yield_now().await;
+                }
+                world.feed.relist(cacher);
+                for _ in 0..LOOKS {
+                    if !cacher.readiness().is_ready() {
+                        break;
+                    }
+                    yield_now().await;
+                }
+                world.store.write(&[("/pods/d/a", Some("x"))]);
+                for reader in readers {
+                    reader.await.expect("a reader ends");
                 }
             }
             running.stop().await;

@@ -444,9 +444,17 @@ impl Interface for Store {
         Err(unreachable())
     }
 
-    async fn get(&self, key: &str, _options: GetOptions) -> Result<Arc<Object>, StorageError> {
+    async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
         let mut inner = self.lock();
         inner.lists += 1;
+        let requested = options.resource_version.map_or(0, |version| version.0);
+        if requested > inner.revision {
+            return Err(StorageError::TooLargeResourceVersion {
+                requested,
+                current: inner.revision,
+                retry_after_seconds: 1,
+            });
+        }
         let found = inner.list(key, inner.revision).into_iter();
         let mut found = found.filter(|it| it.key == key);
         let raw = found.next().ok_or_else(|| StorageError::KeyNotFound {

@@ -21,7 +21,7 @@ const READS: usize = 3;
 /// progress. One that is forgotten gives up at its deadline, and the store answers the list.
 #[test]
 fn the_newest_state_is_read_from_memory_though_nothing_changes() {
-    explore(200, &["read"], |seen| {
+    explore(600, &["read"], |seen| {
         let seen = seen.clone();
         block_on(async move {
             let store = Store::new();
