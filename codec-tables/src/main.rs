@@ -1,25 +1,24 @@
 //! Writes the codec's tables from Kubernetes' protobuf definitions and what Go says of its types.
 //!
 //! The hard part is what the definitions leave out: JSON names that differ, pointers, and fields
-//! that are written though empty. Facts from Go are looked up by package, type and field number;
-//! for fields newer than those facts a guess is made from the comments and told on stderr.
+//! that are written though empty. Facts from Go are looked up by package, type and field number.
 
 mod facts;
 mod merging;
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
-use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 
 use facts::{Facts, Form};
 use merging::merging;
 
 /// Packages that no API server serves.
 const LEFT_OUT: &[&str] = &[
-    "metrics.",
     "apimachinery.pkg.apis.testapigroup",
     "apimachinery.pkg.runtime.schema",
     "api.imagepolicy",
@@ -59,61 +58,44 @@ const SPECIAL_SCHEMA: &[&str] = &[
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let (Some(root), Some(go_types)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: codec-tables DIRECTORY-OF-DEFINITIONS GO-TYPES".into());
+    let (Some(set), Some(go_types)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: codec-tables DESCRIPTOR-SET GO-TYPES".into());
     };
-    let overrides = go_types.with_file_name("overrides.txt");
-    let facts = Facts::read(&go_types, &overrides)?;
-    print!("{}", tables(&root, &facts)?);
+    let set = FileDescriptorSet::decode(&*std::fs::read(set)?)?;
+    let facts = Facts::read(&go_types)?;
+    print!("{}", tables(set, &facts)?);
     Ok(())
 }
 
-/// The tables of all definitions below a directory.
-fn tables(root: &Path, facts: &Facts) -> Result<String, Box<dyn Error>> {
-    let mut paths = Vec::new();
-    definitions(root, &mut paths)?;
-    paths.sort();
-    let mut compiler = protox::Compiler::new([root])?;
-    compiler.include_source_info(true).open_files(&paths)?;
-    let set = compiler.file_descriptor_set();
-    let mut files: Vec<&FileDescriptorProto> = set.file.iter().collect();
-    files.sort_by_key(|file| file.package());
+/// The tables of all definitions.
+fn tables(mut set: FileDescriptorSet, facts: &Facts) -> Result<String, Box<dyn Error>> {
+    set.file
+        .sort_by(|one, other| one.package().cmp(other.package()));
     let mut out = String::from("# Written by codec-tables; do not edit.\n");
-    for file in files {
-        if !LEFT_OUT.iter().any(|left| file.package().starts_with(left)) {
-            write_package(&mut out, file, facts)?;
+    for file in &set.file {
+        let package = within_kubernetes(file.package());
+        if !LEFT_OUT.iter().any(|left| package.starts_with(left)) {
+            write_package(&mut out, package, file, facts)?;
         }
     }
     Ok(out)
 }
 
-/// All .proto files below a directory.
-fn definitions(directory: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            definitions(&path, found)?;
-        } else if path.extension().is_some_and(|it| it == "proto") {
-            found.push(path);
-        }
-    }
-    Ok(())
+/// The name of a package or of a message without what all of Kubernetes' names begin with.
+fn within_kubernetes(name: &str) -> &str {
+    name.strip_prefix("k8s.io.").unwrap_or(name)
 }
 
 fn write_package(
     out: &mut String,
+    package: &str,
     file: &FileDescriptorProto,
     facts: &Facts,
 ) -> Result<(), Box<dyn Error>> {
-    writeln!(
-        out,
-        "package {} {}",
-        file.package(),
-        api_version(file.package())
-    )?;
+    writeln!(out, "package {package} {}", api_version(package))?;
     for (index, message) in file.message_type.iter().enumerate() {
         let comments = |field: Option<usize>| comment(file, index, field);
-        write_message(out, file.package(), message, facts, &comments)?;
+        write_message(out, package, message, facts, &comments)?;
     }
     Ok(())
 }
@@ -173,7 +155,7 @@ fn write_message(
     fields.sort_by_key(|(_, field)| field.number());
     for (index, field) in fields {
         let comment = comments(Some(index));
-        let form = facts.find(&full, field, &comment);
+        let form = facts.find(&full, field);
         let kind = field_type(package, message, field)?;
         write_field(out, field.number(), &form, &kind, &merging(&comment))?;
     }
@@ -215,7 +197,7 @@ fn field_type(
         Type::Int64 => "int64",
         Type::Double => "double",
         Type::Message => {
-            let name = name.trim_start_matches('.');
+            let name = within_kubernetes(name.trim_start_matches('.'));
             let near = name
                 .strip_prefix(package)
                 .filter(|rest| rest.rfind('.') == Some(0));
