@@ -56,6 +56,9 @@ const SPECIAL_SCHEMA: &[&str] = &[
     "JSONSchemaPropsOrStringArray",
 ];
 
+/// The only kind of which Go's type has neither kind nor version.
+const WATCH_EVENT: &str = "apimachinery.pkg.apis.meta.v1.WatchEvent";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(set), Some(go_types)) = (arguments.next(), arguments.next()) else {
@@ -172,7 +175,7 @@ fn is_kind(message: &DescriptorProto, full: &str, facts: &Facts) -> bool {
         let meta = field.type_name().rsplit('.').next();
         field.number() == 1 && matches!(meta, Some("ObjectMeta" | "ListMeta"))
     });
-    facts.is_kind(full) || has_metadata && !message.name().ends_with("TemplateSpec")
+    facts.is_kind(full) || full == WATCH_EVENT || has_metadata && !message.name().ends_with("TemplateSpec")
 }
 
 fn field_type(

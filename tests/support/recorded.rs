@@ -20,7 +20,7 @@ pub(crate) fn skipped(case: &str, why: &str) {
 
 /// Kubernetes' serialized objects, one of each kind as JSON and protobuf, if this machine has them.
 pub(crate) fn testdata(case: &str) -> Option<PathBuf> {
-    folder(case, "RINGWATCH_TESTDATA", "testdata/v1.35")
+    folder(case, "RINGWATCH_TESTDATA", "testdata/v1.36")
 }
 
 /// Kubernetes' published OpenAPI v2 document, if this machine has it.
