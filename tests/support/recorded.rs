@@ -33,6 +33,11 @@ pub(crate) fn open_api(case: &str) -> Option<PathBuf> {
     None
 }
 
+/// Kubernetes' protobuf definitions and what its Go types say of their fields, if this machine has them.
+pub(crate) fn definitions(case: &str) -> Option<PathBuf> {
+    folder(case, "RINGWATCH_DEFINITIONS", "definitions-1.36")
+}
+
 /// The recorded answers of kube-apiserver, one file each, if this machine has them.
 pub(crate) fn answers(case: &str) -> Option<PathBuf> {
     folder(case, "RINGWATCH_GOLDEN", "golden").map(|it| it.join("cases"))
