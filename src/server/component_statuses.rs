@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::health::Check;
 use super::https_get::{self, GetError};
 use crate::meta::{Attributes, Object, ResourceVersion};
+use crate::registry::Error;
 use crate::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
     TryUpdate, UpdateOptions, Versioner, WatchStream,
@@ -165,9 +166,11 @@ impl Interface for ComponentStatuses {
         let name = key.rsplit('/').next().unwrap_or_default();
         match self.components.iter().find(|it| it.name == name) {
             Some(component) => self.status(component).await,
-            None => Err(StorageError::Rejected(
-                format!("Component not found: {name}").into(),
-            )),
+            // kube-apiserver calls the resource so in this error alone.
+            None => Err(StorageError::Rejected(Box::new(Error::NotFound {
+                resource: "componentstatus".to_owned(),
+                name: name.to_owned(),
+            }))),
         }
     }
 

@@ -136,7 +136,7 @@ async fn the_store_is_told_by_its_check() {
     );
     let unknown = statuses.get("/componentstatuses/x", GetOptions::default());
     let unknown = unknown.await.expect_err("no such part");
-    assert_eq!(unknown.to_string(), "Component not found: x");
+    assert_eq!(unknown.to_string(), "componentstatus \"x\" not found");
 }
 
 #[tokio::test]
