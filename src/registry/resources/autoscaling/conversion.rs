@@ -12,22 +12,77 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
+/// The order of members in Go's structures: no two of these names stand in another order anywhere.
+const ORDER: &[&str] = &[
+    "type",
+    "status",
+    "lastTransitionTime",
+    "reason",
+    "message",
+    "object",
+    "pods",
+    "resource",
+    "containerResource",
+    "external",
+    "target",
+    "metricName",
+    "metricSelector",
+    "kind",
+    "name",
+    "apiVersion",
+    "targetAverageUtilization",
+    "targetValue",
+    "targetAverageValue",
+    "currentAverageUtilization",
+    "currentValue",
+    "currentAverageValue",
+    "selector",
+    "averageValue",
+    "container",
+    "matchLabels",
+    "matchExpressions",
+    "key",
+    "operator",
+    "values",
+    "ScaleUp",
+    "ScaleDown",
+    "StabilizationWindowSeconds",
+    "SelectPolicy",
+    "Policies",
+    "Tolerance",
+    "Type",
+    "Value",
+    "PeriodSeconds",
+];
+
 /// From v2 to v1.
 pub(super) fn to_v1(mut object: Value) -> Value {
-    let cpu = take_metrics(&mut object, "spec.metrics", METRICS, &TARGET);
-    move_to(&mut object, cpu, "spec.targetCPUUtilizationPercentage");
-    let cpu = take_metrics(
-        &mut object,
-        "status.currentMetrics",
-        CURRENT_METRICS,
-        &STATUS,
-    );
-    move_to(&mut object, cpu, "status.currentCPUUtilizationPercentage");
+    let mut metrics = take_metrics(&mut object, "spec.metrics");
+    let cpu = cpu_of(&metrics, &TARGET);
+    if let Some((at, utilization)) = cpu {
+        metrics.remove(at);
+        set(
+            &mut object,
+            "spec.targetCPUUtilizationPercentage",
+            utilization,
+        );
+    }
+    annotate(&mut object, METRICS, &TARGET.all_to_v1(&metrics));
+    // The annotation has all that is measured, since v1 has no place for the amount of the processor.
+    let metrics = take_metrics(&mut object, "status.currentMetrics");
+    if let Some((_, utilization)) = cpu_of(&metrics, &STATUS) {
+        set(
+            &mut object,
+            "status.currentCPUUtilizationPercentage",
+            utilization,
+        );
+    }
+    annotate(&mut object, CURRENT_METRICS, &STATUS.all_to_v1(&metrics));
     if let Some(conditions) = remove(&mut object, "status.conditions") {
         annotate(&mut object, CONDITIONS, &conditions);
     }
     if let Some(behavior) = remove(&mut object, "spec.behavior") {
-        annotate(&mut object, BEHAVIOR, &rename(behavior, capital));
+        annotate(&mut object, BEHAVIOR, &spelt_out(rename(behavior, capital)));
     }
     for path in ["status.currentReplicas", "status.desiredReplicas"] {
         if get(&object, path).is_none() {
@@ -48,8 +103,9 @@ pub(super) fn to_v2(mut object: Value) -> Value {
     let others = unannotate(&mut object, METRICS);
     put_metrics(&mut object, "spec.metrics", cpu, others, &TARGET);
     let cpu = remove(&mut object, "status.currentCPUUtilizationPercentage");
-    let others = unannotate(&mut object, CURRENT_METRICS);
-    put_metrics(&mut object, "status.currentMetrics", cpu, others, &STATUS);
+    let all = unannotate(&mut object, CURRENT_METRICS);
+    let cpu = cpu.filter(|_| all.is_none());
+    put_metrics(&mut object, "status.currentMetrics", cpu, all, &STATUS);
     if let Some(conditions) = unannotate(&mut object, CONDITIONS) {
         set(&mut object, "status.conditions", conditions);
     }
@@ -64,30 +120,22 @@ pub(super) fn to_v2(mut object: Value) -> Value {
     object
 }
 
-/// Takes the metrics away: gives the utilization of the processor, annotates the rest.
-fn take_metrics(
-    object: &mut Value,
-    path: &str,
-    annotation: &str,
-    shapes: &Shapes,
-) -> Option<Value> {
-    let Some(Value::Array(mut metrics)) = remove(object, path) else {
-        return None;
-    };
-    let utilization = |metric: &Value| {
-        (text(metric, "resource.name") == "cpu")
-            .then(|| get(metric, shapes.utilization).cloned())
-            .flatten()
-    };
-    let at = metrics
-        .iter()
-        .position(|metric| utilization(metric).is_some());
-    let cpu = at.and_then(|at| utilization(&metrics.remove(at)));
-    if !metrics.is_empty() {
-        let old: Vec<Value> = metrics.iter().map(|metric| shapes.to_v1(metric)).collect();
-        annotate(object, annotation, &Value::Array(old));
+/// Takes the metrics away.
+fn take_metrics(object: &mut Value, path: &str) -> Vec<Value> {
+    match remove(object, path) {
+        Some(Value::Array(metrics)) => metrics,
+        _ => Vec::new(),
     }
-    cpu
+}
+
+/// The utilization of the processor, and where it is among the metrics.
+fn cpu_of(metrics: &[Value], shapes: &Shapes) -> Option<(usize, Value)> {
+    let utilization = |metric: &Value| {
+        let is_cpu = text(metric, "resource.name") == "cpu";
+        get(metric, shapes.utilization).filter(|_| is_cpu).cloned()
+    };
+    let mut all = metrics.iter().enumerate();
+    all.find_map(|(at, metric)| Some((at, utilization(metric)?)))
 }
 
 fn put_metrics(
@@ -116,12 +164,6 @@ fn put_metrics(
     }
 }
 
-fn move_to(object: &mut Value, value: Option<Value>, path: &str) {
-    if let Some(value) = value {
-        set(object, path, value);
-    }
-}
-
 fn annotate(object: &mut Value, key: &str, value: &Value) {
     let empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
@@ -130,9 +172,51 @@ fn annotate(object: &mut Value, key: &str, value: &Value) {
             .entry("annotations")
             .or_insert_with(|| Value::Object(Map::new()));
         if let Some(annotations) = annotations.as_object_mut() {
-            annotations.insert(key.to_owned(), value.to_string().into());
+            annotations.insert(key.to_owned(), in_order(value).into());
         }
     }
+}
+
+/// A value as Go writes it: members in the order of its structures.
+fn in_order(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(",");
+    match value {
+        Value::Object(members) => {
+            let place = |name: &str| ORDER.iter().position(|it| *it == name);
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| place(name));
+            let members = members.into_iter();
+            let members = members.map(|(name, value)| format!("{name:?}:{}", in_order(value)));
+            format!("{{{}}}", joined(members.collect()))
+        }
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(in_order).collect())),
+        other => other.to_string(),
+    }
+}
+
+/// Behaviour with `null` for what it does not say: Kubernetes' own structures leave nothing out.
+fn spelt_out(mut behavior: Value) -> Value {
+    const DIRECTIONS: [&str; 2] = ["ScaleUp", "ScaleDown"];
+    const RULES: [&str; 4] = [
+        "StabilizationWindowSeconds",
+        "SelectPolicy",
+        "Policies",
+        "Tolerance",
+    ];
+    let name_all = |object: &mut Value, names: &[&str]| {
+        for name in names {
+            if let Some(members) = object.as_object_mut() {
+                members.entry(*name).or_insert(Value::Null);
+            }
+        }
+    };
+    name_all(&mut behavior, &DIRECTIONS);
+    for direction in DIRECTIONS {
+        if let Some(rules) = behavior.get_mut(direction) {
+            name_all(rules, &RULES);
+        }
+    }
+    behavior
 }
 
 /// Takes an annotation away and reads it.
@@ -151,6 +235,7 @@ fn rename(value: Value, name: fn(&str) -> String) -> Value {
     match value {
         Value::Object(members) => members
             .into_iter()
+            .filter(|(_, value)| !value.is_null())
             .map(|(key, value)| (name(&key), rename(value, name)))
             .collect(),
         Value::Array(elements) => elements.into_iter().map(|it| rename(it, name)).collect(),
@@ -213,19 +298,26 @@ mod tests {
             },
             "status": {"currentReplicas": 1, "desiredReplicas": 2,
                 "conditions": [{"type": "AbleToScale", "status": "True"}],
-                "currentMetrics": [{"type": "Resource", "resource": {"name": "memory",
+                "currentMetrics": [{"type": "Resource", "resource": {"name": "cpu",
                     "current": {"averageValue": "5", "averageUtilization": 7}}}]},
         });
         let v1 = to_v1(v2.clone());
+        assert_eq!(v1["status"]["currentCPUUtilizationPercentage"], 7);
+        assert_eq!(
+            v1["metadata"]["annotations"][CURRENT_METRICS],
+            r#"[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":7,"currentAverageValue":"5"}}]"#
+        );
         assert_eq!(v1["spec"]["targetCPUUtilizationPercentage"], 50);
         assert_eq!(v1["spec"].get("metrics"), None);
         let annotations = &v1["metadata"]["annotations"];
         assert_eq!(
             annotations[METRICS],
-            r#"[{"pods":{"metricName":"m","targetAverageValue":"1k"},"type":"Pods"},{"object":{"metricName":"m","target":{"kind":"Service","name":"s"},"targetValue":"2"},"type":"Object"}]"#
+            r#"[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"1k"}},{"type":"Object","object":{"target":{"kind":"Service","name":"s"},"metricName":"m","targetValue":"2"}}]"#
         );
-        let behavior = annotations[BEHAVIOR].as_str().expect("a text");
-        assert!(behavior.contains("PeriodSeconds"), "{behavior}");
+        assert_eq!(
+            annotations[BEHAVIOR],
+            r#"{"ScaleUp":{"StabilizationWindowSeconds":null,"SelectPolicy":"Max","Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}],"Tolerance":null},"ScaleDown":null}"#
+        );
         assert_eq!(to_v2(v1), v2);
     }
 

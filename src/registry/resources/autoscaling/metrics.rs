@@ -13,8 +13,8 @@ pub(super) struct Shapes {
     pub(super) utilization: &'static str,
     /// Whether v2 says what kind of target it is.
     typed: bool,
-    /// The types of metrics, and the members of each.
-    types: &'static [(&'static str, Paths)],
+    /// The types of metrics, the members of each, and the amount that v1 cannot leave out.
+    types: &'static [(&'static str, Paths, Option<&'static str>)],
 }
 
 /// Metrics as they are wanted.
@@ -22,8 +22,8 @@ pub(super) const TARGET: Shapes = Shapes {
     utilization: "resource.target.averageUtilization",
     typed: true,
     types: &[
-        ("resource", RESOURCE_TARGET),
-        ("containerResource", RESOURCE_TARGET),
+        ("resource", RESOURCE_TARGET, None),
+        ("containerResource", RESOURCE_TARGET, None),
         (
             "pods",
             &[
@@ -31,6 +31,7 @@ pub(super) const TARGET: Shapes = Shapes {
                 ("selector", "metric.selector"),
                 ("targetAverageValue", "target.averageValue"),
             ],
+            Some("targetAverageValue"),
         ),
         (
             "object",
@@ -41,6 +42,7 @@ pub(super) const TARGET: Shapes = Shapes {
                 ("targetValue", "target.value"),
                 ("averageValue", "target.averageValue"),
             ],
+            Some("targetValue"),
         ),
         (
             "external",
@@ -50,6 +52,7 @@ pub(super) const TARGET: Shapes = Shapes {
                 ("targetValue", "target.value"),
                 ("targetAverageValue", "target.averageValue"),
             ],
+            None,
         ),
     ],
 };
@@ -59,8 +62,12 @@ pub(super) const STATUS: Shapes = Shapes {
     utilization: "resource.current.averageUtilization",
     typed: false,
     types: &[
-        ("resource", RESOURCE_STATUS),
-        ("containerResource", RESOURCE_STATUS),
+        ("resource", RESOURCE_STATUS, Some("currentAverageValue")),
+        (
+            "containerResource",
+            RESOURCE_STATUS,
+            Some("currentAverageValue"),
+        ),
         (
             "pods",
             &[
@@ -68,6 +75,7 @@ pub(super) const STATUS: Shapes = Shapes {
                 ("selector", "metric.selector"),
                 ("currentAverageValue", "current.averageValue"),
             ],
+            Some("currentAverageValue"),
         ),
         (
             "object",
@@ -78,6 +86,7 @@ pub(super) const STATUS: Shapes = Shapes {
                 ("currentValue", "current.value"),
                 ("averageValue", "current.averageValue"),
             ],
+            Some("currentValue"),
         ),
         (
             "external",
@@ -87,6 +96,7 @@ pub(super) const STATUS: Shapes = Shapes {
                 ("currentValue", "current.value"),
                 ("currentAverageValue", "current.averageValue"),
             ],
+            Some("currentValue"),
         ),
     ],
 };
@@ -107,8 +117,20 @@ const RESOURCE_STATUS: Paths = &[
 
 impl Shapes {
     /// A metric in v1's shape.
-    pub(super) fn to_v1(&self, metric: &Value) -> Value {
-        self.reshape(metric, |(v1, v2)| (v2, v1))
+    fn to_v1(&self, metric: &Value) -> Value {
+        let mut reshaped = self.reshape(metric, |(v1, v2)| (v2, v1));
+        for (kind, _, required) in self.types {
+            let source = reshaped.get_mut(*kind).and_then(Value::as_object_mut);
+            if let (Some(source), Some(required)) = (source, required) {
+                source.entry(*required).or_insert_with(|| "0".into());
+            }
+        }
+        reshaped
+    }
+
+    /// Metrics in v1's shape.
+    pub(super) fn all_to_v1(&self, metrics: &[Value]) -> Value {
+        metrics.iter().map(|metric| self.to_v1(metric)).collect()
     }
 
     /// A metric in v2's shape.
@@ -124,7 +146,7 @@ impl Shapes {
         direct: fn((&'static str, &'static str)) -> (&'static str, &'static str),
     ) -> Value {
         let mut reshaped = json!({"type": text(metric, "type")});
-        for (kind, paths) in self.types {
+        for (kind, paths, _) in self.types {
             let Some(source) = metric.get(*kind) else {
                 continue;
             };
@@ -142,7 +164,7 @@ impl Shapes {
         if !self.typed {
             return;
         }
-        for (kind, _) in self.types {
+        for (kind, ..) in self.types {
             let Some(target) = get(metric, &format!("{kind}.target")) else {
                 continue;
             };
