@@ -53,8 +53,6 @@ struct HeadMeta<'a> {
     #[serde(default)]
     resource_version: Option<Cow<'a, str>>,
     #[serde(default)]
-    self_link: Option<Cow<'a, str>>,
-    #[serde(default)]
     labels: Option<BTreeMap<Box<str>, Box<str>>>,
 }
 
@@ -71,8 +69,7 @@ pub(super) fn read<'a>(
     let start = prefix(&head.kind, &head.api_version);
     let canonical = stored.starts_with(start.as_bytes())
         && stored[start.len()..].starts_with(b"\"metadata\":{\"")
-        && meta.resource_version.is_none()
-        && meta.self_link.is_none();
+        && meta.resource_version.is_none();
     if !canonical {
         let value: Value = serde_json::from_slice(stored)?;
         let bytes = encode(&value);
@@ -116,7 +113,7 @@ pub(super) fn stored(json: &[u8], layout: Layout) -> Vec<u8> {
     [&json[..from], &json[to..]].concat()
 }
 
-/// The stored form of a value: canonical JSON without `resourceVersion` and `selfLink`.
+/// The stored form of a value: canonical JSON without `resourceVersion`.
 #[must_use]
 pub fn encode(value: &Value) -> Vec<u8> {
     let Some(members) = value.as_object() else {
@@ -136,7 +133,6 @@ pub fn encode(value: &Value) -> Vec<u8> {
         .unwrap_or_else(|| Value::Object(Map::new()));
     if let Some(meta) = meta.as_object_mut() {
         meta.remove("resourceVersion");
-        meta.remove("selfLink");
     }
     json.push_str(&meta.to_string());
     for (name, member) in members {
