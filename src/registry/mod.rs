@@ -14,6 +14,7 @@ mod bootstrap;
 pub mod cel;
 mod context;
 pub mod custom_resources;
+mod defaults_on_read;
 mod error;
 mod escalation;
 mod extension_authentication;
@@ -48,6 +49,7 @@ pub use bootstrap::{
     ensure_system_priorities, ensure_token_tracking,
 };
 pub use context::{RequestContext, User};
+pub use defaults_on_read::DefaultsOnRead;
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use escalation::Escalation;
 pub use extension_authentication::ExtensionAuthentication;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::custom_resources::schema::StructuralSchema;
 use super::{DeleteOptions, FieldError, RequestContext};
+use crate::meta::Object;
 
 /// Prepares and checks what is written to one type, or to one subresource of it.
 ///
@@ -17,6 +18,13 @@ pub trait Strategy: Any + Send + Sync + Debug {
     /// Fills in what clients may leave out. Runs before every other method on all that is written.
     fn default(&self, object: &mut Value) {
         let _ = object;
+    }
+
+    /// Whether an object in the store lacks what `default` would give it, as far as its bytes tell. Such objects are
+    /// given it when they are read.
+    fn lacks_defaults(&self, object: &Object) -> bool {
+        let _ = object;
+        false
     }
 
     /// The members of an object that its schema does not know, as dotted paths. They are dropped when

@@ -21,7 +21,7 @@ use crate::registry::allocation::{Allocator, NODE_PORT_RANGES};
 use crate::registry::authorization::Authorizer;
 use crate::registry::resources::built_in;
 use crate::registry::{
-    Escalation, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
+    DefaultsOnRead, Escalation, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
 };
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
@@ -175,7 +175,11 @@ impl StorageFactory {
     }
 
     /// The storage of a built-in resource, with the cache before it.
-    fn join_built_in(&self, resource: &Resource, storages: &mut Storages) -> Arc<dyn Interface> {
+    fn join_built_in(
+        &self,
+        resource: &Arc<Resource>,
+        storages: &mut Storages,
+    ) -> Arc<dyn Interface> {
         let group = resource.group_version.group.as_str();
         let name = (group, resource.plural.as_str());
         let versioner = self.versioner(resource);
@@ -236,19 +240,21 @@ impl StorageFactory {
     }
 
     /// How the objects of a built-in resource are written.
-    fn versioner(&self, resource: &Resource) -> Versioner {
+    fn versioner(&self, resource: &Arc<Resource>) -> Versioner {
         let json = JSON_GROUPS.contains(&resource.group_version.group.as_str());
         let media_type = if json {
             StorageMediaType::Json
         } else {
             self.media_type
         };
-        Versioner::new(resource.schema.clone()).writing(media_type)
+        Versioner::new(resource.schema.clone())
+            .writing(media_type)
+            .completing(Arc::new(DefaultsOnRead::new(Arc::clone(resource))))
     }
 
     /// The storage of a built-in resource, without a cache before it.
     #[must_use]
-    pub fn uncached_of(&self, resource: &Resource) -> Arc<dyn Interface> {
+    pub fn uncached_of(&self, resource: &Arc<Resource>) -> Arc<dyn Interface> {
         let name = (
             resource.group_version.group.as_str(),
             resource.plural.as_str(),

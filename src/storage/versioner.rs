@@ -11,10 +11,16 @@ use serde_json::Value;
 
 use super::StorageMediaType;
 use crate::codec::{self, ObjectError};
-use crate::meta::{FieldSchema, InvalidResourceVersion, Object, ResourceVersion, encode};
+use crate::meta::{FieldSchema, InvalidResourceVersion, Item, Object, ResourceVersion, encode};
 
 /// Makes of objects that were written while their type was another what they would be now.
 pub trait Completion: Debug + Send + Sync {
+    /// Whether a look at an object's bytes shows that it is complete. Only of others a tree is made.
+    fn is_complete(&self, object: &Object) -> bool {
+        let _ = object;
+        false
+    }
+
     /// Completes one. One that is complete stays as it is.
     fn complete(&self, object: &mut Value);
 }
@@ -66,15 +72,8 @@ impl Versioner {
         object: &Value,
         replaced: &[u8],
     ) -> Result<Object, ObjectError> {
-        let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
-        let kind = match self.media_type {
-            StorageMediaType::Json => None,
-            StorageMediaType::Protobuf => codec::kind(text("apiVersion"), text("kind")),
-        };
-        let bytes = match kind {
-            Some(kind) => codec::encode_over(kind, &without_self_link(object), replaced),
-            None => encode(object),
-        };
+        let object = without_self_link(object);
+        let bytes = bytes_of(&object, self.media_type, replaced);
         codec::object(&bytes, 0, &self.schema)
     }
 
@@ -95,14 +94,21 @@ impl Versioner {
         object: Object,
         completion: &dyn Completion,
     ) -> Result<Object, ObjectError> {
+        if completion.is_complete(&object) {
+            return Ok(object);
+        }
         let stored = codec::tree(&object)?;
         let mut completed = stored.clone();
         completion.complete(&mut completed);
         if completed == stored {
             return Ok(object);
         }
-        let revision = object.revision();
-        Ok(Object::from_value(&completed, revision, &self.schema)?)
+        let media_type = match object.item() {
+            Item::Json(_) => StorageMediaType::Json,
+            Item::Protobuf(_) => StorageMediaType::Protobuf,
+        };
+        let bytes = bytes_of(&completed, media_type, object.bytes());
+        codec::object(&bytes, object.revision(), &self.schema)
     }
 
     /// The version that a value carries; `None` if it carries none.
@@ -124,6 +130,19 @@ impl Versioner {
     #[must_use]
     pub fn schema(&self) -> &FieldSchema {
         &self.schema
+    }
+}
+
+/// An object in a form; what it replaces is in the form in which that is stored.
+fn bytes_of(object: &Value, media_type: StorageMediaType, replaced: &[u8]) -> Vec<u8> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = match media_type {
+        StorageMediaType::Json => None,
+        StorageMediaType::Protobuf => codec::kind(text("apiVersion"), text("kind")),
+    };
+    match kind {
+        Some(kind) => codec::encode_over(kind, object, replaced),
+        None => encode(object),
     }
 }
 

@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use super::checks::{warnings, workloads as checks};
-use super::daemon_sets::DaemonSets;
+use super::daemon_sets::{self, DaemonSets};
 use super::defaults::apps as defaults;
 use super::generic::Generic;
 use super::part::PartMetadata;
 use super::row::{Group, Row, field_or};
 use super::stateful_sets::StatefulSets;
+use super::stored;
 use crate::registry::{NameRule, SelectorForm};
 
 const V1: Group = Group::new("apps", "v1");
@@ -23,13 +24,9 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .initial_status(json!({
-                        "currentNumberScheduled": 0,
-                        "desiredNumberScheduled": 0,
-                        "numberMisscheduled": 0,
-                        "numberReady": 0,
-                    }))
+                    .initial_status(daemon_sets::initial_status())
                     .defaults(defaults::DAEMON_SET)
+                    .defaults_on_read(stored::daemon_set)
                     .peculiar(DaemonSets)
                     .check(checks::daemon_set)
                     .warn_always(warnings::template)
@@ -45,6 +42,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .status_metadata(PartMetadata::KeepsLabels)
                     .defaults(defaults::DEPLOYMENT)
+                    .defaults_on_read(stored::spec_template)
                     .check(checks::deployment)
                     .warn_always(warnings::named_template)
                     .check_on_update(checks::selector_stays)
@@ -60,6 +58,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0}))
                     .defaults(defaults::REPLICA_SET)
+                    .defaults_on_read(stored::spec_template)
                     .check(checks::replica_set)
                     .warn_always(warnings::named_template)
                     .check_on_update(checks::selector_stays)
@@ -75,6 +74,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
                     .name_rule(NameRule::DnsLabel)
                     .defaults(defaults::STATEFUL_SET)
+                    .defaults_on_read(stored::spec_template)
                     .peculiar(StatefulSets)
                     .check(checks::stateful_set)
                     .warn_always(warnings::template)

@@ -7,6 +7,7 @@ use super::generic::Generic;
 use super::jobs::Jobs;
 use super::part::{Part, PartMetadata};
 use super::row::{Group, Row, field_or};
+use super::stored;
 use crate::registry::GarbageCollection;
 
 const V1: Group = Group::new("batch", "v1");
@@ -22,6 +23,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(defaults::CRON_JOB)
+                    .defaults_on_read(stored::job_template)
                     .check(checks::cron_job)
                     .warn_always(warnings::cron_job)
                     .check_on_create(checks::new_cron_job)
@@ -34,6 +36,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(defaults::JOB)
+                    .defaults_on_read(stored::spec_template)
                     .peculiar(Jobs)
                     .part("status", status())
                     .check(checks::job)

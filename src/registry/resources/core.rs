@@ -17,6 +17,7 @@ use super::persistent_volumes::{self, PersistentVolumes};
 use super::pods::{self, Pods};
 use super::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
 use super::services::Services;
+use super::stored;
 use crate::meta::FieldPath;
 use crate::registry::{GarbageCollection, NameRule, SelectorForm, Served, Verb};
 
@@ -63,7 +64,12 @@ fn configuration() -> Vec<Row> {
             ),
         V1.namespaced("secrets", "Secret")
             .fields([field("type")])
-            .strategy(Generic::new().defaults(defaults::SECRET).peculiar(Secrets)),
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::SECRET)
+                    .defaults_on_read(stored::secret)
+                    .peculiar(Secrets),
+            ),
         V1.namespaced("serviceaccounts", "ServiceAccount")
             .short(&["sa"])
             .subresource(
@@ -104,6 +110,7 @@ fn cluster() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(json!({"phase": "Active"}))
                     .defaults(defaults::NAMESPACE)
+                    .defaults_on_read(stored::namespace)
                     .peculiar(Namespaces)
                     .check(checks::namespace)
                     .part("finalize", namespaces::finalize())
@@ -119,6 +126,7 @@ fn cluster() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::NODE)
+                    .defaults_on_read(stored::node)
                     .peculiar(Nodes)
                     .check(checks::node)
                     .check_on_update(checks::node_update)
@@ -185,6 +193,7 @@ fn workload() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(pod::POD)
+                    .defaults_on_read(stored::pod)
                     .check(pod_checks::pod)
                     .warn(warnings::pod)
                     .check_on_create(pod_checks::new_pod)
@@ -200,6 +209,7 @@ fn workload() -> Vec<Row> {
         V1.namespaced("podtemplates", "PodTemplate").strategy(
             Generic::new()
                 .defaults(pod::POD_TEMPLATE)
+                .defaults_on_read(stored::template)
                 .check(workloads::pod_template)
                 .warn_always(warnings::pod_template)
                 .generation(&["template"])
@@ -216,6 +226,7 @@ fn workload() -> Vec<Row> {
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0}))
                     .defaults(defaults::REPLICATION_CONTROLLER)
+                    .defaults_on_read(stored::spec_template)
                     .check(workloads::replication_controller)
                     .warn_always(warnings::named_template)
                     .generation(&["spec"])

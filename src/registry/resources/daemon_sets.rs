@@ -1,13 +1,14 @@
 //! Daemon sets, which count the changes of their template in an annotation as well: what older controllers
 //! read there is the number's only trace in the API.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::path::{get, get_mut};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+/// The annotation that counts.
+pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// What is peculiar about daemon sets.
 #[derive(Debug)]
@@ -28,6 +29,16 @@ impl Peculiar for DaemonSets {
         let generation = template_generation(old).saturating_add(changed.into());
         set_template_generation(object, generation);
     }
+}
+
+/// The status of a daemon set that nobody has looked after yet.
+pub(super) fn initial_status() -> Value {
+    json!({
+        "currentNumberScheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "numberReady": 0,
+    })
 }
 
 fn template_generation(object: &Value) -> i64 {
@@ -55,8 +66,6 @@ fn set_template_generation(object: &mut Value, generation: i64) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::clock::Clock;
     use crate::registry::User;

@@ -13,6 +13,8 @@ use super::defaults::{self, Rule};
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, set};
 use super::peculiar::Peculiar;
+use super::stored::Lacks;
+use crate::meta::Object;
 use crate::registry::{
     DeleteOptions, FieldError, GarbageCollection, Graceful, NameRule, RequestContext, Strategy,
 };
@@ -21,6 +23,7 @@ use crate::registry::{
 #[derive(Clone, Debug)]
 pub(super) struct Generic {
     defaults: &'static [Rule],
+    lacks: Option<Lacks>,
     /// Whether null and empty members mean something and stay.
     verbatim: bool,
     /// What a new object's status is; `None` if the kind has none of its own.
@@ -45,6 +48,7 @@ impl Generic {
     pub(super) fn new() -> Self {
         Self {
             defaults: &[],
+            lacks: None,
             verbatim: false,
             status: None,
             generation: &[],
@@ -91,6 +95,12 @@ impl Generic {
     /// What clients may leave out.
     pub(super) fn defaults(mut self, rules: &'static [Rule]) -> Self {
         self.defaults = rules;
+        self
+    }
+
+    /// Which objects in the store are given defaults when they are read.
+    pub(super) fn defaults_on_read(mut self, lacks: Lacks) -> Self {
+        self.lacks = Some(lacks);
         self
     }
 
@@ -191,6 +201,10 @@ impl Strategy for Generic {
         }
         self.peculiar.default(object);
         defaults::apply(self.defaults, object);
+    }
+
+    fn lacks_defaults(&self, object: &Object) -> bool {
+        self.lacks.is_some_and(|lacks| lacks(object))
     }
 
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {

@@ -50,6 +50,7 @@ pub(super) mod services;
 mod signing_request;
 mod stateful_sets;
 mod storage;
+mod stored;
 mod version_rules;
 
 use std::sync::Arc;

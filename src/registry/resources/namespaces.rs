@@ -10,6 +10,9 @@ use super::path::{keep, list, set};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
+/// The label that has the name of its namespace.
+pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 /// Whoever deletes what is in a namespace.
 const FINALIZER: &str = "kubernetes";
 

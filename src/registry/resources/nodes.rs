@@ -1,8 +1,8 @@
 //! Nodes. Unlike others, a node brings its status when it is created.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::path::{get, keep};
+use super::path::{get, keep, list, set};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
@@ -11,6 +11,18 @@ use crate::registry::RequestContext;
 pub(super) struct Nodes;
 
 impl Peculiar for Nodes {
+    /// The first of a node's ranges also stands alone; alone, it counts.
+    fn default(&self, object: &mut Value) {
+        let first = list(object, "spec.podCIDRs").first().cloned();
+        match (get(object, "spec.podCIDR").cloned(), first) {
+            (None, Some(first)) => set(object, "spec.podCIDR", first),
+            (Some(alone), first) if first.as_ref() != Some(&alone) => {
+                set(object, "spec.podCIDRs", json!([alone]));
+            }
+            _ => {}
+        }
+    }
+
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         keep(object, old, "status");
         // The ranges of a node are given to it once.

@@ -6,6 +6,7 @@ use super::Literal::{Empty, Int, Null, Text, True};
 use super::Rule::{self, Amounts, In, Run, Set, When, With, Zero};
 use super::is_absent;
 use super::pod::SPEC_TEMPLATE;
+use crate::registry::resources::namespaces::NAME_LABEL;
 use crate::registry::resources::path::{get, remove, set, text};
 
 /// Whatever stands in a cluster is labelled with its name.
@@ -159,7 +160,7 @@ fn label_with_name(namespace: &mut Value) {
             .or_insert_with(|| Value::Object(serde_json::Map::new()))
     });
     if let Some(labels) = labels.and_then(Value::as_object_mut) {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+        labels.insert(NAME_LABEL.to_owned(), name.into());
     }
 }
 

@@ -1,0 +1,132 @@
+//! Single fields of an object that is stored as protobuf, read without the rest of it.
+
+use super::envelope::{self, MAGIC};
+use super::tables::{Arity, Field, Message, Type, kind};
+use super::transcode::entry_of;
+use super::wire::{Content, Fields};
+use crate::meta::{Item, Object};
+
+/// A message within an object, or the object itself. Paths are the names that lead to a field in JSON, joined by
+/// dots; they lead through all items of lists.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredFields<'a> {
+    message: &'static Message,
+    bytes: &'a [u8],
+}
+
+impl<'a> StoredFields<'a> {
+    /// The fields of an object; `None` if it is stored as JSON.
+    #[must_use]
+    pub fn of(object: &'a Object) -> Option<Self> {
+        let Item::Protobuf(bytes) = object.item() else {
+            return None;
+        };
+        let content = object.bytes().strip_prefix(&MAGIC)?;
+        let envelope = envelope::unknown(content).ok()?;
+        let message = kind(&envelope.api_version, &envelope.kind)?.0;
+        Some(Self { message, bytes })
+    }
+
+    /// The first text at a path; empty if there is none.
+    #[must_use]
+    pub fn text(self, path: &str) -> &'a str {
+        let mut first = None;
+        self.visit(path, &mut |_, content| {
+            first.get_or_insert(content);
+        });
+        first
+            .and_then(|text| std::str::from_utf8(text).ok())
+            .unwrap_or_default()
+    }
+
+    /// The messages at a path.
+    #[must_use]
+    pub fn messages(self, path: &str) -> Vec<Self> {
+        let mut found = Vec::new();
+        self.visit(path, &mut |field, bytes| {
+            if let Some(message) = message_of(field) {
+                found.push(Self { message, bytes });
+            }
+        });
+        found
+    }
+
+    /// The keys of a map.
+    #[must_use]
+    pub fn keys(self, path: &str) -> Vec<&'a [u8]> {
+        let mut found = Vec::new();
+        self.visit(path, &mut |field, entry| {
+            if let (Arity::Map, Ok((key, _))) = (field.arity, entry_of(entry)) {
+                found.push(key);
+            }
+        });
+        found
+    }
+
+    /// Gives the content of every occurrence of a field that is a run of bytes.
+    fn visit(self, path: &str, found: &mut dyn FnMut(&'static Field, &'a [u8])) {
+        let (name, rest) = path
+            .split_once('.')
+            .map_or((path, None), |(name, rest)| (name, Some(rest)));
+        let Some(field) = self.message.fields.iter().find(|it| it.name == name) else {
+            return;
+        };
+        let mut fields = Fields::new(self.bytes);
+        // The object has been read as a whole before, so that broken bytes need not be told here.
+        while let Ok(Some((number, content))) = fields.next() {
+            let Content::Bytes(bytes) = content else {
+                continue;
+            };
+            match (number == field.number, rest, message_of(field)) {
+                (true, None, _) => found(field, bytes),
+                (true, Some(rest), Some(message)) => Self { message, bytes }.visit(rest, found),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The message that a field has one or a list of.
+fn message_of(field: &Field) -> Option<&'static Message> {
+    match (field.arity, field.kind) {
+        (Arity::One | Arity::List, Type::Message(id)) => Some(id.message()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{encode_value, object};
+    use super::*;
+
+    fn pod() -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"serviceAccountName": "a", "containers": [
+                {"name": "c", "resources": {"limits": {"cpu": "1", "memory": "0"}}},
+                {"name": "d", "resources": {}}]}})
+    }
+
+    #[test]
+    fn paths_lead_through_messages_lists_and_maps() {
+        let bytes = encode_value(&pod()).expect("a kind");
+        let pod = object(&bytes, 7, &Default::default()).expect("an object");
+        let fields = StoredFields::of(&pod).expect("protobuf");
+        assert_eq!(fields.text("spec.serviceAccountName"), "a");
+        assert_eq!(fields.text("spec.serviceAccount"), "");
+        assert_eq!(fields.text("spec.containers.name"), "c");
+        assert_eq!(fields.text("spec.nothing.name"), "");
+        let containers = fields.messages("spec.containers");
+        let limits = |at: usize| containers[at].keys("resources.limits");
+        assert_eq!(limits(0), [&b"cpu"[..], b"memory"]);
+        assert!(limits(1).is_empty());
+    }
+
+    #[test]
+    fn json_has_no_stored_fields() {
+        let bytes = pod().to_string();
+        let pod = object(bytes.as_bytes(), 7, &Default::default()).expect("an object");
+        assert!(StoredFields::of(&pod).is_none());
+    }
+}

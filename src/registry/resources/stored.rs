@@ -1,0 +1,159 @@
+//! Objects in the store that kube-apiserver would not have written: fields of which two say the same do not.
+//!
+//! Such objects are given their defaults when they are read, which bring the fields together. Objects that are
+//! stored as JSON are not looked at: only servers that write both fields write those.
+
+use super::daemon_sets::TEMPLATE_GENERATION;
+use super::namespaces::NAME_LABEL;
+use crate::codec::StoredFields;
+use crate::meta::Object;
+
+/// Whether an object lacks what defaults would give it.
+pub(super) type Lacks = fn(&Object) -> bool;
+
+/// A pod: its service account, its addresses, or requests for what its containers limit.
+pub(super) fn pod(object: &Object) -> bool {
+    let Some(pod) = StoredFields::of(object) else {
+        return false;
+    };
+    let alone = pod.text("status.podIP");
+    alone != pod.text("status.podIPs.ip")
+        || accounts_differ(pod, "spec")
+        || ["spec.containers.resources", "spec.initContainers.resources"]
+            .iter()
+            .flat_map(|path| pod.messages(path))
+            .any(limits_without_requests)
+}
+
+/// The template of a kind that has one as `template`.
+pub(super) fn template(object: &Object) -> bool {
+    accounts_differ_at(object, "template.spec")
+}
+
+/// The template of a kind that makes pods.
+pub(super) fn spec_template(object: &Object) -> bool {
+    accounts_differ_at(object, "spec.template.spec")
+}
+
+/// The template of a cron job's jobs.
+pub(super) fn job_template(object: &Object) -> bool {
+    accounts_differ_at(object, "spec.jobTemplate.spec.template.spec")
+}
+
+/// A daemon set: its service account, or the count of its templates.
+pub(super) fn daemon_set(object: &Object) -> bool {
+    let counted = StoredFields::of(object).is_none_or(|it| {
+        let annotations = it.keys("metadata.annotations");
+        annotations.contains(&TEMPLATE_GENERATION.as_bytes())
+    });
+    !counted || spec_template(object)
+}
+
+/// A node: its ranges of addresses.
+pub(super) fn node(object: &Object) -> bool {
+    StoredFields::of(object).is_some_and(|it| it.text("spec.podCIDR") != it.text("spec.podCIDRs"))
+}
+
+/// A namespace: its name in a label.
+pub(super) fn namespace(object: &Object) -> bool {
+    let labels = &object.attributes().labels;
+    labels.get(NAME_LABEL) != Some(object.name()) && StoredFields::of(object).is_some()
+}
+
+/// A secret: texts that are meant to be written alone.
+pub(super) fn secret(object: &Object) -> bool {
+    StoredFields::of(object).is_some_and(|it| !it.keys("stringData").is_empty())
+}
+
+fn accounts_differ_at(object: &Object, spec: &str) -> bool {
+    StoredFields::of(object).is_some_and(|it| accounts_differ(it, spec))
+}
+
+/// Whether the old name of the service account in a pod's spec is another than the new one.
+fn accounts_differ(object: StoredFields<'_>, spec: &str) -> bool {
+    let specs = object.messages(spec);
+    specs
+        .iter()
+        .any(|it| it.text("serviceAccount") != it.text("serviceAccountName"))
+}
+
+/// Whether something is limited and not requested.
+fn limits_without_requests(resources: StoredFields<'_>) -> bool {
+    let requests = resources.keys("requests");
+    let limits = resources.keys("limits");
+    limits.iter().any(|key| !requests.contains(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::built_in;
+    use crate::codec;
+    use crate::meta::Object;
+    use crate::registry::Served;
+
+    /// A kind, and an object of it with a field of which kube-apiserver would have written another as well.
+    fn lacking() -> Vec<(&'static str, Value)> {
+        let spec = json!({"serviceAccountName": "a"});
+        let template = json!({"template": {"spec": spec}});
+        let limits = json!({"containers": [{"name": "c", "resources": {"limits": {"cpu": "0"}}}]});
+        vec![
+            ("Pod", json!({"spec": spec})),
+            ("Pod", json!({"status": {"podIP": "10.0.0.1"}})),
+            ("Pod", json!({"status": {"podIPs": [{"ip": "10.0.0.1"}]}})),
+            ("Pod", json!({"spec": limits})),
+            ("PodTemplate", template.clone()),
+            ("ReplicationController", json!({"spec": template})),
+            ("Deployment", json!({"spec": template})),
+            ("ReplicaSet", json!({"spec": template})),
+            ("StatefulSet", json!({"spec": template})),
+            ("DaemonSet", json!({"spec": template})),
+            ("DaemonSet", json!({})),
+            ("Job", json!({"spec": template})),
+            (
+                "CronJob",
+                json!({"spec": {"jobTemplate": {"spec": template}}}),
+            ),
+            ("Node", json!({"spec": {"podCIDR": "10.0.0.0/24"}})),
+            ("Node", json!({"spec": {"podCIDRs": ["10.0.0.0/24"]}})),
+            ("Namespace", json!({})),
+            ("Secret", json!({"stringData": {"a": "b"}})),
+        ]
+    }
+
+    fn stored(object: &Value) -> Object {
+        let bytes = codec::encode_value(object).expect("a kind");
+        codec::object(&bytes, 1, &Default::default()).expect("an object")
+    }
+
+    #[test]
+    fn what_defaults_bring_together_is_not_looked_at_again() {
+        let resources = built_in();
+        for (kind, mut object) in lacking() {
+            let resource = resources.iter().find(|it| it.kind == kind);
+            let resource = resource.expect(kind);
+            object["kind"] = kind.into();
+            object["apiVersion"] = resource.storage_version.to_string().into();
+            object["metadata"] = json!({"name": "n"});
+            let strategy = &resource.strategy;
+            assert!(strategy.lacks_defaults(&stored(&object)), "{object}");
+            strategy.default(&mut object);
+            assert!(!strategy.lacks_defaults(&stored(&object)), "{object}");
+        }
+    }
+
+    #[test]
+    fn json_is_as_it_was_written() {
+        for resource in built_in().iter().filter(|it| it.served == Served::Store) {
+            let object = json!({"kind": resource.storage_kind, "metadata": {"name": "n"},
+                "apiVersion": resource.storage_version.to_string()});
+            let object = Object::from_value(&object, 1, &Default::default()).expect("an object");
+            assert!(
+                !resource.strategy.lacks_defaults(&object),
+                "{}",
+                resource.kind
+            );
+        }
+    }
+}
