@@ -1,30 +1,35 @@
 //! An etcd that kube-apiserver has filled is served whole: listed, got, watched, updated, deleted.
 //!
 //! The values are those of Kubernetes' test objects, byte for byte but for their metadata, which k8s-pb
-//! writes: the test objects are being deleted, and have names that no object may have. What the server
-//! writes over them is read back by k8s-pb, whole. Most of them hold what no object may; so there is a second
-//! object of such a kind, which k8s-pb writes whole.
+//! writes: the test objects are being deleted, and have names that no object may have. They are read as JSON
+//! and, to the byte, as protobuf. What the server writes over them is read back by protoc, whole. Most of them
+//! hold what no object may; so there is a second object of such a kind, which protoc writes whole.
 
 mod valid;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use etcd_client::Client as EtcdClient;
 use futures::AsyncBufReadExt;
 use http::Request;
 use http::request::Builder;
+use http_body_util::BodyExt as _;
 use k8s_pb::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_pb::apimachinery::pkg::runtime::{TypeMeta, Unknown};
+use kube::client::Body;
 use kube::{Client, Error};
 use prost::Message;
+use ringwatch::codec;
 use ringwatch::registry::resources::built_in;
 use ringwatch::registry::{Resource, Served};
 use serde_json::{Value, json};
 
-use crate::codec_peer;
+use crate::codec_peer::Peer;
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 use crate::support::{recorded, tell_kinds_of_claims};
@@ -40,10 +45,54 @@ const ADDRESS: &str = "10.2.0.5";
 const VALID_LABEL: &str = "valid";
 /// The label that kube-apiserver gives to every namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+/// The annotation that kube-apiserver gives to every daemon set.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+/// Older versions with the same fields as v1.
+const LIKE_V1: &[&str] = &["v1beta1", "v1beta2", "v1beta3"];
 /// A watch has told everything within this time.
 const WATCH_SECONDS_MAX: u64 = 30;
 /// How many kinds there are to serve.
-const KINDS_MIN: usize = 43;
+const KINDS_MIN: usize = 51;
+
+/// Kinds with a test object of which none is stored, and why.
+const NOT_STORED: &[(&str, &str)] = &[
+    (
+        "CreateOptions DeleteOptions GetOptions ListOptions NodeProxyOptions PatchOptions PodAttachOptions \
+         PodExecOptions PodLogOptions UpdateOptions",
+        "options of requests",
+    ),
+    (
+        "LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectReview SelfSubjectRulesReview \
+         SubjectAccessReview TokenRequest TokenReview",
+        "answered at once",
+    ),
+    ("Eviction Scale", "a view of other objects"),
+    ("ComponentStatus", "asked for when it is read"),
+    (
+        "APIGroup APIGroupDiscovery Status WatchEvent",
+        "a form of answers",
+    ),
+    ("AdmissionReview", "sent to webhooks"),
+    ("RangeAllocation", "the server's own, and served by none"),
+    (
+        "DeploymentRollback PodStatusResult SerializedReference",
+        "served by none",
+    ),
+    (
+        "HorizontalPodAutoscaler",
+        "stored as v2, of which there is no test object",
+    ),
+    (
+        "ClusterTrustBundle DeviceTaintRule LeaseCandidate PodCertificateRequest PodGroup \
+         ResourcePoolStatusRequest StorageVersion",
+        "alpha or beta in 1.36, and so not served by default",
+    ),
+];
+
+fn not_stored() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = NOT_STORED.iter();
+    all.flat_map(|(kinds, why)| kinds.split_whitespace().map(|kind| (kind, *why)))
+}
 
 /// An object as it lies in etcd, and as it is served.
 struct Stored {
@@ -56,29 +105,30 @@ struct Stored {
 impl Stored {
     /// The object of a resource, if Kubernetes has a test object of its kind.
     fn of(resource: &Resource, folder: &Path) -> Option<Self> {
-        let version = &resource.group_version;
-        let stored_here = resource.served == Served::Store && resource.storage_version == *version;
-        let group = match version.group.as_str() {
-            "" => "core",
-            other => other,
-        };
-        // Definitions of kinds and of servers are stored as JSON, in a version of their own.
-        if !stored_here || matches!(group, "apiextensions.k8s.io" | "apiregistration.k8s.io") {
+        // Events of the newer group are those of the core.
+        let stored_here = resource.storage_version.group == resource.group_version.group;
+        if resource.served != Served::Store || !stored_here {
             return None;
         }
-        let name = format!("{group}.{}.{}.pb", version.version, resource.kind);
-        let bytes = fs::read(folder.join(&name)).ok()?;
-        let json = fs::read(folder.join(name).with_extension("json")).expect("JSON");
-        let mut json: Value = serde_json::from_slice(&json).expect("JSON");
-        tell_kinds_of_claims(&mut json);
+        let path = test_object(resource, folder)?;
+        let bytes = fs::read(&path).expect("protobuf");
         let unknown =
             Unknown::decode(bytes.strip_prefix(MAGIC).expect("a value")).expect("a value");
-        let value = value(
-            unknown.type_meta.clone(),
-            &metadata(resource),
-            rest(unknown.raw()),
-        );
+        let type_meta = TypeMeta {
+            api_version: Some(resource.storage_version.to_string()),
+            kind: Some(resource.kind.clone()),
+        };
+        let value = value(type_meta, &metadata(resource), rest(unknown.raw()));
+        let json = fs::read(path.with_extension("json")).expect("JSON");
+        let mut json: Value = serde_json::from_slice(&json).expect("JSON");
+        if json["apiVersion"] != resource.storage_version.to_string() {
+            // A field may have another name in JSON there.
+            json = codec::decode(&value, ("", "")).expect("an object");
+        }
+        tell_kinds_of_claims(&mut json);
+        json["apiVersion"] = resource.group_version.to_string().into();
         json["metadata"] = told_metadata(resource, NAME);
+        settle(&mut json);
         Some(Self {
             resource: resource.clone(),
             name: NAME,
@@ -88,7 +138,7 @@ impl Stored {
     }
 
     /// The valid object of a resource, if there is one.
-    fn valid(resource: &Resource, objects: &[Value]) -> Option<Self> {
+    fn valid(resource: &Resource, objects: &[Value], peer: &Peer) -> Option<Self> {
         let version = resource.group_version.to_string();
         let is_its = |it: &&Value| it["kind"] == resource.kind && it["apiVersion"] == version;
         let mut json = objects.iter().find(is_its)?.clone();
@@ -98,8 +148,11 @@ impl Stored {
             _ => VALID_NAME,
         };
         json["metadata"] = told_metadata(resource, name);
-        let written = codec_peer::written(&json, &version_in_files(resource), &resource.kind);
-        let (value, json) = written.unwrap_or_else(|error| panic!("{version} {name}: {error}"));
+        json["apiVersion"] = resource.storage_version.to_string().into();
+        let written = peer.written(&json, &stored_version_in_files(resource), &resource.kind);
+        let (value, mut json) = written.unwrap_or_else(|error| panic!("{version} {name}: {error}"));
+        json["apiVersion"] = version.into();
+        settle(&mut json);
         Some(Self {
             resource: resource.clone(),
             name,
@@ -145,24 +198,99 @@ impl Stored {
         self.resource.kind == "Namespace"
     }
 
-    /// What k8s-pb understands of the value in etcd.
-    async fn understood(&self, raw: &mut EtcdClient) -> Value {
+    /// What protoc understands of the value in etcd, in the version that is served.
+    async fn understood(&self, raw: &mut EtcdClient, peer: &Peer) -> Value {
         let what = self.key();
         let found = raw.get(what.clone(), None).await.expect("etcd");
         let value = found.kvs().first().expect(&what).value();
-        let version = version_in_files(&self.resource);
-        let understood = codec_peer::understood(value, &version, &self.resource.kind);
-        understood.unwrap_or_else(|error| panic!("{what}: {error}"))
+        let version = stored_version_in_files(&self.resource);
+        let understood = peer.understood(value, &version, &self.resource.kind);
+        let mut object = understood.unwrap_or_else(|error| panic!("{what}: {error}"));
+        object["apiVersion"] = self.resource.group_version.to_string().into();
+        object
     }
 }
 
-/// The version of a resource, as the files of test objects name it.
-fn version_in_files(resource: &Resource) -> String {
+/// A version of a resource's group, as the files of test objects name it.
+fn version_in_files(resource: &Resource, version: &str) -> String {
     let group = match resource.group_version.group.as_str() {
         "" => "core",
         other => other,
     };
-    format!("{group}.{}", resource.group_version.version)
+    format!("{group}.{version}")
+}
+
+/// The same of the version that is stored.
+fn stored_version_in_files(resource: &Resource) -> String {
+    version_in_files(resource, &resource.storage_version.version)
+}
+
+/// The test object of a resource: in the version that is stored, or in an older one with the same fields.
+fn test_object(resource: &Resource, folder: &Path) -> Option<PathBuf> {
+    let stored = resource.storage_version.version.as_str();
+    let versions = std::iter::once(stored).chain(LIKE_V1.iter().copied());
+    let paths = versions.map(|version| {
+        let version = version_in_files(resource, version);
+        folder.join(format!("{version}.{}.pb", resource.kind))
+    });
+    paths.into_iter().find(|path| path.is_file())
+}
+
+/// Brings together what says the same, as kube-apiserver does when it reads an object.
+fn settle(object: &mut Value) {
+    for spec in [
+        "/spec",
+        "/template/spec",
+        "/spec/template/spec",
+        "/spec/jobTemplate/spec/template/spec",
+    ] {
+        if let Some(spec) = object
+            .pointer_mut(spec)
+            .filter(|it| it["serviceAccountName"].is_string())
+        {
+            spec["serviceAccount"] = spec["serviceAccountName"].clone();
+        }
+    }
+    match object["kind"].as_str() {
+        Some("Pod") => {
+            if let Some(address) = object.pointer("/status/podIP").cloned() {
+                object["status"]["podIPs"] = json!([{"ip": address}]);
+            }
+            for list in ["containers", "initContainers"] {
+                let containers = object.pointer_mut(&format!("/spec/{list}"));
+                let containers = containers.and_then(Value::as_array_mut);
+                for container in containers.into_iter().flatten() {
+                    let limits = container["resources"]["limits"].clone();
+                    for (key, limit) in limits.as_object().into_iter().flatten() {
+                        let requested = &mut container["resources"]["requests"][key];
+                        if requested.is_null() {
+                            *requested = limit.clone();
+                        }
+                    }
+                }
+            }
+        }
+        Some("Node") => {
+            if let Some(range) = object.pointer("/spec/podCIDR").cloned() {
+                object["spec"]["podCIDRs"] = json!([range]);
+            }
+        }
+        Some("Secret") => {
+            let members = object.as_object_mut().expect("an object");
+            let texts = members.remove("stringData").unwrap_or_default();
+            for (key, text) in texts.as_object().into_iter().flatten() {
+                let text = STANDARD.encode(text.as_str().expect("a text"));
+                object["data"][key] = text.into();
+            }
+        }
+        Some("DaemonSet") => {
+            let counted = &mut object["metadata"]["annotations"][TEMPLATE_GENERATION];
+            if counted.is_null() {
+                *counted = "0".into();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The labels of an object.
@@ -190,7 +318,12 @@ fn metadata(resource: &Resource) -> ObjectMeta {
     let labels = labels(resource, NAME);
     ObjectMeta {
         name: text(NAME),
-        namespace: resource.namespaced.then(|| "default".to_owned()),
+        // Go writes empty texts, too.
+        generate_name: text(""),
+        namespace: text(if resource.namespaced { "default" } else { "" }),
+        self_link: text(""),
+        resource_version: text(""),
+        generation: Some(0),
         uid: text("u"),
         labels: labels.into_iter().collect(),
         creation_timestamp: Some(k8s_pb::apimachinery::pkg::apis::meta::v1::Time {
@@ -202,11 +335,11 @@ fn metadata(resource: &Resource) -> ObjectMeta {
 }
 
 /// A value with this metadata before the other fields of its message.
-fn value(type_meta: Option<TypeMeta>, metadata: &ObjectMeta, rest: &[u8]) -> Vec<u8> {
+fn value(type_meta: TypeMeta, metadata: &ObjectMeta, rest: &[u8]) -> Vec<u8> {
     let metadata = metadata.encode_length_delimited_to_vec();
     let raw = [&[0x0a][..], &metadata, rest].concat();
     let unknown = Unknown {
-        type_meta,
+        type_meta: Some(type_meta),
         raw: Some(raw),
         content_encoding: Some(String::new()),
         content_type: Some(String::new()),
@@ -258,12 +391,33 @@ async fn until_deleted(client: &Client, path: &str, stays: bool) -> Vec<Value> {
     events
 }
 
+#[test]
+fn every_kind_with_a_test_object_is_stored_or_named() {
+    let Some(folder) = recorded::testdata("the kinds of an etcd that is served whole") else {
+        return;
+    };
+    let resources = built_in();
+    let stored: BTreeSet<String> = resources
+        .iter()
+        .filter_map(|it| Stored::of(it, &folder))
+        .map(|it| it.resource.kind)
+        .collect();
+    let named: BTreeSet<&str> = not_stored().map(|(kind, _)| kind).collect();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        let kind = name.rsplit('.').next().expect("a kind");
+        assert_ne!(stored.contains(kind), named.contains(kind), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn what_kube_apiserver_stored_is_served_whole() {
-    let (Some(folder), Some(etcd)) = (
-        recorded::testdata("an etcd that is served whole"),
-        Etcd::start("an etcd that is served whole"),
-    ) else {
+    let test = "an etcd that is served whole";
+    let (Some(folder), Some(peer)) = (recorded::testdata(test), Peer::find(test)) else {
+        return;
+    };
+    let Some(etcd) = Etcd::start(test) else {
         return;
     };
     let resources = built_in();
@@ -272,7 +426,7 @@ async fn what_kube_apiserver_stored_is_served_whole() {
     assert!(all.len() >= KINDS_MIN, "{} kinds", all.len());
     let objects = valid::valid();
     let valid = all.iter().map(|it| &it.resource);
-    let valid = valid.filter_map(|it| Stored::valid(it, &objects));
+    let valid = valid.filter_map(|it| Stored::valid(it, &objects, &peer));
     let valid: Vec<Stored> = valid.collect();
     assert_eq!(valid.len(), objects.len(), "each is of one kind");
     let mut raw = EtcdClient::connect([etcd.endpoint()], None)
@@ -292,13 +446,13 @@ async fn what_kube_apiserver_stored_is_served_whole() {
     let client = server.client().await;
     let mut not_updated = BTreeSet::new();
     for stored in &all {
-        if serves(&client, &mut raw, stored).await.is_some() {
+        if serves(&client, &mut raw, stored, &peer).await.is_some() {
             not_updated.insert(&stored.resource.kind);
         }
     }
     let mut refused = Vec::new();
     for stored in &valid {
-        refused.extend(serves(&client, &mut raw, stored).await);
+        refused.extend(serves(&client, &mut raw, stored, &peer).await);
         not_updated.remove(&stored.resource.kind);
     }
     assert!(refused.is_empty(), "refused:\n{}", refused.join("\n"));
@@ -306,7 +460,12 @@ async fn what_kube_apiserver_stored_is_served_whole() {
 }
 
 /// Lists, gets, watches, updates and deletes an object. Gives why it could not be updated.
-async fn serves(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Option<String> {
+async fn serves(
+    client: &Client,
+    raw: &mut EtcdClient,
+    stored: &Stored,
+    peer: &Peer,
+) -> Option<String> {
     let what = stored.key();
     let list = get(client, &stored.path("")).await.expect(&what);
     let mut items = list["items"].as_array().expect(&what).iter();
@@ -316,6 +475,7 @@ async fn serves(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Optio
     listed["apiVersion"] = stored.json["apiVersion"].clone();
     assert_eq!(listed, stored.json, "{what}");
     let found = get(client, &stored.own_path()).await.expect(&what);
+    assert_protobuf(client, stored, &found, peer).await;
     assert_eq!(bare(found), stored.json, "{what}");
 
     let version = list["metadata"]["resourceVersion"].as_str().expect(&what);
@@ -324,7 +484,7 @@ async fn serves(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Optio
     let watch = stored.path(&watch);
     let watching = until_deleted(client, &watch, stored.stays());
     let changing = async {
-        let refused = update(client, raw, stored).await;
+        let refused = update(client, raw, stored, peer).await;
         delete(client, stored).await;
         refused
     };
@@ -351,8 +511,29 @@ async fn serves(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Optio
     refused
 }
 
+/// Whether an object is the same to the byte as protobuf.
+async fn assert_protobuf(client: &Client, stored: &Stored, json: &Value, peer: &Peer) {
+    let what = stored.key();
+    let request =
+        Request::get(stored.own_path()).header("Accept", "application/vnd.kubernetes.protobuf");
+    let request = request.body(Body::empty()).expect("a request");
+    let answer = client.send(request).await.expect(&what);
+    let found = answer.into_body().collect().await.expect(&what).to_bytes();
+    let version = &stored.resource.group_version.version;
+    let version = version_in_files(&stored.resource, version);
+    let (expected, _) = peer
+        .written(json, &version, &stored.resource.kind)
+        .expect(&what);
+    assert_eq!(found, expected, "{what}");
+}
+
 /// Labels an object. Gives why it could not be done, if what the object holds is the reason.
-async fn update(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Option<String> {
+async fn update(
+    client: &Client,
+    raw: &mut EtcdClient,
+    stored: &Stored,
+    peer: &Peer,
+) -> Option<String> {
     let what = stored.key();
     let patch = json!({"metadata": {"labels": {"seen": "yes"}}});
     let request = Request::patch(stored.own_path());
@@ -376,7 +557,7 @@ async fn update(client: &Client, raw: &mut EtcdClient, stored: &Stored) -> Optio
     let mut labels = stored.json["metadata"]["labels"].clone();
     labels["seen"] = "yes".into();
     assert_eq!(patched["metadata"]["labels"], labels, "{what}");
-    let understood = stored.understood(raw).await;
+    let understood = stored.understood(raw, peer).await;
     assert_eq!(understood, bare(patched), "{what}");
     None
 }

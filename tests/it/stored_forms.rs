@@ -55,7 +55,6 @@ fn objects() -> Vec<(String, Vec<u8>, Value, FieldSchema)> {
 /// The tree with another version, or none.
 fn with_version(mut tree: Value, version: Option<u64>) -> Value {
     let metadata = tree["metadata"].as_object_mut().expect("metadata");
-    metadata.remove("selfLink");
     match version {
         Some(version) => metadata.insert("resourceVersion".to_owned(), version.to_string().into()),
         None => metadata.remove("resourceVersion"),
@@ -75,10 +74,7 @@ fn either_form_is_the_same_object() {
         let object = codec::object(&protobuf, REVISION, &schema).expect(&name);
         assert_eq!(object.attributes(), json_object.attributes(), "{name}");
         let expected = with_version(json, Some(REVISION));
-        let mut found = tree(&object);
-        let metadata = found["metadata"].as_object_mut().expect("metadata");
-        metadata.remove("selfLink");
-        assert_eq!(found, expected, "{name}");
+        assert_eq!(tree(&object), expected, "{name}");
         assert_eq!(tree(&json_object), expected, "{name}");
     }
 }
@@ -115,7 +111,9 @@ fn what_is_written_is_what_kubernetes_would_have_written() {
         let versioner = Versioner::new(schema.clone()).writing(StorageMediaType::Protobuf);
         let written = versioner.prepare_for_storage(&json, &[]).expect(&name);
         // The self link is never stored; the version is empty.
-        let without = with_version(json.clone(), None);
+        let mut without = with_version(json.clone(), None);
+        let metadata = without["metadata"].as_object_mut().expect("metadata");
+        metadata.remove("selfLink");
         let kind = codec::kind(
             json["apiVersion"].as_str().expect("a version"),
             json["kind"].as_str().expect("a kind"),
@@ -128,6 +126,34 @@ fn what_is_written_is_what_kubernetes_would_have_written() {
         let as_json = as_json.expect(&name);
         assert_eq!(tree(&as_json), without, "{name}");
         assert_eq!(as_json.attributes(), written.attributes(), "{name}");
+    }
+}
+
+#[test]
+fn an_update_of_one_field_changes_nothing_else() {
+    for (name, protobuf, json, schema) in objects() {
+        let object = codec::object(&protobuf, REVISION, &schema).expect(&name);
+        let stored = object.stored();
+        let versioner = Versioner::new(schema).writing(StorageMediaType::Protobuf);
+        let written = |tree: &Value, over: &[u8]| {
+            let written = versioner.prepare_for_storage(tree, over);
+            written.expect(&name)
+        };
+        let mut labelled = tree(&object);
+        labelled["metadata"]["labels"]["seen"] = "yes".into();
+        let updated = written(&labelled, &stored);
+        // The self link is the only other thing that goes: it is never stored.
+        let mut expected = with_version(json, None);
+        let metadata = expected["metadata"].as_object_mut().expect("metadata");
+        metadata.remove("selfLink");
+        let before = written(&expected, &[]).stored();
+        expected["metadata"]["labels"]["seen"] = "yes".into();
+        assert_eq!(tree(&updated), expected, "{name}");
+        let mut unlabelled = tree(&updated);
+        let labels = unlabelled["metadata"]["labels"].as_object_mut();
+        labels.expect("labels").remove("seen");
+        let back = written(&unlabelled, &updated.stored());
+        assert_eq!(back.stored(), before, "{name}");
     }
 }
 

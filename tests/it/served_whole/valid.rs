@@ -3,6 +3,9 @@
 
 use serde_json::{Value, json};
 
+/// The version of webhooks and policies.
+const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+
 /// The objects, each with its kind and version, but without metadata.
 pub(super) fn valid() -> Vec<Value> {
     [
@@ -12,6 +15,8 @@ pub(super) fn valid() -> Vec<Value> {
         network(),
         policies(),
         devices(),
+        storage(),
+        admission(),
     ]
     .concat()
 }
@@ -30,6 +35,7 @@ fn template(restart: &str) -> Value {
 fn pod(restart: &str) -> Value {
     json!({"restartPolicy": restart, "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
         "schedulerName": "default-scheduler", "securityContext": {}, "nodeName": "n",
+        "enableServiceLinks": true,
         "serviceAccountName": "default", "serviceAccount": "default",
         "containers": [{"name": "c", "image": "i:1", "imagePullPolicy": "IfNotPresent",
             "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
@@ -45,6 +51,7 @@ fn workloads() -> Vec<Value> {
     set["podManagementPolicy"] = "OrderedReady".into();
     set["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
     let mut everywhere = running.clone();
+    everywhere["revisionHistoryLimit"] = 10.into();
     everywhere["updateStrategy"] =
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
     if let Some(spec) = everywhere.as_object_mut() {
@@ -215,7 +222,6 @@ fn policies() -> Vec<Value> {
             "resources": ["things"], "scope": "*"}]});
     let mut mutating = webhook.clone();
     mutating["reinvocationPolicy"] = "Never".into();
-    const ADMISSION: &str = "admissionregistration.k8s.io/v1";
     const RBAC: &str = "rbac.authorization.k8s.io/v1";
     vec![
         of(
@@ -297,6 +303,56 @@ fn devices() -> Vec<Value> {
             json!({"spec": {"driver": "d.example.com", "nodeName": "n",
             "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
             "devices": [{"name": "one"}]}}),
+        ),
+    ]
+}
+
+fn storage() -> Vec<Value> {
+    vec![
+        of(
+            "storage.k8s.io/v1",
+            "CSIDriver",
+            json!({"spec": {"attachRequired": true, "podInfoOnMount": false, "storageCapacity": false,
+                "fsGroupPolicy": "ReadWriteOnceWithFSType", "requiresRepublish": false, "seLinuxMount": false,
+                "volumeLifecycleModes": ["Persistent"], "preventPodSchedulingIfMissing": true}}),
+        ),
+        of(
+            "storage.k8s.io/v1",
+            "CSIStorageCapacity",
+            json!({"storageClassName": "s", "capacity": "0", "nodeTopology": {"matchLabels": {"a": "b"}}}),
+        ),
+        of(
+            "storage.k8s.io/v1",
+            "StorageClass",
+            json!({"provisioner": "p.example.com", "reclaimPolicy": "Delete",
+                "volumeBindingMode": "Immediate"}),
+        ),
+        of(
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            json!({"value": 7, "preemptionPolicy": "Never"}),
+        ),
+    ]
+}
+
+fn admission() -> Vec<Value> {
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["pods"], "scope": "*"});
+    let all = json!({"namespaceSelector": {}, "objectSelector": {}, "matchPolicy": "Equivalent"});
+    let mut pods = all.clone();
+    pods["resourceRules"] = json!([rule]);
+    vec![
+        of(
+            ADMISSION,
+            "MutatingAdmissionPolicy",
+            json!({"spec": {"matchConstraints": pods, "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
+                    "expression": "[JSONPatch{op: 'add', path: '/metadata/labels/a', value: 'b'}]"}}]}}),
+        ),
+        of(
+            ADMISSION,
+            "ValidatingAdmissionPolicyBinding",
+            json!({"spec": {"policyName": "p", "validationActions": ["Deny"], "matchResources": all}}),
         ),
     ]
 }
