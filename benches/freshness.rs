@@ -31,6 +31,7 @@ mod ring {
 #[path = "../tests/it/support"]
 mod support {
     pub(crate) mod etcd;
+    pub(crate) mod recorded;
     pub(crate) mod tools;
 }
 

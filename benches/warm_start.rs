@@ -17,6 +17,7 @@
 #[path = "../tests/it/support"]
 mod support {
     pub(crate) mod etcd;
+    pub(crate) mod recorded;
     pub(crate) mod tools;
 }
 

@@ -24,11 +24,11 @@ pub mod codec;
 pub mod duration;
 pub mod endpoints;
 #[cfg(test)]
-#[path = "../tests/support/made.rs"]
+#[path = "../tests/fuzz/made.rs"]
 mod made;
 pub mod meta;
 #[cfg(test)]
-#[path = "../tests/support/recorded.rs"]
+#[path = "../tests/it/support/recorded.rs"]
 mod recorded;
 pub mod registry;
 pub mod ring;

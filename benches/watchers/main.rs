@@ -40,6 +40,7 @@ mod stored;
 #[path = "../../tests/it/support"]
 mod support {
     pub(crate) mod etcd;
+    pub(crate) mod recorded;
     pub(crate) mod tools;
 }
 mod tls;

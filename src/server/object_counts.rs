@@ -17,11 +17,11 @@ use crate::clock::{Clock, Instant};
 use crate::storage::{Interface, Stats};
 
 /// How often, as in kube-apiserver.
-const INTERVAL_SECONDS: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(60);
 /// A count says nothing any more after this time, as in kube-apiserver,
-const STALE_SECONDS: Duration = Duration::from_secs(180);
+const STALE_AFTER: Duration = Duration::from_secs(180);
 /// and after this time the resource is one that was never counted.
-const FORGOTTEN_SECONDS: Duration = Duration::from_secs(3_600);
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
 
 /// What is shown while the store does not tell.
 const UNKNOWN: i64 = -1;
@@ -154,8 +154,8 @@ impl ObjectCounts {
             return Size::Unknown;
         };
         match now.saturating_duration_since(at) {
-            age if age > FORGOTTEN_SECONDS => Size::Unknown,
-            age if age > STALE_SECONDS => Size::Stale,
+            age if age > FORGOTTEN_AFTER => Size::Unknown,
+            age if age > STALE_AFTER => Size::Stale,
             _ => Size::Counted(stats),
         }
     }
@@ -210,7 +210,7 @@ impl ObjectCounts {
         let Some(counted) = counted.filter(|it| Arc::ptr_eq(&it.storage, &storage)) else {
             return;
         };
-        counted.due = Some(now + INTERVAL_SECONDS);
+        counted.due = Some(now + INTERVAL);
         let (objects, bytes) = match stats {
             Ok(stats) => {
                 counted.last = Some((stats, now));
@@ -347,7 +347,7 @@ mod tests {
             assert_eq!(clock.now(), begun, "nothing was waited for");
             create(&*store, "b").await;
             assert_eq!(counted().await, Some(1));
-            tokio::time::advance(INTERVAL_SECONDS).await;
+            tokio::time::advance(INTERVAL).await;
             assert_eq!(counted().await, Some(2));
         };
         tokio::select! {

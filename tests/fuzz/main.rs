@@ -10,9 +10,8 @@
 )]
 
 mod damage;
-#[path = "../support/made.rs"]
 mod made;
-#[path = "../support/recorded.rs"]
+#[path = "../it/support/recorded.rs"]
 mod recorded;
 
 use std::{env, fs};

@@ -2,7 +2,6 @@
 
 pub(crate) mod browser;
 pub(crate) mod etcd;
-#[path = "../../support/recorded.rs"]
 pub(crate) mod recorded;
 pub(crate) mod server;
 pub(crate) mod tools;
