@@ -43,10 +43,7 @@ pub(super) async fn play(cluster: &Cluster) {
     let refused = scheduler.put(STATUS, &claim).await;
     let why = "status.reservedFor: Forbidden: may not be specified when `allocated` is not set";
     refused.refused(422, &format!("{what}: {why}"));
-    let device = |device: &str| {
-        json!({"devices": {"results": [{"request": "r", "driver": "d.example", "pool": "p", "device": device,
-            "adminAccess": null}]}})
-    };
+    let device = |device: &str| json!({"devices": {"results": [{"request": "r", "driver": "d.example", "pool": "p", "device": device}]}});
     claim["status"] = json!({"reservedFor": users, "allocation": device("one")});
     let allocated = scheduler.put(STATUS, &claim).await.object();
     assert_eq!(allocated["status"], claim["status"]);
