@@ -3,6 +3,8 @@
 //! Such objects are given their defaults when they are read, which bring the fields together. Objects that are
 //! stored as JSON are not looked at: only servers that write both fields write those.
 
+use std::collections::BTreeSet;
+
 use super::daemon_sets::TEMPLATE_GENERATION;
 use super::namespaces::NAME_LABEL;
 use crate::codec::StoredFields;
@@ -79,7 +81,7 @@ fn accounts_differ(object: StoredFields<'_>, spec: &str) -> bool {
 
 /// Whether something is limited and not requested.
 fn limits_without_requests(resources: StoredFields<'_>) -> bool {
-    let requests = resources.keys("requests");
+    let requests: BTreeSet<&[u8]> = resources.keys("requests").into_iter().collect();
     let limits = resources.keys("limits");
     limits.iter().any(|key| !requests.contains(key))
 }
