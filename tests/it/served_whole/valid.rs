@@ -46,7 +46,15 @@ fn pod(restart: &str) -> Value {
 fn workloads() -> Vec<Value> {
     let selector = json!({"matchLabels": {"app": "a"}});
     let running = json!({"replicas": 1, "selector": selector, "template": template("Always")});
+    let mut rolled = running.clone();
+    rolled["revisionHistoryLimit"] = 10.into();
+    rolled["progressDeadlineSeconds"] = 600.into();
+    rolled["strategy"] = json!({"type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}});
     let mut set = running.clone();
+    set["revisionHistoryLimit"] = 10.into();
+    set["persistentVolumeClaimRetentionPolicy"] =
+        json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
     set["serviceName"] = "s".into();
     set["podManagementPolicy"] = "OrderedReady".into();
     set["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
@@ -58,13 +66,20 @@ fn workloads() -> Vec<Value> {
         spec.remove("replicas");
     }
     let job = json!({"parallelism": 1, "completions": 1, "backoffLimit": 6, "completionMode": "NonIndexed",
-        "suspend": false, "manualSelector": true, "selector": selector, "template": template("Never")});
+        "suspend": false, "podReplacementPolicy": "TerminatingOrFailed", "manualSelector": true, "selector": selector,
+        "template": template("Never")});
     let later = json!({"parallelism": 1, "template": template("Never")});
+    let mut tolerant = pod("Always");
+    let tolerations = ["not-ready", "unreachable"].map(|trouble| {
+        json!({"key": format!("node.kubernetes.io/{trouble}"), "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": 300})
+    });
+    tolerant["tolerations"] = json!(tolerations);
     vec![
         of(
             "v1",
             "Pod",
-            json!({"spec": pod("Always"),
+            json!({"spec": tolerant,
             "status": {"phase": "Running", "qosClass": "Burstable"}}),
         ),
         of("v1", "PodTemplate", json!({"template": template("Always")})),
@@ -74,7 +89,7 @@ fn workloads() -> Vec<Value> {
             json!({"spec": {"replicas": 1, "selector": {"app": "a"},
             "template": template("Always")}}),
         ),
-        of("apps/v1", "Deployment", json!({"spec": running})),
+        of("apps/v1", "Deployment", json!({"spec": rolled})),
         of("apps/v1", "ReplicaSet", json!({"spec": running})),
         of("apps/v1", "StatefulSet", json!({"spec": set})),
         of("apps/v1", "DaemonSet", json!({"spec": everywhere})),
@@ -83,7 +98,7 @@ fn workloads() -> Vec<Value> {
             "batch/v1",
             "CronJob",
             json!({"spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": "Allow",
-            "suspend": false, "jobTemplate": {"spec": later}}}),
+            "suspend": false, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1, "jobTemplate": {"spec": later}}}),
         ),
     ]
 }
@@ -97,7 +112,8 @@ fn core() -> Vec<Value> {
             "Node",
             json!({"spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"],
             "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
-            "status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}),
+            "status": {"capacity": {"cpu": "4", "memory": "8Gi"},
+                "allocatable": {"cpu": "4", "memory": "8Gi"}}}),
         ),
         of(
             "v1",
@@ -231,6 +247,12 @@ fn policies() -> Vec<Value> {
             "selector": {"matchLabels": {"app": "b"}}},
             "status": {"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0,
                 "expectedPods": 1}}),
+        ),
+        of(
+            "flowcontrol.apiserver.k8s.io/v1",
+            "PriorityLevelConfiguration",
+            json!({"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 30,
+                "lendablePercent": 0, "limitResponse": {"type": "Reject"}}}, "status": {}}),
         ),
         of(RBAC, "Role", rules.clone()),
         of(RBAC, "ClusterRole", rules),
