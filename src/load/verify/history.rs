@@ -224,8 +224,8 @@ pub(crate) enum Kind {
 }
 
 impl Session {
-    /// Whether the watch was opened at a position and brought something or stood: a server may accept it
-    /// only to say at once that the position is too old.
+    /// Returns true if the watch was opened at a position and brought something or stayed open: a server may
+    /// accept it only to answer at once that the position is too old.
     pub(crate) fn was_resumed(&self) -> bool {
         let is_resume = matches!(self.start, Start::Resume { .. });
         let has_stood = !matches!(self.end, End::Expired | End::Broken(_));

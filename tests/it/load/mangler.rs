@@ -106,7 +106,7 @@ impl Mangler {
         self.has_begun |= is_event;
     }
 
-    /// Whether the watch is over.
+    /// Returns true if the watch is over.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }

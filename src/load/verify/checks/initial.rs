@@ -53,7 +53,7 @@ pub(super) fn each_end<'a>(facts: &Facts<'a>, mut take: impl FnMut(InitialEnd<'a
 }
 
 /// The objects that initial events show at their end, and the first event with which one goes back.
-pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<&Seen>) {
+pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Version, &Seen)>) {
     let mut shown: BTreeMap<Key, Version> = BTreeMap::new();
     let mut goes_back = None;
     for seen in initial {
@@ -65,7 +65,7 @@ pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<&Seen>)
             Kind::Deleted => shown.remove(&object.key),
         };
         if before.is_some_and(|before| before.revision >= object.revision) {
-            goes_back = goes_back.or(Some(seen));
+            goes_back = goes_back.or(Some((object, seen)));
         }
     }
     (shown, goes_back)
@@ -97,8 +97,8 @@ fn incomplete(
 ) -> Option<Violation> {
     let (initial, rest) = session.split_initial();
     let (shown, goes_back) = shown(initial);
-    if let Some(seen) = goes_back {
-        let message = "an object goes back to an older version".to_owned();
+    if let Some((object, seen)) = goes_back {
+        let message = format!("{} goes back to {}", object.key, object.revision);
         return Some(named(watcher, message).shown_by(seen));
     }
     let objects: Vec<Version> = shown.into_values().collect();

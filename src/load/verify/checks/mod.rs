@@ -49,7 +49,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What a history comes to.
+/// The result of all checks of a history.
 #[derive(Debug)]
 pub(crate) struct Checked {
     /// Everything that is wrong, by rule.

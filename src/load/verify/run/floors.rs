@@ -25,7 +25,7 @@ const REQUESTS_PER_SECOND: u64 = 2;
 /// Of fewer writes of a kind, or changes of a selection, chance may have kept all from being done.
 const SAMPLE_MIN: u64 = 20;
 
-/// What a run asked for.
+/// The flags and the length of a run, from which the floors follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Floors<'a> {
     pub(super) seconds: f64,
@@ -96,22 +96,26 @@ impl Floors<'_> {
         let all = Done::counting_on(expected, done, self.in_all(self.flags.rate));
         let all = all.falls_short(Rule::FewWrites, "all writers", "writes were acknowledged");
         let mut found: Vec<Violation> = all.into_iter().collect();
+        let tried = writes.len() as u64;
         for verb in [Verb::Create, Verb::Update, Verb::Delete] {
             for encoding in [Encoding::Json, Encoding::Protobuf] {
                 let such = writes.iter();
                 let such = such.filter(|it| it.verb == verb && it.encoding == encoding);
-                found.extend(self.few_of_a_kind(verb, encoding, such));
+                found.extend(self.few_of_a_kind(verb, encoding, such, expected, tried));
             }
         }
         found
     }
 
-    /// Judges the writes of one kind by how many of them were tried.
+    /// Judges the writes of one kind by how many of them were tried. Of those that can be counted on in all they
+    /// have the same part as of those that were tried: a server may refuse most writes of very many writers.
     fn few_of_a_kind<'a>(
         &self,
         verb: Verb,
         encoding: Encoding,
         writes: impl Iterator<Item = &'a Write> + Clone,
+        expected_in_all: u64,
+        tried_in_all: u64,
     ) -> Option<Violation> {
         let name = match verb {
             Verb::Create => "creations",
@@ -120,7 +124,8 @@ impl Floors<'_> {
         };
         let asked = writes.clone().count() as u64;
         let done = writes.filter(|it| is_done(it)).count() as u64;
-        let expected = asked * self.undisturbed_writers() / u64::from(self.flags.writers);
+        let undisturbed = asked * self.undisturbed_writers() / u64::from(self.flags.writers);
+        let expected = undisturbed.min(expected_in_all * asked / tried_in_all.max(1));
         let done = Done::counting_on(expected, done, asked);
         let who = format!("{name} in {}", form(encoding));
         let few = done.falls_short(Rule::FewWrites, who, "were acknowledged");

@@ -146,7 +146,8 @@ fn a_dropped_event() {
 fn an_event_of_another_object_in_its_place() {
     is_found(Rule::NoGap, |history, pick| {
         let puts = |it: &Session, seen: usize| {
-            event(it.seen.get(seen)).is_some_and(|(kind, _)| kind != Kind::Deleted)
+            let is_put = event(it.seen.get(seen)).is_some_and(|(kind, _)| kind != Kind::Deleted);
+            is_put && !is_first_after_resume(it, seen)
         };
         let place = place(history, pick, puts)?;
         if history.watchers[place.watcher].selector != Selector::Everything {
