@@ -54,7 +54,7 @@ pub async fn refuse(
     refuse_what(authorizer, &asked, &query, headers).await
 }
 
-/// Whether a list or watch selects one object by its name.
+/// Returns true if a list or watch selects one object by its name.
 #[must_use]
 pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
     let selector = selector(info, &Query::parse(query));

@@ -20,8 +20,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = object;
     }
 
-    /// Whether an object in the store lacks what `default` would give it, as far as its bytes tell. Such objects are
-    /// given it when they are read.
+    /// Returns true if the bytes of an object in the store show that it lacks a default. Such objects are given
+    /// their defaults when they are read.
     fn lacks_defaults(&self, object: &Object) -> bool {
         let _ = object;
         false

@@ -18,6 +18,8 @@ use crate::storage::{Interface, Stats};
 
 /// How often, as in kube-apiserver.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// How long one count may take. A resource whose storage does not answer must not keep the others from being counted.
+const COUNT_MAX: Duration = Duration::from_secs(10);
 /// A count says nothing any more after this time, as in kube-apiserver,
 const STALE_AFTER: Duration = Duration::from_secs(180);
 /// and after this time the resource is one that was never counted.
@@ -78,7 +80,7 @@ struct Counted {
     storage: Arc<dyn Interface>,
     /// When it is counted next; at once if it never was.
     due: Option<Instant>,
-    /// What was found when that last succeeded.
+    /// The last count that succeeded, and when that was.
     last: Option<(Stats, Instant)>,
 }
 
@@ -202,7 +204,10 @@ impl ObjectCounts {
         let Some(storage) = storage else {
             return;
         };
-        let stats = storage.stats().await;
+        let stats = tokio::select! {
+            stats = storage.stats() => stats.map_err(|error| error.to_string()),
+            () = clock.sleep(COUNT_MAX) => Err("the storage does not answer".to_owned()),
+        };
         let now = clock.now();
         // Held until all is shown, lest what is removed meanwhile is shown again.
         let mut counted = self.counted();

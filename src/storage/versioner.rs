@@ -15,7 +15,7 @@ use crate::meta::{FieldSchema, InvalidResourceVersion, Item, Object, ResourceVer
 
 /// Makes of objects that were written while their type was another what they would be now.
 pub trait Completion: Debug + Send + Sync {
-    /// Whether a look at an object's bytes shows that it is complete. Only of others a tree is made.
+    /// Returns true if the bytes of an object show that it is complete. Only others are decoded into a tree.
     fn is_complete(&self, object: &Object) -> bool {
         let _ = object;
         false

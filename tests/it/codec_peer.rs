@@ -1,4 +1,4 @@
-//! What the codec writes, read by a decoder that knows nothing of it: protoc, with Kubernetes'
+//! The codec's output, read by a decoder that knows nothing of it: protoc, with Kubernetes'
 //! definitions. Each of Kubernetes' test objects is written by the codec, read and written again by that
 //! decoder, which refuses what it does not know, and must then be the same.
 //!
@@ -73,7 +73,7 @@ impl Peer {
         Ok((theirs, read))
     }
 
-    /// What the peer understands of an object that this codec has written, as it is read here.
+    /// Decodes an object that this codec has written as the peer understands it.
     pub(crate) fn understood(
         &self,
         written: &[u8],

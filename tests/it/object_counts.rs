@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::server::Server;
 
-/// What is waited for comes long before resources are counted again.
+/// How often, and how many times, the metrics are looked at: for half of the minute between two counts.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 const LOOKS_MAX: u32 = 600;
 

@@ -198,7 +198,7 @@ impl Stored {
         self.resource.kind == "Namespace"
     }
 
-    /// What protoc understands of the value in etcd, in the version that is served.
+    /// Decodes the value in etcd with protoc, in the version that is served.
     async fn understood(&self, raw: &mut EtcdClient, peer: &Peer) -> Value {
         let what = self.key();
         let found = raw.get(what.clone(), None).await.expect("etcd");
@@ -511,7 +511,7 @@ async fn serves(
     refused
 }
 
-/// Whether an object is the same to the byte as protobuf.
+/// Compares the answer in protobuf with what protoc writes of the object, byte for byte.
 async fn assert_protobuf(client: &Client, stored: &Stored, json: &Value, peer: &Peer) {
     let what = stored.key();
     let request =

@@ -248,8 +248,8 @@ fn a_newcomer_misses_nothing() {
     });
 }
 
-/// Where progress is not to be trusted all pages of a list are of one revision, however much changes
-/// meanwhile.
+/// All pages of a list are of one revision where the store's progress notices are not to be trusted, however
+/// much changes meanwhile.
 #[test]
 fn a_newcomer_whose_pages_are_of_one_revision_misses_nothing() {
     explore(300, &["streamed the state"], |seen| {

@@ -13,7 +13,7 @@ use super::defaults::{self, Rule};
 use super::part::{Part, PartMetadata};
 use super::path::{get, keep, set};
 use super::peculiar::Peculiar;
-use super::stored::Lacks;
+use super::stored::LacksDefaults;
 use crate::meta::Object;
 use crate::registry::{
     DeleteOptions, FieldError, GarbageCollection, Graceful, NameRule, RequestContext, Strategy,
@@ -23,7 +23,7 @@ use crate::registry::{
 #[derive(Clone, Debug)]
 pub(super) struct Generic {
     defaults: &'static [Rule],
-    lacks: Option<Lacks>,
+    lacks: Option<LacksDefaults>,
     /// Whether null and empty members mean something and stay.
     verbatim: bool,
     /// What a new object's status is; `None` if the kind has none of its own.
@@ -99,7 +99,7 @@ impl Generic {
     }
 
     /// Which objects in the store are given defaults when they are read.
-    pub(super) fn defaults_on_read(mut self, lacks: Lacks) -> Self {
+    pub(super) fn defaults_on_read(mut self, lacks: LacksDefaults) -> Self {
         self.lacks = Some(lacks);
         self
     }

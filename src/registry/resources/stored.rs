@@ -1,7 +1,8 @@
-//! Objects in the store that kube-apiserver would not have written: fields of which two say the same do not.
+//! Recognises objects in the store that have only one of two fields with the same meaning, such as
+//! `serviceAccountName` without the deprecated `serviceAccount`. kube-apiserver always serves both.
 //!
-//! Such objects are given their defaults when they are read, which bring the fields together. Objects that are
-//! stored as JSON are not looked at: only servers that write both fields write those.
+//! Such objects are given their defaults when they are read, which fill in the other field. Objects that are
+//! stored as JSON are served as they are; README's limits say so.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,8 @@ use super::namespaces::NAME_LABEL;
 use crate::codec::StoredFields;
 use crate::meta::Object;
 
-/// Whether an object lacks what defaults would give it.
-pub(super) type Lacks = fn(&Object) -> bool;
+/// Returns true if an object lacks a field that its defaults fill in.
+pub(super) type LacksDefaults = fn(&Object) -> bool;
 
 /// A pod: its service account, its addresses, or requests for what its containers limit.
 pub(super) fn pod(object: &Object) -> bool {
@@ -71,7 +72,7 @@ fn accounts_differ_at(object: &Object, spec: &str) -> bool {
     StoredFields::of(object).is_some_and(|it| accounts_differ(it, spec))
 }
 
-/// Whether the old name of the service account in a pod's spec is another than the new one.
+/// Returns true if a pod's spec has another service account by the deprecated field than by the current one.
 fn accounts_differ(object: StoredFields<'_>, spec: &str) -> bool {
     let specs = object.messages(spec);
     specs
@@ -79,7 +80,7 @@ fn accounts_differ(object: StoredFields<'_>, spec: &str) -> bool {
         .any(|it| it.text("serviceAccount") != it.text("serviceAccountName"))
 }
 
-/// Whether something is limited and not requested.
+/// Returns true if something is limited and not requested.
 fn limits_without_requests(resources: StoredFields<'_>) -> bool {
     let requests: BTreeSet<&[u8]> = resources.keys("requests").into_iter().collect();
     let limits = resources.keys("limits");

@@ -10,7 +10,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Where the folders are looked for unless the environment names them.
+/// The place of the folders unless the environment names them.
 const BESIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");
 
 /// Reports that a case cannot run here. `scripts/test` counts these lines.

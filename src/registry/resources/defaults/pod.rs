@@ -14,7 +14,7 @@ const SHARED: [&str; 2] = ["cpu", "memory"];
 /// What the names of huge pages begin with.
 const PAGES: &str = "hugepages-";
 
-/// Where the ports of a pod say what they are on the host.
+/// The paths of the ports that a pod in the host's network takes on the host.
 const HOST_PORTS: &[&str] = &[
     "containers[].ports[].hostPort",
     "initContainers[].ports[].hostPort",

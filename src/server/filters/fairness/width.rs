@@ -6,7 +6,7 @@ use crate::server::object_counts::Size;
 const BYTES_PER_SEAT: u64 = 100_000;
 /// No request takes more seats.
 const WIDTH_MAX: u32 = 10;
-/// What an object is taken to have when nobody knows.
+/// The size of an object that is assumed while none is known: the largest that etcd takes.
 const OBJECT_BYTES_MAX: u64 = 1_500_000;
 
 /// The seats of a list that reads at most so many of the objects that there are. Lists of what is not counted here, as

@@ -62,7 +62,12 @@ fn fields(rules: &[Rule], base: &str, given: &[Given]) -> Vec<Field> {
         Rule::Run(paths, _) => paths.iter().map(|path| field(path, None)).collect(),
         Rule::Zero(..) | Rule::Amounts(_) => Vec::new(),
         Rule::In(path, rules) => fields(rules, &join(base, path), given),
-        Rule::When(path, texts, rules) => below(rules, path, texts[0].into()),
+        Rule::When(path, texts, rules) => {
+            let texts = texts.iter();
+            texts
+                .flat_map(|&text| below(rules, path, text.into()))
+                .collect()
+        }
         Rule::With(path, rules) => below(rules, path, samples::value(path)),
     };
     rules.iter().flat_map(of_rule).collect()
