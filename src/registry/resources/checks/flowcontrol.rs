@@ -1,9 +1,16 @@
 //! Priority levels of requests.
 
+use serde_json::json;
+
 use super::at::{At, Errors};
+use crate::registry::{FieldError, FieldErrorKind};
 
 /// The one level whose requests never wait.
 const EXEMPT: &str = "exempt";
+/// The level of the requests that no other level takes.
+const CATCH_ALL: &str = "catch-all";
+/// The only spec of that level, as Go writes it.
+const CATCH_ALL_SPEC: &str = r#"{"Type":"Limited","Limited":{"NominalConcurrencyShares":5,"LimitResponse":{"Type":"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}"#;
 /// How many queues a level may have.
 const QUEUES_MAX: i64 = 10_000_000;
 /// How many bits of a flow's hash choose its queues.
@@ -31,6 +38,66 @@ pub(in crate::registry::resources) fn priority_level(object: &At<'_, '_>, errors
         }
         _ => errors.push(kind.unsupported(&["Exempt", "Limited"])),
     }
+    mandatory(object.at("metadata.name").text(), &spec, errors);
+}
+
+/// The two levels that every server has are fixed, but for the shares of the exempt one.
+fn mandatory(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
+    let written = as_go_writes(spec);
+    let (is_fixed, but) = match name {
+        EXEMPT => (
+            spec.at("type").text() == "Exempt" && !spec.at("limited").is_set(),
+            " except the 'spec.exempt' field",
+        ),
+        CATCH_ALL => (written == CATCH_ALL_SPEC, ""),
+        _ => return,
+    };
+    if !is_fixed {
+        let detail = format!("{written}: spec of '{name}'{but} must equal the fixed value");
+        errors.push(FieldError::new(
+            FieldErrorKind::Invalid,
+            spec.field(),
+            detail,
+        ));
+    }
+}
+
+/// The spec of a level as Go writes Kubernetes' internal type, which errors show.
+fn as_go_writes(spec: &At<'_, '_>) -> String {
+    let word = |at: &At<'_, '_>| json!(at.at("type").text());
+    let number = |at: &At<'_, '_>, member| at.at(member).number().unwrap_or(0);
+    let pointer = |at: &At<'_, '_>, member| at.at(member).value().clone();
+    let or_null = |at: &At<'_, '_>, text: String| {
+        if at.is_set() { text } else { "null".to_owned() }
+    };
+    let (limited, exempt) = (spec.at("limited"), spec.at("exempt"));
+    let response = limited.at("limitResponse");
+    let queuing = response.at("queuing");
+    let queues = format!(
+        "{{\"Queues\":{},\"HandSize\":{},\"QueueLengthLimit\":{}}}",
+        number(&queuing, "queues"),
+        number(&queuing, "handSize"),
+        number(&queuing, "queueLengthLimit"),
+    );
+    let limits = format!(
+        "{{\"NominalConcurrencyShares\":{},\"LimitResponse\":{{\"Type\":{},\"Queuing\":{}}},\"LendablePercent\":{},\"BorrowingLimitPercent\":{}}}",
+        number(&limited, "nominalConcurrencyShares"),
+        word(&response),
+        or_null(&queuing, queues),
+        pointer(&limited, "lendablePercent"),
+        pointer(&limited, "borrowingLimitPercent"),
+    );
+    let shares = format!(
+        "{{\"NominalConcurrencyShares\":{},\"LendablePercent\":{}}}",
+        pointer(&exempt, "nominalConcurrencyShares"),
+        pointer(&exempt, "lendablePercent"),
+    );
+    format!(
+        "{{\"Type\":{},\"Limited\":{},\"Exempt\":{}}}",
+        word(spec),
+        or_null(&limited, limits),
+        or_null(&exempt, shares),
+    )
 }
 
 /// How many requests run at once, and how much of that may be lent.

@@ -349,6 +349,47 @@ fn priority_levels_that_are_wrong() {
 }
 
 #[test]
+fn mandatory_priority_levels_are_fixed() {
+    let catch_all = json!({"metadata": {"name": "catch-all"}, "spec": {"type": "Limited", "limited": {
+        "nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}}}});
+    refused(
+        flowcontrol::priority_level,
+        &catch_all,
+        &[
+            (
+                "spec.limited.nominalConcurrencyShares",
+                json!(6),
+                &[
+                    r#"spec: Invalid value: {"Type":"Limited","Limited":{"NominalConcurrencyShares":6,"LimitResponse":{"Type":"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}: spec of 'catch-all' must equal the fixed value"#,
+                ],
+            ),
+            (
+                "spec.limited.limitResponse",
+                json!({"type": "Queue", "queuing": {"queues": 64, "handSize": 8, "queueLengthLimit": 50}}),
+                &[
+                    r#"spec: Invalid value: {"Type":"Limited","Limited":{"NominalConcurrencyShares":5,"LimitResponse":{"Type":"Queue","Queuing":{"Queues":64,"HandSize":8,"QueueLengthLimit":50}},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}: spec of 'catch-all' must equal the fixed value"#,
+                ],
+            ),
+        ],
+    );
+    let mut limited = catch_all.clone();
+    set(&mut limited, "metadata.name", json!("exempt"));
+    assert_eq!(
+        messages(&found(flowcontrol::priority_level, &limited)),
+        [
+            "spec.type: Invalid value: \"Limited\": must be 'Exempt' if and only if `name` is 'exempt'",
+            r#"spec: Invalid value: {"Type":"Limited","Limited":{"NominalConcurrencyShares":5,"LimitResponse":{"Type":"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}: spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"#,
+        ]
+    );
+    refused(
+        flowcontrol::priority_level,
+        &json!({"metadata": {"name": "exempt"}, "spec": {"type": "Exempt", "exempt": {
+            "nominalConcurrencyShares": 7, "lendablePercent": 50}}}),
+        &[],
+    );
+}
+
+#[test]
 fn priority_levels_that_queue_in_odd_ways() {
     refused(
         flowcontrol::priority_level,
