@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::checks::{warnings, workloads as checks};
+use super::checks::{security, warnings, workloads as checks};
 use super::daemon_sets::{self, DaemonSets};
 use super::defaults::apps as defaults;
 use super::generic::Generic;
@@ -29,6 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults_on_read(stored::daemon_set)
                     .peculiar(DaemonSets)
                     .check(checks::daemon_set)
+                    .check_unless_old_fails(security::host_settings_of_template)
                     .warn_always(warnings::template)
                     .check_on_update(checks::selector_stays)
                     .generation(&["spec"]),
@@ -44,6 +45,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::DEPLOYMENT)
                     .defaults_on_read(stored::spec_template)
                     .check(checks::deployment)
+                    .check_unless_old_fails(security::host_settings_of_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(checks::selector_stays)
                     .generation(&["spec", "metadata.annotations"]),
@@ -60,6 +62,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::REPLICA_SET)
                     .defaults_on_read(stored::spec_template)
                     .check(checks::replica_set)
+                    .check_unless_old_fails(security::host_settings_of_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(checks::selector_stays)
                     .generation(&["spec"]),
@@ -77,6 +80,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults_on_read(stored::spec_template)
                     .peculiar(StatefulSets)
                     .check(checks::stateful_set)
+                    .check_unless_old_fails(security::host_settings_of_template)
                     .warn_always(warnings::template)
                     .check_on_update(checks::stateful_set_update)
                     .generation(&["spec"]),

@@ -1,7 +1,7 @@
 //! The group `batch`: what runs to its end.
 
 use super::checks::job_status::job_status_update;
-use super::checks::{found_in_change, jobs as checks, warnings};
+use super::checks::{found_in_change, jobs as checks, security, warnings};
 use super::defaults::batch as defaults;
 use super::generic::Generic;
 use super::jobs::Jobs;
@@ -25,6 +25,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::CRON_JOB)
                     .defaults_on_read(stored::job_template)
                     .check(checks::cron_job)
+                    .check_unless_old_fails(security::host_settings_of_cron_job)
                     .warn_always(warnings::cron_job)
                     .check_on_create(checks::new_cron_job)
                     .generation(&["spec"]),
@@ -40,6 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .peculiar(Jobs)
                     .part("status", status())
                     .check(checks::job)
+                    .check_unless_old_fails(security::host_settings_of_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(checks::job_update)
                     .generation(&["spec"])

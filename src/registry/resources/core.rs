@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::checks::{
-    claims, cluster as checks, endpoints, pod as pod_checks, quotas, services as service_checks,
-    warnings, workloads,
+    claims, cluster as checks, endpoints, pod as pod_checks, quotas, security,
+    services as service_checks, warnings, workloads,
 };
 use super::configuration::{ConfigMaps, Secrets};
 use super::defaults::{core as defaults, pod, volume};
@@ -211,6 +211,7 @@ fn workload() -> Vec<Row> {
                 .defaults(pod::POD_TEMPLATE)
                 .defaults_on_read(stored::template)
                 .check(workloads::pod_template)
+                .check_unless_old_fails(security::host_settings_of_pod_template)
                 .warn_always(warnings::pod_template)
                 .generation(&["template"])
                 .returns_deleted_object(),
@@ -228,6 +229,7 @@ fn workload() -> Vec<Row> {
                     .defaults(defaults::REPLICATION_CONTROLLER)
                     .defaults_on_read(stored::spec_template)
                     .check(workloads::replication_controller)
+                    .check_unless_old_fails(security::host_settings_of_template)
                     .warn_always(warnings::named_template)
                     .generation(&["spec"])
                     .garbage_collection(GarbageCollection::OrphanDependents),

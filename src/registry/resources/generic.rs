@@ -38,6 +38,7 @@ pub(super) struct Generic {
     checks: Vec<Check>,
     checks_on_create: Vec<Check>,
     checks_on_update: Vec<CheckOfChange>,
+    checks_unless_old_fails: Vec<Check>,
     warn: Option<Warn>,
     warns_on_update: bool,
     peculiar: Arc<dyn Peculiar>,
@@ -60,6 +61,7 @@ impl Generic {
             checks: Vec::new(),
             checks_on_create: Vec::new(),
             checks_on_update: Vec::new(),
+            checks_unless_old_fails: Vec::new(),
             warn: None,
             warns_on_update: false,
             peculiar: Arc::new(()),
@@ -166,6 +168,13 @@ impl Generic {
         self
     }
 
+    /// What is refused in a new object, and in a change unless the old object has something of it already:
+    /// objects were stored before there was the check.
+    pub(super) fn check_unless_old_fails(mut self, check: Check) -> Self {
+        self.checks_unless_old_fails.push(check);
+        self
+    }
+
     /// What clients are told about a new object.
     pub(super) fn warn(mut self, warn: Warn) -> Self {
         self.warn = Some(warn);
@@ -219,6 +228,7 @@ impl Strategy for Generic {
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let checks = self.checks.iter().chain(&self.checks_on_create);
+        let checks = checks.chain(&self.checks_unless_old_fails);
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
         errors.extend(self.peculiar.validate(object));
         errors.extend(self.peculiar.validate_create(object));
@@ -263,7 +273,9 @@ impl Strategy for Generic {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let checks = self.checks.iter();
+        let stricter = self.checks_unless_old_fails.iter();
+        let stricter = stricter.filter(|check| found(**check, old).is_empty());
+        let checks = self.checks.iter().chain(stricter);
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
         let checks = self.checks_on_update.iter();
         errors.extend(checks.flat_map(|check| found_in_change(*check, object, old)));
@@ -381,5 +393,19 @@ mod tests {
         assert_eq!(object, json!({"data": {"a": null}}));
         Generic::new().default(&mut object);
         assert_eq!(object, json!({}));
+    }
+
+    #[test]
+    fn what_an_old_object_has_wrong_may_stay() {
+        let check: Check = |object, errors| {
+            let member = object.at("spec.host");
+            errors.extend(member.is_true().then(|| member.forbidden("")));
+        };
+        let strategy = Generic::new().check_unless_old_fails(check);
+        let (right, wrong) = (json!({}), json!({"spec": {"host": true}}));
+        assert_eq!(strategy.validate(&right), []);
+        assert_eq!(strategy.validate(&wrong).len(), 1);
+        assert_eq!(strategy.validate_update(&wrong, &right).len(), 1);
+        assert_eq!(strategy.validate_update(&wrong, &wrong), []);
     }
 }

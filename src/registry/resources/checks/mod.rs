@@ -31,7 +31,7 @@ pub(super) mod quotas;
 pub(super) mod resource_claims;
 mod schedule;
 mod scheduling;
-mod security;
+pub(super) mod security;
 pub(super) mod services;
 pub(super) mod storage;
 mod success_policy;

@@ -46,6 +46,8 @@ pub(in crate::registry::resources) fn new_pod(pod: &At<'_, '_>, errors: &mut Err
         let why = "cannot be set until all schedulingGates have been cleared";
         errors.push(spec.at("nodeName").forbidden(why));
     }
+    // Changes cannot bring them in: neither the settings nor the namespaces of a pod change.
+    security::host_settings(&spec, errors);
 }
 
 /// A template of pods.

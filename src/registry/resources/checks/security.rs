@@ -9,6 +9,20 @@ use super::values::below;
 const SYSCTL_BYTES_MAX: usize = 253;
 const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
+/// The settings of semaphores, shared memory and messages.
+const IPC_SETTINGS: [&str; 10] = [
+    "kernel.sem",
+    "kernel.shmall",
+    "kernel.shmmax",
+    "kernel.shmmni",
+    "kernel.shm_rmid_forced",
+    "kernel.shm",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+    "kernel.msg",
+];
+
 /// The security context of a pod.
 pub(super) fn of_pod(at: &At<'_, '_>, errors: &mut Errors) {
     for member in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -43,6 +57,66 @@ fn kernel_settings(at: &At<'_, '_>, errors: &mut Errors) {
             errors.push(name.duplicate());
         }
         names.insert(name.text());
+    }
+}
+
+/// Kernel settings of the pods of most controllers that would change the host.
+pub(in crate::registry::resources) fn host_settings_of_template(
+    object: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    host_settings(&object.at("spec.template.spec"), errors);
+}
+
+/// Those of a CronJob's pods.
+pub(in crate::registry::resources) fn host_settings_of_cron_job(
+    object: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    host_settings(&object.at("spec.jobTemplate.spec.template.spec"), errors);
+}
+
+/// Those of a PodTemplate.
+pub(in crate::registry::resources) fn host_settings_of_pod_template(
+    object: &At<'_, '_>,
+    errors: &mut Errors,
+) {
+    host_settings(&object.at("template.spec"), errors);
+}
+
+/// The kernel settings of a pod's spec that belong to a namespace which the pod shares with the host.
+pub(super) fn host_settings(spec: &At<'_, '_>, errors: &mut Errors) {
+    for setting in spec.items("securityContext.sysctls") {
+        let name = setting.at("name");
+        let shared = namespace_switch(name.text()).filter(|it| spec.at(it).is_true());
+        if let Some(switch) = shared {
+            errors.push(name.invalid(format!("may not be specified when '{switch}' is true")));
+        }
+    }
+}
+
+/// The member of a pod's spec that makes the pod share the namespace of a kernel setting with the host.
+/// A star in the name stands for any rest.
+fn namespace_switch(setting: &str) -> Option<&'static str> {
+    let setting = setting.split('*').next().unwrap_or_default();
+    // In names whose first separator is a slash, slashes separate, and points are parts of words.
+    let separator = setting.find(['.', '/']).map(|at| &setting[at..=at]);
+    let name: String = if separator == Some("/") {
+        let swap = |it| match it {
+            '.' => '/',
+            '/' => '.',
+            other => other,
+        };
+        setting.chars().map(swap).collect()
+    } else {
+        setting.to_owned()
+    };
+    if name.starts_with("net.") {
+        Some("hostNetwork")
+    } else if name.starts_with("fs.mqueue.") || IPC_SETTINGS.contains(&name.as_str()) {
+        Some("hostIPC")
+    } else {
+        None
     }
 }
 

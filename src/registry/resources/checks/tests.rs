@@ -315,6 +315,33 @@ fn pods_whose_disks_or_kernel_settings_are_wrong() {
 }
 
 #[test]
+fn pods_in_namespaces_of_the_host_do_not_change_its_kernel_settings() {
+    let pod = |shared: &str| {
+        json!({"spec": {shared: true, "securityContext": {"sysctls": [
+            {"name": "net.ipv4.tcp_syncookies"}, {"name": "net/ipv4/conf/eth0.1/rp_filter"},
+            {"name": "kernel.shm_rmid_forced"}, {"name": "fs.mqueue.msg_max"},
+            {"name": "kernel.panic"}, {"name": "network.a"}]}}})
+    };
+    let refused = |shared: &str, places: [usize; 2], settings: [&str; 2]| {
+        let line = |(place, setting): (usize, &str)| {
+            format!(
+                "spec.securityContext.sysctls[{place}].name: Invalid value: \"{setting}\": may not be specified when '{shared}' is true"
+            )
+        };
+        let lines: Vec<_> = places.into_iter().zip(settings).map(line).collect();
+        assert_eq!(messages(&found(pod::new_pod, &pod(shared))), lines);
+    };
+    let net = ["net.ipv4.tcp_syncookies", "net/ipv4/conf/eth0.1/rp_filter"];
+    refused("hostNetwork", [0, 1], net);
+    refused(
+        "hostIPC",
+        [2, 3],
+        ["kernel.shm_rmid_forced", "fs.mqueue.msg_max"],
+    );
+    assert_eq!(messages(&found(pod::new_pod, &pod("hostPID"))), [""; 0]);
+}
+
+#[test]
 fn pods_that_are_wrong_about_their_nodes() {
     refused(
         pod::pod,
