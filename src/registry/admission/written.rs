@@ -23,12 +23,7 @@ const AUDIT_EXPRESSION_BYTES_MAX: usize = 5 << 10;
 const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 
 /// The reasons that a validation may give.
-const REASONS: [&str; 4] = [
-    "Forbidden",
-    "Invalid",
-    "RequestEntityTooLarge",
-    "Unauthorized",
-];
+const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 /// The ways to change an object.
 const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
@@ -269,8 +264,8 @@ impl<'o> Reader<'o> {
             let field = format!("{path}.messageExpression");
             self.expression(made, &field, &[Type::String], &known.of_messages);
         }
-        let reason = text(validation, "reason");
-        if !reason.is_empty() {
+        // It is a pointer to Kubernetes: an empty one is there too.
+        if let Some(reason) = get(validation, "reason").and_then(Value::as_str) {
             self.among(reason, &format!("{path}.reason"), &REASONS);
         }
     }

@@ -82,7 +82,19 @@ fn refused() -> Vec<(&'static str, Value, &'static str, String)> {
             POLICIES,
             json!({"validations": [{"expression": "true", "reason": "Because"}]}),
             "spec.validations[0].reason",
-            "supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\", \"Unauthorized\"".to_owned(),
+            "supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\"".to_owned(),
+        ),
+        (
+            POLICIES,
+            json!({"validations": [{"expression": "true", "reason": ""}]}),
+            "spec.validations[0].reason",
+            "Unsupported value: \"\": supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\"".to_owned(),
+        ),
+        (
+            POLICIES,
+            json!({"validations": [{"expression": "true", "reason": "Unauthorized"}]}),
+            "spec.validations[0].reason",
+            "Unsupported value: \"Unauthorized\"".to_owned(),
         ),
         (
             POLICIES,
