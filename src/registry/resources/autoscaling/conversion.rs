@@ -138,6 +138,7 @@ fn cpu_of(metrics: &[Value], shapes: &Shapes) -> Option<(usize, Value)> {
     all.find_map(|(at, metric)| Some((at, utilization(metric)?)))
 }
 
+/// Writes the metrics of an annotation, and behind them that of the processor.
 fn put_metrics(
     object: &mut Value,
     path: &str,
@@ -145,20 +146,15 @@ fn put_metrics(
     others: Option<Value>,
     shapes: &Shapes,
 ) {
-    let mut metrics = Vec::new();
+    let others = others.as_ref().and_then(Value::as_array);
+    let others = others.into_iter().flatten();
+    let mut metrics: Vec<_> = others.map(|metric| shapes.to_v2(metric)).collect();
     if let Some(utilization) = cpu {
         let mut metric = json!({"type": "Resource", "resource": {"name": "cpu"}});
         set(&mut metric, shapes.utilization, utilization);
         shapes.name_target(&mut metric);
         metrics.push(metric);
     }
-    let others = others.as_ref().and_then(Value::as_array);
-    metrics.extend(
-        others
-            .into_iter()
-            .flatten()
-            .map(|metric| shapes.to_v2(metric)),
-    );
     if !metrics.is_empty() {
         set(object, path, Value::Array(metrics));
     }
@@ -172,12 +168,28 @@ fn annotate(object: &mut Value, key: &str, value: &Value) {
             .entry("annotations")
             .or_insert_with(|| Value::Object(Map::new()));
         if let Some(annotations) = annotations.as_object_mut() {
-            annotations.insert(key.to_owned(), in_order(value).into());
+            annotations.insert(key.to_owned(), escaped(in_order(value)).into());
         }
     }
 }
 
-/// A value as Go writes it: members in the order of its structures.
+/// JSON with the characters escaped that Go escapes in every text and `serde_json` in none: those that HTML and
+/// JavaScript would take for their own. They stand in texts only.
+fn escaped(json: String) -> String {
+    const ESCAPES: [(char, &str); 5] = [
+        ('<', "\\u003c"),
+        ('>', "\\u003e"),
+        ('&', "\\u0026"),
+        ('\u{2028}', "\\u2028"),
+        ('\u{2029}', "\\u2029"),
+    ];
+    ESCAPES
+        .iter()
+        .fold(json, |json, (plain, escape)| json.replace(*plain, escape))
+}
+
+/// A value as Go writes it: members in the order of its structures, and those of its one map by name, as
+/// `serde_json` has them.
 fn in_order(value: &Value) -> String {
     let joined = |parts: Vec<String>| parts.join(",");
     match value {
@@ -186,7 +198,10 @@ fn in_order(value: &Value) -> String {
             let mut members: Vec<_> = members.iter().collect();
             members.sort_by_key(|(name, _)| place(name));
             let members = members.into_iter();
-            let members = members.map(|(name, value)| format!("{name:?}:{}", in_order(value)));
+            let members = members.map(|(name, value)| match name.as_str() {
+                "matchLabels" => format!("\"matchLabels\":{value}"),
+                _ => format!("{}:{}", json!(name), in_order(value)),
+            });
             format!("{{{}}}", joined(members.collect()))
         }
         Value::Array(items) => format!("[{}]", joined(items.iter().map(in_order).collect())),
@@ -285,13 +300,13 @@ mod tests {
             "spec": {
                 "maxReplicas": 3,
                 "metrics": [
-                    {"type": "Resource", "resource": {"name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": 50}}},
                     {"type": "Pods", "pods": {"metric": {"name": "m"},
                         "target": {"type": "AverageValue", "averageValue": "1k"}}},
                     {"type": "Object", "object": {"describedObject": {"kind": "Service",
                         "name": "s"}, "metric": {"name": "m"},
                         "target": {"type": "Value", "value": "2"}}},
+                    {"type": "Resource", "resource": {"name": "cpu",
+                        "target": {"type": "Utilization", "averageUtilization": 50}}},
                 ],
                 "behavior": {"scaleUp": {"selectPolicy": "Max",
                     "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}]}},
@@ -328,5 +343,39 @@ mod tests {
         let v2 = to_v2(v1);
         assert_eq!(v2["metadata"], json!({"name": "a"}));
         assert_eq!(v2["spec"], json!({"maxReplicas": 1}));
+    }
+
+    #[test]
+    fn annotations_are_written_as_go_writes_them() {
+        let v2 = json!({
+            "metadata": {"name": "a"},
+            "spec": {"maxReplicas": 3, "metrics": [
+                {"type": "External", "external": {
+                    "metric": {"name": "<m>&\u{2028}\u{2029}\u{7f}\u{1}é\"", "selector": {"matchLabels": {
+                        "value": "1", "type": "2", "key": "3", "name": "4"}}},
+                    "target": {"type": "Value", "value": "1"}}},
+            ]},
+        });
+        let v1 = to_v1(v2.clone());
+        assert_eq!(
+            v1["metadata"]["annotations"][METRICS],
+            format!(
+                "{}\u{7f}{}",
+                r#"[{"type":"External","external":{"metricName":"\u003cm\u003e\u0026\u2028\u2029"#,
+                r#"\u0001é\"","metricSelector":{"matchLabels":{"key":"3","name":"4","type":"2","value":"1"}},"targetValue":"1"}}]"#
+            )
+        );
+        assert_eq!(to_v2(v1)["spec"], v2["spec"]);
+    }
+
+    #[test]
+    fn the_processor_comes_behind_the_metrics_of_the_annotation() {
+        let v1 = json!({"metadata": {"name": "a", "annotations": {
+                METRICS: r#"[{"type":"Resource","resource":{"name":"memory","targetAverageUtilization":1}}]"#}},
+            "spec": {"maxReplicas": 1, "targetCPUUtilizationPercentage": 2}});
+        let v2 = to_v2(v1);
+        let names = v2["spec"]["metrics"].as_array().into_iter().flatten();
+        let names: Vec<_> = names.map(|it| text(it, "resource.name")).collect();
+        assert_eq!(names, ["memory", "cpu"]);
     }
 }
