@@ -5,71 +5,45 @@
 
 use serde_json::Value;
 
-use super::path::{get, list, text};
-use crate::registry::{FieldError, FieldErrorKind};
+use super::checks::{At, Errors, webhook_client};
+use crate::registry::FieldError;
 
-const STRATEGY: &str = "spec.conversion.strategy";
-const CLIENT: &str = "spec.conversion.webhookClientConfig";
-const REVIEW_VERSIONS: &str = "spec.conversion.conversionReviewVersions";
+const STRATEGIES: [&str; 2] = ["None", "Webhook"];
 
-/// Errors of the strategy, and of a webhook that is missing or asked for in vain.
+/// Errors of the strategy, and of a webhook that is missing, wrong or asked for in vain.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
-    let is_set = |path| get(object, path).is_some_and(|it| !it.is_null());
-    let mut errors = Vec::new();
-    if !is_set("spec.conversion") {
-        return errors;
-    }
-    let strategy = text(object, STRATEGY);
-    match strategy {
-        "" => errors.push(FieldError::required(STRATEGY)),
-        "None" | "Webhook" => {}
-        _ => {
-            let detail = format!("{strategy:?}: supported values: \"None\", \"Webhook\"");
-            let kind = FieldErrorKind::NotSupported;
-            errors.push(FieldError::new(kind, STRATEGY, detail));
-        }
-    }
-    let with = |kind, path, why: &str| FieldError::new(kind, path, why);
-    if strategy != "Webhook" {
-        let why = "should not be set when strategy is not set to Webhook";
-        if is_set(CLIENT) {
-            errors.push(with(FieldErrorKind::Forbidden, CLIENT, why));
-        }
-        if !list(object, REVIEW_VERSIONS).is_empty() {
-            errors.push(with(FieldErrorKind::Forbidden, REVIEW_VERSIONS, why));
-        }
-        return errors;
-    }
-    let [url, service] = ["url", "service"].map(|it| get(object, &format!("{CLIENT}.{it}")));
-    if !is_set(CLIENT) {
-        let why = "required when strategy is set to Webhook";
-        errors.push(with(FieldErrorKind::Required, CLIENT, why));
-    } else if url.is_some() == service.is_some() {
-        let why = "exactly one of url or service is required";
-        errors.push(with(FieldErrorKind::Required, CLIENT, why));
-    } else if let Some(service) = service {
-        errors.extend(service_errors(service));
-    }
-    if list(object, REVIEW_VERSIONS).is_empty() {
-        errors.push(FieldError::required(REVIEW_VERSIONS));
+    let mut errors = Errors::new();
+    let root = At::root(object);
+    let conversion = root.at("spec.conversion");
+    if conversion.is_set() {
+        check(&conversion, &mut errors);
     }
     errors
 }
 
-fn service_errors(service: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for member in ["name", "namespace"] {
-        if text(service, member).is_empty() {
-            errors.push(FieldError::required(format!("{CLIENT}.service.{member}")));
+fn check(conversion: &At<'_, '_>, errors: &mut Errors) {
+    let strategy = conversion.at("strategy");
+    let client = conversion.at("webhookClientConfig");
+    let versions = conversion.at("conversionReviewVersions");
+    strategy.must_be_one_of(&STRATEGIES, errors);
+    if strategy.text() != "Webhook" {
+        let why = "should not be set when strategy is not set to Webhook";
+        client.must_be_unset(why, errors);
+        if !versions.is_empty() {
+            errors.push(versions.forbidden(why));
         }
+        return;
     }
-    let port = get(service, "port").and_then(Value::as_i64).unwrap_or(0);
-    if !(1..=65535).contains(&port) {
-        let why = "port is not valid: must be between 1 and 65535, inclusive";
-        let path = format!("{CLIENT}.service.port");
-        errors.push(FieldError::invalid(path, &port.into(), why));
+    if client.is_set() {
+        webhook_client::client(&client, errors);
+    } else {
+        errors.push(client.required("required when strategy is set to Webhook"));
     }
-    errors
+    if versions.is_empty() {
+        errors.push(versions.required(""));
+    } else {
+        webhook_client::review_versions(&versions, true, errors);
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +91,20 @@ mod tests {
         };
         assert_eq!(webhook(json!({"url": "https://a"})), [""; 0]);
         assert_eq!(
+            webhook(json!({"url": "https://a", "service": null, "caBundle": null})),
+            [""; 0]
+        );
+        assert_eq!(
+            webhook(json!({"url": null, "service": {"namespace": "a", "name": "b", "port": 1}})),
+            [""; 0]
+        );
+        assert_eq!(
+            webhook(json!({"url": null, "service": null})),
+            [
+                "spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required"
+            ]
+        );
+        assert_eq!(
             webhook(Value::Null),
             [
                 "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook"
@@ -134,9 +122,51 @@ mod tests {
                 {"namespace": "a", "port": 0}}})
             ),
             [
-                "spec.conversion.webhookClientConfig.service.name: Required value",
+                "spec.conversion.webhookClientConfig.service.namespace: Required value",
                 "spec.conversion.webhookClientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
                 "spec.conversion.conversionReviewVersions: Required value"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_webhook_is_called_as_admission_webhooks_are() {
+        let webhook = |client: Value, versions: &[&str]| {
+            wrong(
+                &json!({"strategy": "Webhook", "webhookClientConfig": client,
+                "conversionReviewVersions": versions}),
+            )
+        };
+        let form = "desired format: https://host[/path]";
+        assert_eq!(
+            webhook(json!({"url": "http://u@a?b#c"}), &["v1"]),
+            [
+                &format!(
+                    "url: Invalid value: \"http\": 'https' is the only allowed URL scheme; {form}"
+                ),
+                "url: Invalid value: \"u\": user information is not permitted in the URL",
+                "url: Invalid value: \"c\": fragments are not permitted in the URL",
+                "url: Invalid value: \"b\": query parameters are not permitted in the URL",
+            ]
+            .map(|it| format!("spec.conversion.webhookClientConfig.{it}"))
+        );
+        assert_eq!(
+            webhook(
+                json!({"service": {"namespace": "a", "name": "b", "port": 1, "path": "x//y"}}),
+                &["v1beta1"]
+            ),
+            [
+                "path: Invalid value: \"x//y\": must start with a '/'",
+                "path: Invalid value: \"x//y\": segment[0] may not be empty",
+                "path: Invalid value: \"x//y\": segment[1] may not be empty"
+            ]
+            .map(|it| format!("spec.conversion.webhookClientConfig.service.{it}"))
+        );
+        assert_eq!(
+            webhook(json!({"url": "https://a"}), &["v2", "v2"]),
+            [
+                "spec.conversion.conversionReviewVersions[1]: Invalid value: \"v2\": duplicate version",
+                "spec.conversion.conversionReviewVersions: Invalid value: [\"v2\",\"v2\"]: must include at least one of v1, v1beta1"
             ]
         );
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::at::{At, Errors};
 use super::labels::selector;
+use super::webhook_client::{self, REVIEW_VERSIONS};
 use crate::registry::validation::formats;
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
@@ -13,16 +14,13 @@ const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
-const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// What a webhook may say about what it does beside its answer. The last two are of an earlier version.
 const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const NO_SIDE_EFFECTS: usize = 2;
 
 const TIMEOUT_SECONDS_MAX: i64 = 30;
-const PORT_MAX: i64 = 65_535;
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
-const URL_FORM: &str = "; desired format: https://host[/path]";
 
 /// What is asked of the webhooks of a configuration. What those before did not have is not asked of them.
 #[derive(Clone, Copy)]
@@ -108,7 +106,7 @@ fn webhook(hook: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
     selector(&hook.at("objectSelector"), errors);
     hook.at("reinvocationPolicy")
         .may_be_one_of(&REINVOCATION_POLICIES, errors);
-    client(&hook.at("clientConfig"), errors);
+    webhook_client::client(&hook.at("clientConfig"), errors);
 }
 
 /// A domain of three names at least.
@@ -127,100 +125,11 @@ fn qualified_domain(name: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn review_versions(versions: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
-    let known = REVIEW_VERSIONS.join(", ");
     if versions.is_empty() {
+        let known = REVIEW_VERSIONS.join(", ");
         errors.push(versions.required(&format!("must specify one of {known}")));
-        return;
-    }
-    let mut seen = BTreeSet::new();
-    for version in versions.items("") {
-        if seen.insert(version.text()) {
-            version.must_conform(formats::dns_1035_label, errors);
-        } else {
-            errors.push(version.invalid("duplicate version"));
-        }
-    }
-    if asked.known_version && !REVIEW_VERSIONS.iter().any(|it| seen.contains(it)) {
-        errors.push(versions.invalid(format!("must include at least one of {known}")));
-    }
-}
-
-fn client(config: &At<'_, '_>, errors: &mut Errors) {
-    let (url, service) = (config.at("url"), config.at("service"));
-    match (url.is_set(), service.is_set()) {
-        (true, false) => webhook_url(&url, errors),
-        (false, true) => webhook_service(&service, errors),
-        _ => errors.push(config.required("exactly one of url or service is required")),
-    }
-}
-
-fn webhook_url(url: &At<'_, '_>, errors: &mut Errors) {
-    let whole = url.text();
-    let (text, fragment) = whole.split_once('#').unwrap_or((whole, ""));
-    let (text, query) = text.split_once('?').unwrap_or((text, ""));
-    let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
-    let scheme = scheme.to_ascii_lowercase();
-    let authority = rest.strip_prefix("//").unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if scheme != "https" {
-        let why = format!("'https' is the only allowed URL scheme{URL_FORM}");
-        errors.push(url.invalid_value(scheme.as_str(), why));
-    }
-    if host.is_empty() {
-        errors.push(url.invalid_value("", format!("host must be provided{URL_FORM}")));
-    }
-    for (part, why) in [
-        (user, "user information is not permitted in the URL"),
-        (fragment, "fragments are not permitted in the URL"),
-        (query, "query parameters are not permitted in the URL"),
-    ] {
-        if !part.is_empty() {
-            errors.push(url.invalid_value(part, why));
-        }
-    }
-}
-
-fn webhook_service(service: &At<'_, '_>, errors: &mut Errors) {
-    for (name, why) in [
-        ("name", "service name is required"),
-        ("namespace", "service namespace is required"),
-    ] {
-        if service.at(name).is_empty() {
-            errors.push(service.at(name).required(why));
-        }
-    }
-    let port = service.at("port");
-    let number = port.number().unwrap_or_default();
-    if !(1..=PORT_MAX).contains(&number) {
-        let why = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.push(port.invalid_value(number, why));
-    }
-    webhook_path(&service.at("path"), errors);
-}
-
-fn webhook_path(path: &At<'_, '_>, errors: &mut Errors) {
-    let text = path.text();
-    match text {
-        "" | "/" => return,
-        "//" => {
-            errors.push(path.invalid("segment[0] may not be empty"));
-            return;
-        }
-        _ => {}
-    }
-    let below = text.strip_prefix('/').unwrap_or_else(|| {
-        errors.push(path.invalid("must start with a '/'"));
-        text
-    });
-    let below = below.strip_suffix('/').unwrap_or(below);
-    for (place, step) in below.split('/').enumerate() {
-        if step.is_empty() {
-            errors.push(path.invalid(format!("segment[{place}] may not be empty")));
-            continue;
-        }
-        let wrong = formats::dns_subdomain(step).into_iter();
-        errors.extend(wrong.map(|why| path.invalid(format!("segment[{place}]: {why}"))));
+    } else {
+        webhook_client::review_versions(versions, asked.known_version, errors);
     }
 }
 

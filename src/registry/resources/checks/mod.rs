@@ -38,6 +38,7 @@ mod success_policy;
 pub(super) mod values;
 mod volumes;
 pub(super) mod warnings;
+pub(super) mod webhook_client;
 pub(super) mod workloads;
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ fn webhooks_are_refused_as_kube_apiserver_does() {
         (
             "webhooks[0].clientConfig.url",
             json!("HTTPS:/a"),
-            "clientConfig.url: Invalid value: \"\": host must be provided; desired format: https://host[/path]",
+            "clientConfig.url: Invalid value: \"\": host must be specified; desired format: https://host[/path]",
         ),
         (
             "webhooks[0].clientConfig.url",
