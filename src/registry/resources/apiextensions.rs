@@ -410,4 +410,20 @@ mod tests {
         let fields: Vec<_> = errors.into_iter().map(|error| error.field).collect();
         assert_eq!(fields[..2], ["metadata.name", "spec.versions"]);
     }
+
+    #[test]
+    fn nulls_of_a_conversion_are_forgotten() {
+        let mut object = definition(json!([]));
+        set(
+            &mut object,
+            "spec.conversion.webhook.clientConfig",
+            json!({"url": null, "caBundle": null, "service": {"name": "a", "namespace": "b", "path": null}}),
+        );
+        let mut object = Definitions.to_stored(object);
+        apply(defaults::DEFINITION, &mut object);
+        assert_eq!(
+            object["spec"]["conversion"]["webhookClientConfig"],
+            json!({"service": {"name": "a", "namespace": "b", "port": 443}})
+        );
+    }
 }

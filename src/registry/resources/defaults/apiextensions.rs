@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use super::Literal::Int;
 use super::Rule::{self, In, Run, Set};
-use super::is_absent;
-use crate::registry::resources::path::{set, text};
+use super::{is_absent, tidy};
+use crate::registry::resources::path::{get_mut, set, text};
 
 pub(in crate::registry::resources) const DEFINITION: &[Rule] = &[
     Run(
         &["spec.names.singular", "spec.names.listKind"],
         name_by_the_kind,
     ),
+    Run(&[], forget_nulls_of_conversion),
     Run(&["spec.conversion"], convert_nothing),
     In(
         "spec.conversion.webhookClientConfig.service",
@@ -32,6 +33,13 @@ fn name_by_the_kind(definition: &mut Value) {
         if is_absent(definition, path) {
             set(definition, path, name.into());
         }
+    }
+}
+
+/// Null is the same as absent in a conversion. Elsewhere in definitions it is not: a schema may have null as a default.
+fn forget_nulls_of_conversion(definition: &mut Value) {
+    if let Some(conversion) = get_mut(definition, "spec.conversion") {
+        tidy(conversion);
     }
 }
 
