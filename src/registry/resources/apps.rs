@@ -22,18 +22,7 @@ pub(super) fn rows() -> Vec<Row> {
             .short(&["ds"])
             .category("all")
             .status()
-            .strategy(
-                Generic::with_status()
-                    .initial_status(daemon_sets::initial_status())
-                    .defaults(defaults::DAEMON_SET)
-                    .defaults_on_read(stored::daemon_set)
-                    .peculiar(DaemonSets)
-                    .check(checks::daemon_set)
-                    .check_unless_old_fails(security::host_settings_of_template)
-                    .warn_always(warnings::template)
-                    .check_on_update(checks::selector_stays)
-                    .generation(&["spec"]),
-            ),
+            .strategy(daemon_set()),
         V1.namespaced("deployments", "Deployment")
             .short(&["deploy"])
             .category("all")
@@ -86,6 +75,19 @@ pub(super) fn rows() -> Vec<Row> {
                     .generation(&["spec"]),
             ),
     ]
+}
+
+fn daemon_set() -> Generic {
+    Generic::with_status()
+        .initial_status(daemon_sets::initial_status())
+        .defaults(defaults::DAEMON_SET)
+        .defaults_on_read(stored::daemon_set)
+        .peculiar(DaemonSets)
+        .check(checks::daemon_set)
+        .check_unless_old_fails(security::host_settings_of_template)
+        .warn_always(warnings::template)
+        .check_on_update(checks::selector_stays)
+        .generation(&["spec"])
 }
 
 /// What a controller made pods of once.
