@@ -168,7 +168,7 @@ impl Generic {
         self
     }
 
-    /// What is refused in a new object, and in a change unless the old object has something of it already:
+    /// A check whose errors refuse a new object, and a change unless the old object has errors of it already:
     /// objects were stored before there was the check.
     pub(super) fn check_unless_old_fails(mut self, check: Check) -> Self {
         self.checks_unless_old_fails.push(check);

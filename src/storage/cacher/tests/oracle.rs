@@ -263,7 +263,7 @@ struct Watched {
     /// The revision of what was told last, and the place of the next change.
     reached: u64,
     place: usize,
-    /// Whether that was an event: a bookmark says that all of its revision was told.
+    /// True if that was an event: a bookmark says that all of its revision was told.
     by_event: bool,
     /// Whether the cache has been filled anew since it began.
     cut: bool,
