@@ -301,6 +301,33 @@ fn a_get_against_a_relist_is_as_new_as_it_promises() {
     });
 }
 
+/// A type may be listed again at the moment at which it became ready. Whoever waits for that is not refused.
+#[test]
+fn whoever_waits_until_a_type_is_ready_is_not_refused() {
+    explore(1000, &["ready"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let store = Store::new();
+            store.write(&[("/pods/d/a", Some("x"))]);
+            let (world, running) = World::start(store, WindowLimits::default());
+            let ordering = Arc::clone(&world);
+            let ordering = spawn(async move {
+                for _ in 0..RELISTS {
+                    ordering.feed.relist(ordering.pods.cacher());
+                    yield_now().await;
+                }
+            });
+            for _ in 0..RELISTS {
+                world.pods.cacher().ready().await.expect("ready in the end");
+                seen.note("ready");
+                yield_now().await;
+            }
+            ordering.await.expect("a task ends");
+            running.stop().await;
+        });
+    });
+}
+
 /// After a stream has lost changes, the next one can contradict what is cached. A read that waits for that
 /// change must not be given the cached objects under the change's revision.
 #[test]

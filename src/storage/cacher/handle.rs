@@ -73,13 +73,15 @@ impl Cacher {
         loop {
             let cache = self.cache();
             let mut readiness = cache.follow_readiness();
-            // The sender lives as long as the cache, so waiting cannot fail.
-            let _ = readiness
+            // The sender lives as long as the cache, so waiting cannot fail. What was waited for counts: the type may be listed
+            // again by the time it is looked at once more.
+            let reached = readiness
                 .wait_for(|it| !matches!(it, Readiness::Pending { .. }))
-                .await;
+                .await
+                .map_or_else(|_| cache.check_ready(), |it| it.check(cache.clock.now()));
             // A history ends only when the next one has begun.
             if !cache.fresh.is_over() {
-                return cache.check_ready();
+                return reached;
             }
         }
     }
