@@ -75,6 +75,25 @@ impl Labels {
         found.map(|(_, value)| &**value)
     }
 
+    /// The same for whoever looks for many labels.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<&str> {
+        let found = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
+        found.ok().map(|at| &*self.0[at].1)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All labels, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))

@@ -3,9 +3,11 @@
 //! The hard part is the escapes: in values `\`, `,` and `=` stand after a `\`. Which fields a type
 //! has is not known here; a field that an object lacks counts as empty.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::ParseError;
+use super::demand::{Demand, FEW};
 use crate::meta::Attributes;
 
 /// A field selector: all its terms must hold. The default selects everything.
@@ -13,6 +15,8 @@ use crate::meta::Attributes;
 pub struct FieldSelector {
     /// In the order of their canonical texts.
     terms: Vec<Term>,
+    /// What they come to for each field.
+    demands: Vec<(String, Demand)>,
 }
 
 /// What a selector demands of one field.
@@ -85,15 +89,37 @@ impl FieldSelector {
 
     fn of(mut terms: Vec<Term>) -> Self {
         terms.sort_by_cached_key(Term::to_string);
-        Self { terms }
+        let mut demands: BTreeMap<&str, Demand> = BTreeMap::new();
+        for term in &terms {
+            let demand = demands.entry(&term.name).or_default();
+            let value = std::slice::from_ref(&term.value);
+            if term.equal {
+                demand.be_among(value);
+            } else {
+                demand.be_none_of(value);
+            }
+        }
+        demands.values_mut().for_each(Demand::sort);
+        let demands = demands.into_iter();
+        let demands = demands.map(|(name, demand)| (name.to_owned(), demand));
+        Self {
+            demands: demands.collect(),
+            terms,
+        }
     }
 
     /// Whether it selects an object with these attributes.
     #[must_use]
     pub fn matches(&self, attributes: &Attributes) -> bool {
-        self.terms.iter().all(|term| {
-            let found = attributes.field(&term.name).unwrap_or_default();
-            (found == term.value) == term.equal
+        if self.terms.len() <= FEW {
+            return self.terms.iter().all(|term| {
+                let found = attributes.field(&term.name).unwrap_or_default();
+                (found == term.value) == term.equal
+            });
+        }
+        self.demands.iter().all(|(name, demand)| {
+            let found = attributes.field(name).unwrap_or_default();
+            demand.is_met(Some(found))
         })
     }
 

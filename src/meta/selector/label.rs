@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::ParseError;
+use super::demand::{Demand, FEW};
 use super::label_parser;
 use crate::meta::Labels;
 
@@ -14,6 +15,12 @@ use crate::meta::Labels;
 pub struct LabelSelector {
     /// In the order of their keys; those of one key in the order of the text.
     requirements: Vec<Requirement>,
+    /// Whether they are few.
+    is_short: bool,
+    /// What they come to for labels that an object must have, by key.
+    needed: Vec<(String, Demand)>,
+    /// The same for labels that an object need not have.
+    others: Vec<(String, Demand)>,
 }
 
 /// What a selector demands of one label.
@@ -48,17 +55,46 @@ impl LabelSelector {
     /// # Errors
     /// [`ParseError`] in kube-apiserver's words.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let mut requirements = label_parser::parse(text)?;
+        Ok(Self::of(label_parser::parse(text)?))
+    }
+
+    fn of(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|one, other| one.key.cmp(&other.key));
-        Ok(Self { requirements })
+        let mut demands: Vec<(String, Demand)> = Vec::new();
+        for same_key in requirements.chunk_by(|one, other| one.key == other.key) {
+            let mut demand = Demand::default();
+            same_key.iter().for_each(|it| it.join(&mut demand));
+            demand.sort();
+            demands.extend(same_key.first().map(|it| (it.key.clone(), demand)));
+        }
+        let (needed, others) = demands.into_iter().partition(|(_, it)| it.present);
+        let is_few = |requirement: &Requirement| requirement.values.len() <= FEW;
+        Self {
+            is_short: requirements.len() <= FEW && requirements.iter().all(is_few),
+            requirements,
+            needed,
+            others,
+        }
     }
 
     /// Whether it selects these labels.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
-        self.requirements
-            .iter()
-            .all(|requirement| requirement.matches(labels.get(&requirement.key)))
+        if self.is_short {
+            let mut requirements = self.requirements.iter();
+            return requirements.all(|it| it.matches(labels.get(&it.key)));
+        }
+        let met = |(key, demand): &(String, Demand)| demand.is_met(labels.find(key));
+        if !self.needed.iter().all(met) {
+            return false;
+        }
+        if self.others.len() <= labels.len() {
+            return self.others.iter().all(met);
+        }
+        labels.iter().all(|(key, value)| {
+            let found = self.others.binary_search_by(|(it, _)| it.as_str().cmp(key));
+            found.map_or(true, |at| self.others[at].1.is_met(Some(value)))
+        })
     }
 
     /// Whether it selects everything.
@@ -121,8 +157,27 @@ impl Requirement {
         Some((value?.parse().ok()?, bound.parse().ok()?))
     }
 
+    /// Adds the requirement to what is demanded of its label.
+    fn join(&self, demand: &mut Demand) {
+        let bound = || self.values.first().and_then(|bound| bound.parse().ok());
+        match self.operator {
+            Operator::In | Operator::Equals | Operator::DoubleEquals => {
+                demand.be_among(&self.values);
+            }
+            Operator::NotIn | Operator::NotEquals => demand.be_none_of(&self.values),
+            Operator::Exists => {}
+            Operator::DoesNotExist => demand.absent = true,
+            Operator::GreaterThan => bound().into_iter().for_each(|it| demand.be_above(it)),
+            Operator::LessThan => bound().into_iter().for_each(|it| demand.be_below(it)),
+        }
+        demand.present |= !matches!(
+            self.operator,
+            Operator::NotIn | Operator::NotEquals | Operator::DoesNotExist
+        );
+    }
+
     /// The only value that meets the requirement, if there is only one.
-    fn exact(&self) -> Option<&str> {
+    pub fn exact(&self) -> Option<&str> {
         match (self.operator, self.values.as_slice()) {
             (Operator::In | Operator::Equals | Operator::DoubleEquals, [value]) => Some(value),
             _ => None,
@@ -190,6 +245,34 @@ mod tests {
         assert!(select("a<10,a>8", &[("a", "9")]));
         assert!(!select("a>9", &[("a", "9")]));
         assert!(!select("a>9", &[("a", "x10")]));
+    }
+
+    /// The selector, which goes by joined demands however short it is.
+    fn joined(selector: LabelSelector) -> LabelSelector {
+        LabelSelector {
+            is_short: false,
+            ..selector
+        }
+    }
+
+    #[test]
+    fn demands_of_one_label_are_joined() {
+        for (text, value, selected) in [
+            ("a in (x,y),a in (y,z)", "y", true),
+            ("a in (x,y),a in (y,z)", "x", false),
+            ("a in (x),a notin (x)", "x", false),
+            ("a!=x,a!=y", "y", false),
+            ("a!=x,a!=y", "z", true),
+            ("a,!a", "x", false),
+            ("a>1,a>3,a<9,a<7", "5", true),
+            ("a>1,a>3", "2", false),
+            ("a<9,a<7", "8", false),
+        ] {
+            let selector = joined(LabelSelector::parse(text).expect("a selector"));
+            let labels = [("a".to_owned(), value.to_owned())].into_iter().collect();
+            assert_eq!(selector.matches(&labels), selected, "{text} {value}");
+        }
+        assert!(!select("a,!a", &[]));
     }
 
     #[test]
@@ -286,10 +369,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_selector_is_read_back_from_its_text(
-            mut requirements in prop::collection::vec(requirements(), 0..5),
+            requirements in prop::collection::vec(requirements(), 0..5),
         ) {
-            requirements.sort_by(|one, other| one.key.cmp(&other.key));
-            let selector = LabelSelector { requirements };
+            let selector = LabelSelector::of(requirements);
             prop_assert_eq!(LabelSelector::parse(&selector.to_string()), Ok(selector));
         }
 
@@ -299,9 +381,10 @@ mod tests {
             labels in prop::collection::btree_map("[abc]|in|notin", "[a-c]|[0-9]{0,2}|in", 0..4),
         ) {
             let expected = requirements.iter().all(|one| model(one, &labels));
-            let selector = LabelSelector { requirements };
-            let found = selector.matches(&labels.into_iter().collect());
-            prop_assert_eq!(found, expected);
+            let selector = LabelSelector::of(requirements);
+            let labels = labels.into_iter().collect();
+            prop_assert_eq!(selector.matches(&labels), expected);
+            prop_assert_eq!(joined(selector).matches(&labels), expected);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The two share no more than their purpose: labels have set operators and strict names, fields
 //! have equality alone and escapes. The words of errors reach clients and are kube-apiserver's.
 
+mod demand;
 mod field;
 mod label;
 mod label_parser;

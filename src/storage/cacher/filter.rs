@@ -64,19 +64,24 @@ impl Filter {
     /// A term that whatever it selects must meet, if it has one: of a field, else of a label.
     pub(super) fn exact_term(&self) -> Option<ExactTerm> {
         let predicate = self.predicate.as_ref()?;
-        let (fields, labels) = (predicate.field.names(), predicate.label.requirements());
-        let field = |name| Some((TermKind::Field, name, predicate.field.requires_exact(name)?));
-        let label = |name| Some((TermKind::Label, name, predicate.label.requires_exact(name)?));
-        let mut telling = fields.iter().filter(|name| **name != NAMESPACE_FIELD);
+        let (fields, labels) = (&predicate.field, predicate.label.requirements());
+        let mut exact_fields = fields.terms().filter(|(_, equal, _)| *equal);
+        let field = |(name, _, value)| (TermKind::Field, name, value);
+        let mut exact_labels = labels.iter().filter_map(|it| Some((it.key(), it.exact()?)));
+        let label = |(name, value)| (TermKind::Label, name, value);
+        let telling = exact_fields.find(|(name, ..)| *name != NAMESPACE_FIELD);
         let (kind, name, value) = telling
-            .find_map(|name| field(name))
-            .or_else(|| labels.iter().find_map(|it| label(it.key())))
-            .or_else(|| field(NAMESPACE_FIELD))?;
+            .map(field)
+            .or_else(|| exact_labels.next().map(label))
+            .or_else(|| {
+                let value = fields.requires_exact(NAMESPACE_FIELD)?;
+                Some((TermKind::Field, NAMESPACE_FIELD, value))
+            })?;
         Some(ExactTerm {
             kind,
             name: name.into(),
             value: value.into(),
-            is_all: fields.len() + labels.len() == 1,
+            is_all: fields.terms().count() + labels.len() == 1,
         })
     }
 
