@@ -1,5 +1,6 @@
-//! Opens the backend that the flags ask for, and runs what it needs: a thread that commits and a
-//! task that ends leases for the embedded store, a task that looks after etcd's versions.
+//! Opens the backend that the flags ask for, and runs what it needs: a thread that commits, and tasks
+//! that end leases and write again after a failure for the embedded store, a task that looks after
+//! etcd's versions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::StartError;
 use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
-use super::health::Check;
+use super::health::{Check, Health, Scope, check};
 use crate::clock::Clock;
 use crate::storage::backend::embedded::Embedded;
 use crate::storage::backend::etcd::{Config, Etcd, TlsFiles};
@@ -34,8 +35,8 @@ const CLOSE_SECONDS_MAX: u64 = 10;
 pub struct OpenBackend {
     /// The backend.
     pub backend: Arc<dyn Backend>,
-    /// The embedded store, which must be closed.
-    embedded: Option<Arc<Embedded>>,
+    /// The same if it is the embedded store, which must be closed.
+    pub embedded: Option<Arc<Embedded>>,
     /// The thread that commits.
     commits: Option<JoinHandle<()>>,
     tasks: JoinSet<()>,
@@ -53,7 +54,7 @@ pub async fn open(
 ) -> Result<OpenBackend, StartError> {
     match flags.backend() {
         StorageBackend::Memory => {
-            let embedded = Embedded::in_memory(clock.clone());
+            let embedded = Embedded::in_memory_with_quota(clock.clone(), flags.quota_bytes());
             Ok(OpenBackend::embedded(Arc::new(embedded), None))
         }
         StorageBackend::Embedded => {
@@ -64,6 +65,7 @@ pub async fn open(
                 StartError::new("open the database", error, advice)
             })?;
             let (embedded, commit_loop) = opened.map_err(StartError::line)?;
+            let commit_loop = commit_loop.with_quota(flags.quota_bytes());
             let commits = std::thread::Builder::new()
                 .name("commit".to_owned())
                 .spawn(move || commit_loop.run())
@@ -132,9 +134,11 @@ impl OpenBackend {
         let mut open = Self::new(Arc::clone(&embedded) as Arc<dyn Backend>);
         let (store, end) = (Arc::clone(&embedded), open.end.clone());
         open.tasks.spawn(async move {
-            if let Err(error) = store.run_leases(end.cancelled_owned()).await {
-                tracing::error!(%error, "leases no longer expire");
-            }
+            store.run_leases(end.cancelled_owned()).await;
+        });
+        let (store, end) = (Arc::clone(&embedded), open.end.clone());
+        open.tasks.spawn(async move {
+            store.run_recovery(end.cancelled_owned()).await;
         });
         open.embedded = Some(embedded);
         open.commits = commits;
@@ -178,6 +182,20 @@ impl OpenBackend {
         }
         self.tasks.shutdown().await;
     }
+}
+
+/// Has health tell when the embedded store cannot be written, and when its quota is reached.
+pub fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
+    let store = Arc::clone(embedded);
+    let writable = check(move || store.refusal().map_or(Ok(()), Err));
+    health.add("storage-writable", Scope::Serving, writable);
+    let store = Arc::clone(embedded);
+    let below_quota = check(move || match store.lacks_space() {
+        true => Err(BackendError::NoSpace.to_string()),
+        false => Ok(()),
+    });
+    // Not part of readiness: clients that are sent elsewhere could not delete anything.
+    health.add("storage-quota", Scope::Advice, below_quota);
 }
 
 /// Whether the store answers, in the time that the flags allow.

@@ -38,6 +38,10 @@ pub enum Scope {
     Liveness,
     /// `/readyz` alone: the process is well, but should not be sent requests.
     Readiness,
+    /// `/healthz` and `/readyz`: a new start of the process would not help.
+    Serving,
+    /// `/healthz` alone: people should know, and clients are served meanwhile.
+    Advice,
 }
 
 /// Something that is done once at start; its check fails until then.
@@ -147,13 +151,14 @@ impl Health {
         }
     }
 
-    fn of(&self, root: &str) -> impl Iterator<Item = &Named> {
-        let ready = root == "readyz";
+    fn of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a Named> {
         let checks = self.checks.iter();
         checks.filter(move |check| match check.scope {
             Scope::Everywhere => true,
-            Scope::Liveness => !ready,
-            Scope::Readiness => ready,
+            Scope::Liveness => root != "readyz",
+            Scope::Readiness => root == "readyz",
+            Scope::Serving => root != "livez",
+            Scope::Advice => root == "healthz",
         })
     }
 

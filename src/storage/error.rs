@@ -127,10 +127,16 @@ pub enum StorageError {
         /// What the transport said.
         message: String,
     },
+    /// The store's quota is reached. Delete something, or have the operator raise the quota.
+    #[error("{message}")]
+    NoSpace {
+        /// The text of the store.
+        message: String,
+    },
     /// The request is larger than the store takes. Write less.
     #[error("{message}")]
     TooLarge {
-        /// What the store said.
+        /// The text of the store.
         message: String,
     },
     /// There is no memory for the objects of the list. Retry later, or list fewer at a time.

@@ -18,7 +18,9 @@ impl fmt::Display for InvalidKey {
         } else {
             "invalid"
         };
-        write!(formatter, "{kind} key: {:?}", self.0)
+        // As kube-apiserver names the place of a list.
+        let key = self.0.strip_suffix('/').filter(|key| !key.is_empty());
+        write!(formatter, "{kind} key: {:?}", key.unwrap_or(&self.0))
     }
 }
 
@@ -83,6 +85,8 @@ mod tests {
         }
         assert_eq!(InvalidKey("..".into()).to_string(), "invalid key: \"..\"");
         assert_eq!(InvalidKey("/".into()).to_string(), "empty key: \"/\"");
+        let list = InvalidKey("/secrets/../".into());
+        assert_eq!(list.to_string(), "invalid key: \"/secrets/..\"");
     }
 
     #[test]

@@ -27,9 +27,14 @@ pub enum BackendError {
     /// The store did not answer in time. A write may have happened.
     #[error("{0}")]
     Timeout(String),
-    /// The store takes no writes: its disk is full or broken. Free space, or restore.
+    /// The store takes no writes: its disk is full or broken. Retry when that is mended; a write
+    /// did not happen or may have.
     #[error("{0}")]
     ReadOnly(String),
+    /// The store's quota is reached: it takes deletions alone. Delete something, or raise the
+    /// quota. The text is etcd's.
+    #[error("etcdserver: mvcc: database space exceeded")]
+    NoSpace,
     /// The data is not what this program wrote. Restore from a backup.
     #[error("{0}")]
     Corrupt(String),

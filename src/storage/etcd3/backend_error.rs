@@ -14,13 +14,15 @@ impl From<BackendError> for StorageError {
                 current,
                 retry_after_seconds: 0,
             },
-            BackendError::Unavailable(_) => Self::Unreachable { message },
+            BackendError::Unavailable(_) | BackendError::ReadOnly(_) => {
+                Self::Unreachable { message }
+            }
+            BackendError::NoSpace => Self::NoSpace { message },
             BackendError::Timeout(_) => Self::Timeout { message },
             BackendError::TooLarge(_) => Self::TooLarge { message },
-            BackendError::LeaseNotFound
-            | BackendError::ReadOnly(_)
-            | BackendError::Corrupt(_)
-            | BackendError::Other(_) => Self::Internal { message },
+            BackendError::LeaseNotFound | BackendError::Corrupt(_) | BackendError::Other(_) => {
+                Self::Internal { message }
+            }
         }
     }
 }

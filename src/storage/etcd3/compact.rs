@@ -94,7 +94,10 @@ impl Compactor {
             },
             otherwise: Some(Op::Get { key }),
         };
-        let response = self.backend.txn(txn).await?;
+        let response = match self.backend.txn(txn).await {
+            Err(BackendError::NoSpace) => return self.round_without_turn(last).await,
+            response => response?,
+        };
         let mut next = Round {
             version: last.version + 1,
             revision: response.revision,
@@ -106,14 +109,37 @@ impl Compactor {
             }
             return Ok(next);
         }
-        if last.revision > 0 {
-            match self.backend.compact(last.revision).await {
-                Ok(()) | Err(BackendError::Compacted { .. }) => {}
-                // The turn is over all the same: the key has moved on.
-                Err(error) => tracing::warn!(%error, revision = last.revision, "cannot compact"),
+        // The turn is over though it fails: the key has moved on.
+        self.compact(last.revision).await;
+        Ok(next)
+    }
+
+    /// Plays a round in which nobody can write the key, since the quota of the store is reached.
+    /// Compaction is how it gets below the quota again, so that it does not wait for a turn.
+    async fn round_without_turn(&self, last: Round) -> Result<Round, BackendError> {
+        let read = RangeRequest::key(COMPACT_REV_KEY);
+        let read = self.backend.range(read).await?;
+        if self.compact(last.revision).await {
+            self.tell(last.revision);
+        }
+        Ok(Round {
+            version: read.kvs.first().map_or(0, |kv| kv.version),
+            revision: read.revision,
+        })
+    }
+
+    /// Compacts to a revision unless that is 0. Whether history is gone up to there.
+    async fn compact(&self, revision: u64) -> bool {
+        if revision == 0 {
+            return false;
+        }
+        match self.backend.compact(revision).await {
+            Ok(()) | Err(BackendError::Compacted { .. }) => true,
+            Err(error) => {
+                tracing::warn!(%error, revision, "cannot compact");
+                false
             }
         }
-        Ok(next)
     }
 
     /// Follows the key, whoever writes it.
@@ -152,9 +178,12 @@ impl Compactor {
     /// Makes known what the key says, unless more is known already.
     fn publish(&self, kv: &KeyValue) {
         let text = std::str::from_utf8(&kv.value).unwrap_or_default();
-        let Ok(revision) = text.parse::<u64>() else {
-            return;
-        };
+        if let Ok(revision) = text.parse::<u64>() {
+            self.tell(revision);
+        }
+    }
+
+    fn tell(&self, revision: u64) {
         self.compacted.send_if_modified(|known| {
             let rises = revision > *known;
             *known = revision.max(*known);
@@ -232,6 +261,41 @@ mod tests {
         let ones = one.round(ones).await.expect("a round");
         assert_eq!(ones.version, 3);
         assert!(is_compacted(&backend, seen - 1).await);
+    }
+
+    #[tokio::test]
+    async fn a_quota_that_is_reached_does_not_keep_from_compacting() {
+        let quota = Some(4_000);
+        let backend = Arc::new(Embedded::in_memory_with_quota(Clock::real(), quota));
+        let server = server(&backend);
+        let mut round = server.round(Round::default()).await.expect("a round");
+        let put = async |number: u32| {
+            let txn = Txn {
+                compare: Compare::Version("/never".to_owned(), 0),
+                then: Op::Put {
+                    key: "a".to_owned(),
+                    value: Bytes::from_static(b"x"),
+                    lease: None,
+                },
+                otherwise: None,
+            };
+            backend.txn(txn).await.map(|_| number)
+        };
+        let mut refused = Ok(0);
+        for number in 0..100 {
+            refused = put(number).await;
+            if refused.is_err() {
+                break;
+            }
+        }
+        assert_eq!(refused, Err(BackendError::NoSpace));
+        assert!(backend.lacks_space());
+        for _ in 0..2 {
+            round = server.round(round).await.expect("a round");
+        }
+        assert!(*server.compact_revision().borrow() > 0);
+        assert!(!backend.lacks_space());
+        put(100).await.expect("room again");
     }
 
     #[tokio::test]

@@ -110,10 +110,7 @@ fn embedded() -> (Arc<dyn Backend>, Support) {
 }
 
 async fn run_leases(backend: Arc<Embedded>) {
-    backend
-        .run_leases(std::future::pending())
-        .await
-        .expect("a store that takes writes");
+    backend.run_leases(std::future::pending()).await;
 }
 
 async fn real_etcd() -> Option<(Arc<dyn Backend>, Support)> {

@@ -3,6 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -24,9 +25,15 @@ use crate::storage::backend::{
 /// How large a key and its value may be together, as in etcd: 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1_536 * 1_024;
 
+/// How long it takes at least until a log that failed is tried again.
+const RECOVERY_PERIOD: Duration = Duration::from_secs(2);
+/// The pause after an attempt, in times of what it took: it reads the whole file, which may be large.
+const RECOVERY_PAUSE_FACTOR: u32 = 9;
+
 /// etcd's data model in this process, durable in a file or in memory alone.
 ///
-/// Leases expire while [`Embedded::run_leases`] runs.
+/// Leases expire while [`Embedded::run_leases`] runs, and a log that failed is tried again while
+/// [`Embedded::run_recovery`] runs.
 pub struct Embedded {
     clock: Clock,
     published: Arc<watch::Sender<Published>>,
@@ -47,8 +54,15 @@ impl Embedded {
     /// A store that begins empty and is gone with the process.
     #[must_use]
     pub fn in_memory(clock: Clock) -> Self {
+        Self::in_memory_with_quota(clock, None)
+    }
+
+    /// The same, which refuses writes by which the records would need more room than this.
+    #[must_use]
+    pub fn in_memory_with_quota(clock: Clock, quota_bytes: Option<u64>) -> Self {
         let log = Box::new(MemoryLog::default());
-        let writer = Writer::new(State::new(), LeaseBook::default(), log, Vec::new());
+        let mut writer = Writer::new(State::new(), LeaseBook::default(), log, Vec::new());
+        writer.set_quota(quota_bytes);
         Self {
             clock,
             published: writer.published(),
@@ -58,7 +72,8 @@ impl Embedded {
     }
 
     /// Opens the store in a file, which is created if it is missing; its folder must exist. Blocks
-    /// while the file is read. Nothing is written before the commit loop runs. Every lease has its
+    /// while the file is read. A file that cannot be written, on a full disk for instance, is read
+    /// all the same. Every lease has its
     /// whole time to live again.
     ///
     /// # Errors
@@ -69,13 +84,11 @@ impl Embedded {
             state,
             obsolete,
             leases,
+            refusal,
         } = RedbLog::open(path)?;
-        let mut book = LeaseBook::default();
-        let now = clock.now();
-        for (lease, ttl_seconds) in leases {
-            book.insert(lease, ttl_seconds, now);
-        }
-        let writer = Writer::new(state, book, Box::new(log), obsolete);
+        let book = LeaseBook::of(leases, &state, clock.now());
+        let mut writer = Writer::new(state, book, Box::new(log), obsolete);
+        writer.refuse(refusal);
         let (sender, requests) = mpsc::channel(QUEUE_REQUESTS_MAX);
         let store = Self {
             clock,
@@ -87,32 +100,78 @@ impl Embedded {
     }
 
     /// Deletes the keys of leases whose time is over, until `shutdown` completes or the store is
-    /// closed.
-    ///
-    /// # Errors
-    /// [`BackendError::ReadOnly`] when the store takes no more writes.
-    pub async fn run_leases(
-        &self,
-        shutdown: impl Future<Output = ()> + Send,
-    ) -> Result<(), BackendError> {
+    /// closed. While the log takes no writes they stay.
+    pub async fn run_leases(&self, shutdown: impl Future<Output = ()> + Send) {
+        tokio::select! {
+            () = shutdown => {}
+            () = self.end_leases() => {}
+        }
+    }
+
+    async fn end_leases(&self) {
         let mut expiry = self.expiry.clone();
-        tokio::pin!(shutdown);
         loop {
             let deadline = *expiry.borrow_and_update();
             tokio::select! {
-                () = &mut shutdown => return Ok(()),
                 changed = expiry.changed() => if changed.is_err() {
-                    return Ok(());
+                    return;
                 },
                 () = self.sleep_until(deadline) => {
                     let now = self.clock.now();
                     match self.submit(|reply| Request::Expire { now, reply }).await {
-                        Err(BackendError::Unavailable(_)) => return Ok(()),
-                        outcome => outcome?,
+                        Ok(()) => {}
+                        Err(BackendError::Unavailable(_)) => return,
+                        Err(error) => {
+                            tracing::debug!(%error, "leases do not end for now");
+                            self.clock.sleep(RECOVERY_PERIOD).await;
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// Tries again and again to write to a log that failed, until `shutdown` completes or the
+    /// store is closed.
+    pub async fn run_recovery(&self, shutdown: impl Future<Output = ()> + Send) {
+        tokio::select! {
+            () = shutdown => {}
+            () = self.recover() => {}
+        }
+    }
+
+    async fn recover(&self) {
+        let mut published = self.published.subscribe();
+        let fails = |it: &Published| it.refusal.is_some() || it.closed;
+        let mut pause = RECOVERY_PERIOD;
+        while published.wait_for(fails).await.is_ok_and(|it| !it.closed) {
+            self.clock.sleep(pause).await;
+            let now = self.clock.now();
+            if let Err(error) = self.submit(|reply| Request::Recover { now, reply }).await {
+                tracing::debug!(%error, "the log still fails");
+            }
+            let took = self.clock.now() - now;
+            pause = RECOVERY_PERIOD.max(took * RECOVERY_PAUSE_FACTOR);
+        }
+    }
+
+    /// The reason why the log takes no writes, in words that name no file.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let published = self.published.borrow();
+        published.refusal.as_ref().map(ToString::to_string)
+    }
+
+    /// True if a write was refused because of the quota, and still would be.
+    #[must_use]
+    pub fn lacks_space(&self) -> bool {
+        self.published.borrow().no_space
+    }
+
+    /// How much of its size the store needs, in bytes; the quota limits this.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.published.borrow().used_bytes
     }
 
     /// Takes no more writes; those accepted before are still done. Then the commit loop returns,

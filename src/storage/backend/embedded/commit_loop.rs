@@ -22,6 +22,13 @@ impl CommitLoop {
         Self { writer, requests }
     }
 
+    /// Refuses writes by which the records would need more room than this; any if `None`.
+    #[must_use]
+    pub fn with_quota(mut self, quota_bytes: Option<u64>) -> Self {
+        self.writer.set_quota(quota_bytes);
+        self
+    }
+
     /// Writes until the store is closed or dropped and everything accepted is written; then the
     /// file is released. Blocks, so that it must not be called on a thread that runs tasks.
     pub fn run(mut self) {

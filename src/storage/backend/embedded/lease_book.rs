@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::mvcc::State;
 use crate::clock::Instant;
 use crate::storage::backend::{BackendError, LeaseId};
 
@@ -25,6 +26,21 @@ pub(super) struct LeaseBook {
 }
 
 impl LeaseBook {
+    /// The leases of a log, which have their whole time to live again, with the keys that go with
+    /// them.
+    pub(super) fn of(leases: Vec<(LeaseId, i64)>, state: &State, now: Instant) -> Self {
+        let mut book = Self::default();
+        for (lease, ttl_seconds) in leases {
+            book.insert(lease, ttl_seconds, now);
+        }
+        for version in state.live() {
+            if let Some(lease) = version.lease {
+                book.attach(lease, &version.key);
+            }
+        }
+        book
+    }
+
     /// How long a lease lives that is granted for so many seconds.
     ///
     /// # Errors

@@ -13,6 +13,8 @@
 
 mod backend;
 mod commit_loop;
+#[cfg(test)]
+mod faults;
 mod lease_book;
 mod log;
 mod mvcc;

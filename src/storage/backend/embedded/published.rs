@@ -10,6 +10,12 @@ pub(super) struct Published {
     pub(super) state: State,
     /// The size of the log.
     pub(super) size_bytes: Result<u64, BackendError>,
+    /// How much of that is needed, which the quota limits.
+    pub(super) used_bytes: u64,
+    /// True if a write was refused because of the quota and still would be.
+    pub(super) no_space: bool,
+    /// The reason why the log takes no writes.
+    pub(super) refusal: Option<BackendError>,
     /// How often progress was asked for.
     pub(super) progress_requests: u64,
     /// Nothing will be written any more; watches end when they have told everything.

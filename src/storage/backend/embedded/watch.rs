@@ -170,6 +170,9 @@ mod tests {
         Published {
             state: State::new(),
             size_bytes: Ok(0),
+            used_bytes: 0,
+            no_space: false,
+            refusal: None,
             progress_requests: 0,
             closed: false,
         }

@@ -3,8 +3,11 @@
 //! It applies a batch of requests to its own copy of the state, has the log make the batch
 //! durable, then publishes the copy and answers. So nobody sees what could still be lost, and
 //! requests that came together share one fsync. When the log fails, its copy is not published
-//! and the store takes no more writes: whether the batch was written shows only when the log is
-//! opened again.
+//! and the store takes no more writes: whether the batch was written shows only when the log has
+//! recovered. Then the copy is made anew from what was published and what the log holds beyond.
+//!
+//! A write that would make the records need more room than the quota allows is refused.
+//! Deletions, the end of leases and compaction are not: by them it gets below the quota again.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
@@ -13,7 +16,7 @@ use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
 use super::lease_book::LeaseBook;
-use super::log::{LogBatch, LogStore};
+use super::log::{LogBatch, LogStore, room};
 use super::mvcc::{Change, Record, State};
 use super::published::{Published, closed_error};
 use crate::clock::Instant;
@@ -22,6 +25,10 @@ use crate::storage::backend::{BackendError, Compare, LeaseId, Op, Txn, TxnRespon
 /// How many obsolete records one batch removes from the log; the rest waits for the next, so that
 /// a compaction does not hold writes up.
 const REMOVALS_PER_BATCH_MAX: usize = 1_000;
+/// The overhead of a put beside its key and its value, as in etcd.
+const PUT_OVERHEAD_BYTES: usize = 256;
+/// The cost of a lease, as in etcd.
+const LEASE_BYTES: usize = 64;
 
 /// Where the outcome of a request goes. Nobody may be waiting any more.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, BackendError>>;
@@ -44,6 +51,11 @@ pub(super) enum Request {
         revision: u64,
         reply: Reply<()>,
     },
+    /// Has a log that failed take writes again.
+    Recover {
+        now: Instant,
+        reply: Reply<()>,
+    },
 }
 
 /// Tells one who waits the outcome, or why the batch failed.
@@ -57,6 +69,12 @@ pub(super) struct Writer {
     log: Box<dyn LogStore>,
     /// Revisions whose records are still to be removed from the log, oldest first.
     obsolete: VecDeque<u64>,
+    /// How much room the records may need; any if `None`.
+    quota_bytes: Option<u64>,
+    /// How much room the batch at hand needs.
+    batch_bytes: u64,
+    /// How much a write needed that was refused because of the quota, while there still is less.
+    lacking_bytes: Option<u64>,
     published: Arc<watch::Sender<Published>>,
     /// When the next lease expires.
     expiry: watch::Sender<Option<Instant>>,
@@ -69,18 +87,16 @@ impl Writer {
     /// and nothing needs.
     pub(super) fn new(
         state: State,
-        mut leases: LeaseBook,
+        leases: LeaseBook,
         log: Box<dyn LogStore>,
         obsolete: Vec<u64>,
     ) -> Self {
-        for version in state.live() {
-            if let Some(lease) = version.lease {
-                leases.attach(lease, &version.key);
-            }
-        }
         let published = Published {
             state: state.clone(),
             size_bytes: log.size_bytes(),
+            used_bytes: log.used_bytes(),
+            no_space: false,
+            refusal: None,
             progress_requests: 0,
             closed: false,
         };
@@ -88,11 +104,25 @@ impl Writer {
             expiry: watch::Sender::new(leases.next_deadline()),
             published: Arc::new(watch::Sender::new(published)),
             obsolete: obsolete.into(),
+            quota_bytes: None,
+            batch_bytes: 0,
+            lacking_bytes: None,
             refusal: None,
             state,
             leases,
             log,
         }
+    }
+
+    /// Takes no writes before the log has recovered, if there is a reason.
+    pub(super) fn refuse(&mut self, refusal: Option<BackendError>) {
+        self.refusal = refusal;
+        self.publish();
+    }
+
+    /// Limits how much room the records may need.
+    pub(super) fn set_quota(&mut self, quota_bytes: Option<u64>) {
+        self.quota_bytes = quota_bytes;
     }
 
     /// What readers and watches see.
@@ -114,27 +144,60 @@ impl Writer {
     pub(super) fn commit(&mut self, requests: Vec<Request>) {
         let mut batch = LogBatch::default();
         let mut answers = Vec::with_capacity(requests.len());
+        // The log recovers before the batch begins, so that a batch fails as a whole or not at all.
+        let (first, requests): (Vec<_>, Vec<_>) = requests
+            .into_iter()
+            .partition(|it| matches!(it, Request::Recover { .. }));
+        for request in first {
+            answers.push(self.apply(request, &mut batch));
+        }
         if self.refusal.is_none() {
             let removals = self.obsolete.len().min(REMOVALS_PER_BATCH_MAX);
             batch.obsolete.extend(self.obsolete.drain(..removals));
         }
+        let still_obsolete = self.obsolete.len();
         for request in requests {
             answers.push(self.apply(request, &mut batch));
         }
         let mut failure = None;
         if !batch.is_empty() {
-            match self.log.commit(&batch) {
-                Ok(()) => self.publish(),
-                Err(error) => failure = Some(error),
-            }
+            failure = self.log.commit(&batch).err();
         }
+        self.batch_bytes = 0;
+        if failure.is_some() {
+            // The log may still hold what was to be removed. What the batch was to compact is
+            // needed, unless it turns out that the compaction was written.
+            self.obsolete.truncate(still_obsolete);
+            batch.obsolete.extend(self.obsolete.drain(..));
+            self.obsolete = batch.obsolete.into();
+            self.refusal.clone_from(&failure);
+        }
+        self.publish();
         for answer in answers {
             answer(failure.as_ref());
         }
-        if let Some(error) = failure {
-            tracing::error!("{error}");
-            self.refusal = Some(error);
+    }
+
+    /// Has the log take writes again, if that is what is in the way.
+    fn recover(&mut self, now: Instant) -> Result<(), BackendError> {
+        let mut state = match &*self.published.borrow() {
+            published if published.closed => return Err(closed_error()),
+            published => published.state.clone(),
+        };
+        if self.refusal.is_none() {
+            return Ok(());
         }
+        let recovered = self.log.recover(state.revision())?;
+        for record in recovered.records {
+            state.apply(record);
+        }
+        if recovered.compacted > state.compacted() {
+            self.obsolete.extend(state.compact(recovered.compacted)?);
+        }
+        self.leases = LeaseBook::of(recovered.leases, &state, now);
+        self.state = state;
+        self.refusal = None;
+        Ok(())
     }
 
     /// Ends the store: nothing more is written, and watches end.
@@ -144,21 +207,25 @@ impl Writer {
     }
 
     fn apply(&mut self, request: Request, batch: &mut LogBatch) -> Answer {
-        if let Some(refusal) = self.refusal.clone() {
-            return request.refuse(refusal);
-        }
-        match request {
-            Request::Txn(txn, reply) => answer(reply, self.txn(txn, batch)),
-            Request::Grant {
-                ttl_seconds,
-                now,
-                reply,
-            } => answer(reply, self.grant(ttl_seconds, now, batch)),
-            Request::Expire { now, reply } => {
+        match (request, self.refusal.clone()) {
+            (Request::Recover { now, reply }, _) => answer(reply, self.recover(now)),
+            (request, Some(refusal)) => request.refuse(refusal),
+            (Request::Txn(txn, reply), None) => answer(reply, self.txn(txn, batch)),
+            (
+                Request::Grant {
+                    ttl_seconds,
+                    now,
+                    reply,
+                },
+                None,
+            ) => answer(reply, self.grant(ttl_seconds, now, batch)),
+            (Request::Expire { now, reply }, None) => {
                 self.expire(now, batch);
                 answer(reply, Ok(()))
             }
-            Request::Compact { revision, reply } => answer(reply, self.compact(revision, batch)),
+            (Request::Compact { revision, reply }, None) => {
+                answer(reply, self.compact(revision, batch))
+            }
         }
     }
 
@@ -184,6 +251,7 @@ impl Writer {
                 if lease.is_some_and(|lease| !self.leases.contains(lease)) {
                     return Err(BackendError::LeaseNotFound);
                 }
+                self.take_room(room(key.len() + value.len() + PUT_OVERHEAD_BYTES))?;
                 self.detach(&key);
                 let record = self.state.put(&key, value, lease);
                 self.attach(&record);
@@ -231,6 +299,7 @@ impl Writer {
         batch: &mut LogBatch,
     ) -> Result<LeaseId, BackendError> {
         let ttl_seconds = LeaseBook::effective_ttl(ttl_seconds)?;
+        self.take_room(room(LEASE_BYTES))?;
         let id = self.unused_lease_id();
         self.leases.insert(id, ttl_seconds, now);
         batch.granted.push((id, ttl_seconds));
@@ -261,18 +330,40 @@ impl Writer {
         Ok(())
     }
 
-    /// Shows what is durable, if it is news.
+    /// Counts what a write needs, if the quota allows it.
+    fn take_room(&mut self, needed_bytes: u64) -> Result<(), BackendError> {
+        if !self.has_room(needed_bytes) {
+            self.lacking_bytes = Some(needed_bytes);
+            return Err(BackendError::NoSpace);
+        }
+        self.batch_bytes += needed_bytes;
+        Ok(())
+    }
+
+    fn has_room(&self, needed_bytes: u64) -> bool {
+        let used_bytes = self.log.used_bytes() + self.batch_bytes;
+        let wanted_bytes = used_bytes.saturating_add(needed_bytes);
+        self.quota_bytes.is_none_or(|quota| wanted_bytes <= quota)
+    }
+
+    /// Shows what is durable, and whether more can be written. Only a new state is news to watches.
     fn publish(&mut self) {
+        self.lacking_bytes = self.lacking_bytes.filter(|it| !self.has_room(*it));
         let size_bytes = self.log.size_bytes();
         let mut replaced = None;
         self.published.send_if_modified(|it| {
             it.size_bytes = size_bytes;
+            it.used_bytes = self.log.used_bytes();
+            it.no_space = self.lacking_bytes.is_some();
+            let failed = it.refusal != self.refusal;
+            it.refusal.clone_from(&self.refusal);
             let news = (it.state.revision(), it.state.compacted())
                 != (self.state.revision(), self.state.compacted());
-            if news {
+            // What a failed batch was to write is not durable.
+            if news && self.refusal.is_none() {
                 replaced = Some(std::mem::replace(&mut it.state, self.state.clone()));
             }
-            news
+            failed || replaced.is_some()
         });
         // Outside of the lock: a snapshot may be the last owner of much.
         drop(replaced);
@@ -288,7 +379,9 @@ impl Request {
         match self {
             Self::Txn(_, reply) => answer(reply, Err(refusal)),
             Self::Grant { reply, .. } => answer(reply, Err(refusal)),
-            Self::Expire { reply, .. } | Self::Compact { reply, .. } => answer(reply, Err(refusal)),
+            Self::Expire { reply, .. }
+            | Self::Compact { reply, .. }
+            | Self::Recover { reply, .. } => answer(reply, Err(refusal)),
         }
     }
 }
@@ -319,8 +412,9 @@ impl Debug for Writer {
 mod tests {
     use bytes::Bytes;
 
-    use super::super::log::WitnessLog;
+    use super::super::log::{MemoryLog, WitnessLog};
     use super::*;
+    use crate::clock::Clock;
 
     /// A request that writes a key, and where its outcome comes.
     fn put() -> (
@@ -364,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_fails_ends_all_writes_and_shows_nothing() {
+    fn a_log_that_fails_refuses_all_writes_until_it_has_recovered() {
         let log = WitnessLog::default();
         log.0.lock().unwrap().broken = true;
         let mut writer = writer(&log);
@@ -378,7 +472,63 @@ mod tests {
             assert_eq!(outcome.try_recv().unwrap().unwrap_err(), refused);
         }
         assert_eq!(log.0.lock().unwrap().batches, [vec![2, 3]]);
-        assert_eq!(writer.published().borrow().state.revision(), 1);
+        let published = writer.published();
+        assert_eq!(published.borrow().state.revision(), 1);
+        assert_eq!(published.borrow().refusal, Some(refused));
+        let (reply, mut recovered) = oneshot::channel();
+        let now = Clock::real().now();
+        let (fourth, mut four) = put();
+        writer.commit(vec![fourth, Request::Recover { now, reply }]);
+        assert_eq!(recovered.try_recv().unwrap(), Ok(()));
+        assert_eq!(four.try_recv().unwrap().unwrap().revision, 2);
+        assert_eq!(published.borrow().refusal, None);
+        assert_eq!(published.borrow().state.revision(), 2);
+    }
+
+    #[test]
+    fn the_quota_refuses_puts_and_takes_deletions() {
+        let mut writer = Writer::new(
+            State::new(),
+            LeaseBook::default(),
+            Box::new(MemoryLog::default()),
+            Vec::new(),
+        );
+        writer.set_quota(Some(1_000));
+        let published = writer.published();
+        let mut taken = 0;
+        let refused = loop {
+            let (request, mut outcome) = put();
+            writer.commit(vec![request]);
+            match outcome.try_recv().unwrap() {
+                Ok(_) => taken += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused, BackendError::NoSpace);
+        assert!(taken > 3, "{taken}");
+        assert!(published.borrow().no_space);
+        let (reply, mut deleted) = oneshot::channel();
+        let revision = writer.state.revision();
+        let txn = Txn {
+            compare: Compare::ModRevision("/a".to_owned(), revision),
+            then: Op::Delete {
+                key: "/a".to_owned(),
+            },
+            otherwise: None,
+        };
+        writer.commit(vec![Request::Txn(txn, reply)]);
+        let revision = deleted.try_recv().unwrap().unwrap().revision;
+        let (reply, mut compacted) = oneshot::channel();
+        writer.commit(vec![Request::Compact { revision, reply }]);
+        assert_eq!(compacted.try_recv().unwrap(), Ok(()));
+        while writer.has_removals() {
+            writer.commit(Vec::new());
+        }
+        assert!(!published.borrow().no_space);
+        assert!(published.borrow().used_bytes < 200);
+        let (request, mut outcome) = put();
+        writer.commit(vec![request]);
+        assert!(outcome.try_recv().unwrap().is_ok());
     }
 
     #[test]

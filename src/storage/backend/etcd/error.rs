@@ -79,7 +79,7 @@ fn by_text(message: &str) -> Option<BackendError> {
     } else if says("request is too large") {
         Some(BackendError::TooLarge(message.to_owned()))
     } else if says("database space exceeded") {
-        Some(BackendError::ReadOnly(message.to_owned()))
+        Some(BackendError::NoSpace)
     } else if says("corrupt cluster") {
         Some(BackendError::Corrupt(message.to_owned()))
     } else if says("request timed out") {
@@ -131,7 +131,7 @@ mod tests {
         let full = "etcdserver: mvcc: database space exceeded";
         assert_eq!(
             explained(Code::ResourceExhausted, full),
-            BackendError::ReadOnly(full.to_owned())
+            BackendError::NoSpace
         );
         let large = "etcdserver: request is too large";
         assert_eq!(

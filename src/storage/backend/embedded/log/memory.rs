@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{LogBatch, LogStore};
+use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::BackendError;
 
 /// Nothing survives the process.
@@ -16,7 +16,7 @@ pub(crate) struct MemoryLog {
 impl LogStore for MemoryLog {
     fn commit(&mut self, batch: &LogBatch) -> Result<(), BackendError> {
         for record in &batch.records {
-            let size = u64::try_from(record.encoded_len()).unwrap_or(u64::MAX);
+            let size = room(record.encoded_len());
             self.sizes.insert(record.revision, size);
             self.size_bytes += size;
         }
@@ -26,7 +26,18 @@ impl LogStore for MemoryLog {
         Ok(())
     }
 
+    /// Nothing ever fails here.
+    fn recover(&mut self, _since: u64) -> Result<Recovered, BackendError> {
+        Err(BackendError::Other(
+            "a store in memory is not recovered; start again".to_owned(),
+        ))
+    }
+
     fn size_bytes(&self) -> Result<u64, BackendError> {
         Ok(self.size_bytes)
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.size_bytes
     }
 }

@@ -15,7 +15,15 @@
 //! when it closed one. So what it writes on closing is held back for good: every start is one
 //! after a crash. It reads the whole file, which we do anyway. A last commit whose checksums are
 //! wrong counts as one that the crash cut off, and the one before it is taken.
+//!
+//! # After a failure
+//!
+//! A commit that failed, on a full disk for instance, leaves redb refusing everything. Then the
+//! last good state of the file is put back and the file opened again in the same way, and a write
+//! as large as any is done and undone before others are taken. What the failed commit wrote is
+//! never relied on: after a failed fsync nobody can say how much of it is on the disk.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,8 +36,9 @@ use redb::{
 
 use super::super::mvcc::{Record, State};
 use super::super::open_error::OpenError;
+use super::disk_file::{DiskFile, SystemFile};
 use super::tentative_file::TentativeFile;
-use super::{LogBatch, LogStore};
+use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::{BackendError, LeaseId};
 
 /// Revision -> [`Record::encode`].
@@ -38,6 +47,8 @@ const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch
 const LEASES: TableDefinition<'_, i64, i64> = TableDefinition::new("ringwatch.leases");
 /// One of the names below -> its number.
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("ringwatch.meta");
+/// There only for a moment: what proves that the log can be written again.
+const PROOF: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch.proof");
 
 const META_FORMAT: &str = "format";
 const META_COMPACTED: &str = "compacted";
@@ -46,12 +57,18 @@ const META_COMPACTED: &str = "compacted";
 const FORMAT: u64 = 1;
 /// How much redb may cache. Little: after opening, nothing is read but the paths of new pages.
 const CACHE_BYTES_MAX: usize = 64 << 20;
+/// How much must be writable before writes are taken again: more than the largest record.
+const PROOF_BYTES: usize = 1_600 << 10;
 
 /// The log in a file.
 #[derive(Debug)]
 pub(crate) struct RedbLog {
-    database: Database,
+    /// `None` while a file that failed could not be opened again.
+    database: Option<Database>,
     file: Arc<TentativeFile>,
+    /// How much room the records take.
+    used_bytes: u64,
+    /// For the log of the server. Clients do not learn it.
     path: PathBuf,
 }
 
@@ -64,6 +81,8 @@ pub(crate) struct Loaded {
     pub(crate) obsolete: Vec<u64>,
     /// The leases and their times to live in seconds.
     pub(crate) leases: Vec<(LeaseId, i64)>,
+    /// The reason why the log has to recover before anything is written.
+    pub(crate) refusal: Option<BackendError>,
 }
 
 impl RedbLog {
@@ -74,50 +93,89 @@ impl RedbLog {
     pub(crate) fn open(path: &Path) -> Result<Loaded, OpenError> {
         let at = |failure| Failure::into_error(failure, path);
         let is_new = !path.exists();
-        let file = open_file(path).map_err(|source| at(Failure::Io(source)))?;
-        let loaded = Self::load(path, file);
-        match loaded {
-            Ok(loaded) => {
-                if is_new {
-                    sync_folder(path).map_err(|source| at(Failure::Io(source)))?;
-                }
-                Ok(loaded)
-            }
-            Err(failure) => Err(at(failure)),
+        let file = open_file(path).and_then(SystemFile::new);
+        let file = file.map_err(|source| at(Failure::Io(source)))?;
+        let loaded = Self::load(path, Box::new(file)).map_err(at)?;
+        if is_new {
+            sync_folder(path).map_err(|source| at(Failure::Io(source)))?;
         }
+        Ok(loaded)
     }
 
-    fn load(path: &Path, file: File) -> Result<Loaded, Failure> {
-        let (file, backend) = TentativeFile::new(file)?;
-        let database = Database::builder()
-            .set_cache_size(CACHE_BYTES_MAX)
-            .create_with_backend(backend)?;
-        check_format(&database)?;
-        let (state, obsolete) = read_records(&database)?;
+    /// The log in any file; `path` names it in the log of the server.
+    pub(crate) fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<Loaded, Failure> {
+        let file = TentativeFile::new(file)?;
+        let database = open_database(&file)?;
+        let Records {
+            state,
+            obsolete,
+            used_bytes,
+        } = read_records(&database)?;
         let leases = read_leases(&database)?;
-        file.accept()?;
-        let log = Self {
-            database,
+        let mut log = Self {
+            database: Some(database),
             file,
+            used_bytes,
             path: path.to_owned(),
+        };
+        let refusal = match log.file.accept() {
+            Ok(()) => None,
+            Err(error) if log.file.is_new() => return Err(error.into()),
+            // What there is can be read all the same.
+            Err(error) => {
+                log.close();
+                Some(log.refused(&error))
+            }
         };
         Ok(Loaded {
             log,
             state,
             obsolete,
             leases,
+            refusal,
         })
     }
 
-    fn write(&self, batch: &LogBatch) -> Result<(), redb::Error> {
-        let txn = self.database.begin_write()?;
+    /// Closes the database after a failure. Nobody else can open the file meanwhile.
+    fn close(&mut self) {
+        self.file.suspend();
+        drop(self.database.take());
+    }
+
+    /// Opens the file again at its last good state.
+    fn reopen(&mut self, since: u64) -> Result<Recovered, Failure> {
+        self.close();
+        self.file.roll_back()?;
+        let database = open_database(&self.file)?;
+        let (recovered, used_bytes) = read_since(&database, since)?;
+        let accepted = self.file.accept().map_err(Failure::from);
+        if let Err(failure) = accepted.and_then(|()| Ok(prove_writable(&database)?)) {
+            // The database knows of no failure, and must not write when it is closed.
+            self.file.suspend();
+            return Err(failure);
+        }
+        self.file.resume();
+        self.database = Some(database);
+        self.used_bytes = used_bytes;
+        Ok(recovered)
+    }
+
+    /// Returns how much room the records take afterwards.
+    fn write(&self, batch: &LogBatch) -> Result<u64, redb::Error> {
+        let database = self.database.as_ref().ok_or(redb::Error::PreviousIo)?;
+        let txn = database.begin_write()?;
+        let mut used_bytes = self.used_bytes;
         {
             let mut records = txn.open_table(RECORDS)?;
             for record in &batch.records {
-                records.insert(record.revision, record.encode().as_slice())?;
+                let bytes = record.encode();
+                used_bytes = used_bytes.saturating_add(room(bytes.len()));
+                records.insert(record.revision, bytes.as_slice())?;
             }
             for revision in &batch.obsolete {
-                records.remove(revision)?;
+                if let Some(removed) = records.remove(revision)? {
+                    used_bytes = used_bytes.saturating_sub(room(removed.value().len()));
+                }
             }
             let mut leases = txn.open_table(LEASES)?;
             for (lease, ttl_seconds) in &batch.granted {
@@ -131,7 +189,17 @@ impl RedbLog {
             }
         }
         txn.commit()?;
-        Ok(())
+        Ok(used_bytes)
+    }
+
+    /// Logs that from now on nothing is written. Returns the error for writers.
+    fn refused(&self, error: &dyn Display) -> BackendError {
+        let path = self.path.display();
+        tracing::error!(
+            "{path}: the database takes no more writes: {error}; free space or replace the disk; \
+             whether it can be written is tried again and again"
+        );
+        refusal(error)
     }
 }
 
@@ -143,20 +211,39 @@ impl Drop for RedbLog {
 
 impl LogStore for RedbLog {
     fn commit(&mut self, batch: &LogBatch) -> Result<(), BackendError> {
-        self.write(batch).map_err(|error| {
-            let path = self.path.display();
-            BackendError::ReadOnly(format!(
-                "{path}: the database takes no more writes: {error}; free space or replace the \
-                 disk, then restart"
-            ))
-        })
+        match self.write(batch) {
+            Ok(used_bytes) => {
+                self.used_bytes = used_bytes;
+                Ok(())
+            }
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    fn recover(&mut self, since: u64) -> Result<Recovered, BackendError> {
+        let path = self.path.clone();
+        match self.reopen(since) {
+            Ok(recovered) => {
+                tracing::warn!("{}: the database takes writes again", path.display());
+                Ok(recovered)
+            }
+            Err(failure) => Err(refusal(&failure.into_reason())),
+        }
     }
 
     fn size_bytes(&self) -> Result<u64, BackendError> {
-        self.file
-            .size_bytes()
-            .map_err(|error| BackendError::Other(format!("{}: {error}", self.path.display())))
+        let size = self.file.size_bytes();
+        size.map_err(|error| BackendError::Other(format!("the size of the database: {error}")))
     }
+
+    fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+}
+
+/// The error for writers, which names no file.
+fn refusal(error: &dyn Display) -> BackendError {
+    BackendError::ReadOnly(format!("the database takes no more writes: {error}"))
 }
 
 /// Objects may be secrets: the file is for its owner alone.
@@ -174,6 +261,29 @@ fn sync_folder(path: &Path) -> io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
         _ => File::open(".")?.sync_all(),
     }
+}
+
+/// Opens the database in a file that holds changes back.
+fn open_database(file: &Arc<TentativeFile>) -> Result<Database, Failure> {
+    let database = Database::builder()
+        .set_cache_size(CACHE_BYTES_MAX)
+        .create_with_backend(file.backend())?;
+    check_format(&database)?;
+    Ok(database)
+}
+
+/// Writes as much as the largest record takes, and removes it. The bytes are random, since a file
+/// system that compresses has room for any number of zeros.
+fn prove_writable(database: &Database) -> Result<(), redb::Error> {
+    let mut bytes = vec![0; PROOF_BYTES];
+    rand::fill(bytes.as_mut_slice());
+    let txn = database.begin_write()?;
+    txn.open_table(PROOF)?.insert(0, bytes.as_slice())?;
+    txn.commit()?;
+    let txn = database.begin_write()?;
+    txn.delete_table(PROOF)?;
+    txn.commit()?;
+    Ok(())
 }
 
 /// Checks who wrote the file and in which format; an empty database is made ours.
@@ -205,12 +315,20 @@ fn initialize(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
+/// The state that the records of a log make.
+struct Records {
+    state: State,
+    /// Revisions whose records a compaction left to be removed.
+    obsolete: Vec<u64>,
+    used_bytes: u64,
+}
+
 /// The state that the records make, and what compaction left to be removed.
-fn read_records(database: &Database) -> Result<(State, Vec<u64>), Failure> {
-    let txn = database.begin_read()?;
-    let compacted = txn.open_table(META)?.get(META_COMPACTED)?;
-    let compacted = compacted.map_or(0, |compacted| compacted.value());
+fn read_records(database: &Database) -> Result<Records, Failure> {
+    let compacted = read_compacted(database)?;
     let mut state = State::new();
+    let mut used_bytes = 0;
+    let txn = database.begin_read()?;
     for entry in txn.open_table(RECORDS)?.iter()? {
         let (revision, bytes) = entry?;
         let revision = revision.value();
@@ -218,9 +336,8 @@ fn read_records(database: &Database) -> Result<(State, Vec<u64>), Failure> {
         if revision > compacted && revision != expected {
             return Err(Failure::damaged(&format!("revision {expected} is missing")));
         }
-        let record = Record::decode(revision, bytes.value())
-            .map_err(|error| Failure::damaged(&error.to_string()))?;
-        state.apply(Arc::new(record));
+        used_bytes += room(bytes.value().len());
+        state.apply(decode(revision, bytes.value())?);
     }
     let obsolete = match compacted {
         0 => Vec::new(),
@@ -228,7 +345,50 @@ fn read_records(database: &Database) -> Result<(State, Vec<u64>), Failure> {
             .compact(compacted)
             .map_err(|_| Failure::damaged("the compacted revision is missing"))?,
     };
-    Ok((state, obsolete))
+    Ok(Records {
+        state,
+        obsolete,
+        used_bytes,
+    })
+}
+
+/// Reads the part of a log that is newer than a revision, and how much room all its records take.
+fn read_since(database: &Database, since: u64) -> Result<(Recovered, u64), Failure> {
+    let compacted = read_compacted(database)?;
+    let mut records: Vec<Arc<Record>> = Vec::new();
+    let mut used_bytes = 0;
+    let txn = database.begin_read()?;
+    let mut newest = 0;
+    for entry in txn.open_table(RECORDS)?.iter()? {
+        let (revision, bytes) = entry?;
+        newest = revision.value();
+        used_bytes += room(bytes.value().len());
+        if newest > since {
+            records.push(decode(newest, bytes.value())?);
+        }
+    }
+    // An empty store has a revision, and no record of it.
+    if newest < since && since > State::new().revision() {
+        return Err(Failure::damaged("acknowledged revisions are missing"));
+    }
+    let recovered = Recovered {
+        records,
+        compacted,
+        leases: read_leases(database)?,
+    };
+    Ok((recovered, used_bytes))
+}
+
+fn read_compacted(database: &Database) -> Result<u64, Failure> {
+    let compacted = database.begin_read()?.open_table(META)?;
+    let compacted = compacted.get(META_COMPACTED)?;
+    Ok(compacted.map_or(0, |compacted| compacted.value()))
+}
+
+fn decode(revision: u64, bytes: &[u8]) -> Result<Arc<Record>, Failure> {
+    let record = Record::decode(revision, bytes);
+    let record = record.map_err(|error| Failure::damaged(&error.to_string()))?;
+    Ok(Arc::new(record))
 }
 
 fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
@@ -243,7 +403,7 @@ fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
 
 /// An [`OpenError`] that does not know the path yet.
 #[derive(Debug)]
-enum Failure {
+pub(crate) enum Failure {
     InUse,
     Foreign,
     Damaged(String),
@@ -254,6 +414,17 @@ enum Failure {
 impl Failure {
     fn damaged(detail: &str) -> Self {
         Self::Damaged(detail.to_owned())
+    }
+
+    /// The reason without the name of the file.
+    fn into_reason(self) -> String {
+        match self {
+            Self::InUse => "another process has it open".to_owned(),
+            Self::Foreign => "it is no longer a ringwatch database".to_owned(),
+            Self::Damaged(detail) => format!("it is damaged: {detail}"),
+            Self::Format(found) => format!("it has format {found}"),
+            Self::Io(error) => error.to_string(),
+        }
     }
 
     fn into_error(self, path: &Path) -> OpenError {

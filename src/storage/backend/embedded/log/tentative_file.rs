@@ -3,14 +3,22 @@
 //! Until [`TentativeFile::accept`], writes go into a list and reads see them; the file does not
 //! change. Accepting does the same writes and syncs in the same order, so that a crash meanwhile
 //! leaves what a crash of the database at that point would have left, which it can repair.
+//!
+//! # After a failure
+//!
+//! A commit of redb writes pages that nothing uses yet, then the header that names them. So when a
+//! write or a sync fails, all that the last good commit needs is on the disk, but for the header.
+//! [`TentativeFile::roll_back`] writes the header that was there at the last good sync again and
+//! syncs it. What the failed commit left, in the file or in the system's cache, is then free space,
+//! just as after a crash before the commit.
 
-use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
+
+use super::disk_file::DiskFile;
 
 /// How large the file of a creation that a crash interrupted can be: redb's first layout.
 const INTERRUPTED_CREATION_BYTES_MAX: u64 = 16 << 20;
@@ -22,9 +30,27 @@ const MAGIC_BYTES: usize = 9;
 /// A file that does not change before it is accepted.
 #[derive(Debug)]
 pub(crate) struct TentativeFile {
-    file: FileBackend,
+    file: Box<dyn DiskFile>,
+    progress: Mutex<Progress>,
+}
+
+/// How far the file is.
+#[derive(Debug)]
+struct Progress {
     /// What is held back; `None` once accepted.
-    held: Mutex<Option<Held>>,
+    held: Option<Held>,
+    header: Header,
+    /// True if the file stays locked when redb closes it, since it will be opened again.
+    keeps_locks: bool,
+}
+
+/// The part of the file by which redb finds everything else.
+#[derive(Clone, Debug)]
+struct Header {
+    /// As it was written last.
+    written: [u8; HEADER_BYTES],
+    /// As it was at the last good sync.
+    durable: [u8; HEADER_BYTES],
 }
 
 /// The half of a [`TentativeFile`] that redb owns.
@@ -48,22 +74,32 @@ enum Change {
 }
 
 impl TentativeFile {
-    /// A file and the backend for redb that stands for it.
+    /// A file from which nothing has been read yet.
     ///
     /// # Errors
     /// Those of reading the file.
-    pub(crate) fn new(file: File) -> io::Result<(Arc<Self>, TentativeBackend)> {
-        let file = FileBackend::new(file).map_err(io::Error::other)?;
-        let len = file.len()?;
+    pub(crate) fn new(file: Box<dyn DiskFile>) -> io::Result<Arc<Self>> {
+        file.forget_cached()?;
+        let storage = file.storage();
+        let len = storage.len()?;
         let mut held = Held::new(len);
-        if creation_was_interrupted(&file, len)? {
+        if creation_was_interrupted(storage, len)? {
             held.set_len(0);
         }
-        let file = Arc::new(Self {
+        let header = Header::read(storage, len)?;
+        Ok(Arc::new(Self {
             file,
-            held: Mutex::new(Some(held)),
-        });
-        Ok((Arc::clone(&file), TentativeBackend(file)))
+            progress: Mutex::new(Progress {
+                held: Some(held),
+                header,
+                keeps_locks: false,
+            }),
+        }))
+    }
+
+    /// The half for redb.
+    pub(crate) fn backend(self: &Arc<Self>) -> TentativeBackend {
+        TentativeBackend(Arc::clone(self))
     }
 
     /// Does what was held back, and from now on holds nothing back.
@@ -71,23 +107,55 @@ impl TentativeFile {
     /// # Errors
     /// Those of writing the file.
     pub(crate) fn accept(&self) -> io::Result<()> {
-        let mut held = self.held();
-        let changes = held.take().map_or_else(Vec::new, |held| held.changes);
-        for change in changes {
+        let mut progress = self.progress();
+        let held = progress.held.take();
+        for change in held.map_or_else(Vec::new, |held| held.changes) {
             match change {
-                Change::Write(offset, data) => self.file.write(offset, &data)?,
-                Change::SetLen(len) => self.file.set_len(len)?,
-                Change::Sync => self.file.sync_data()?,
+                Change::Write(offset, data) => progress.write(self.storage(), offset, &data)?,
+                Change::SetLen(len) => progress.set_len(self.storage(), len)?,
+                Change::Sync => progress.sync(self.storage())?,
             }
         }
         Ok(())
     }
 
+    /// The file is in use again after a failure, and closing it is as before.
+    pub(crate) fn resume(&self) {
+        self.progress().keeps_locks = false;
+    }
+
     /// Holds back what is changed from now on, for good.
     pub(crate) fn hold_back(&self) {
         // Nothing that is read afterwards matters.
-        let len = self.file.len().unwrap_or(0);
-        self.held().get_or_insert_with(|| Held::new(len));
+        let len = self.storage().len().unwrap_or(0);
+        self.progress().held.get_or_insert_with(|| Held::new(len));
+    }
+
+    /// Holds back what redb writes when it closes the file after a failure. The file stays locked,
+    /// so that nobody else opens it before it is opened again.
+    pub(crate) fn suspend(&self) {
+        self.hold_back();
+        self.progress().keeps_locks = true;
+    }
+
+    /// Makes the file what it was at the last good sync, and holds changes back until it is
+    /// accepted. redb must have closed it.
+    ///
+    /// # Errors
+    /// The file still cannot be written.
+    pub(crate) fn roll_back(&self) -> io::Result<()> {
+        let mut progress = self.progress();
+        let header = progress.header.durable;
+        progress.write(self.storage(), 0, &header)?;
+        progress.sync(self.storage())?;
+        self.file.forget_cached()?;
+        progress.held = Some(Held::new(self.storage().len()?));
+        Ok(())
+    }
+
+    /// True if nothing was ever written to the file.
+    pub(crate) fn is_new(&self) -> bool {
+        self.progress().header.durable == [0; HEADER_BYTES]
     }
 
     /// How long the file is, in bytes.
@@ -95,11 +163,54 @@ impl TentativeFile {
     /// # Errors
     /// Those of the system.
     pub(crate) fn size_bytes(&self) -> io::Result<u64> {
-        self.file.len()
+        self.storage().len()
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn storage(&self) -> &dyn StorageBackend {
+        self.file.storage()
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress {
+    fn write(&mut self, file: &dyn StorageBackend, offset: u64, data: &[u8]) -> io::Result<()> {
+        file.write(offset, data)?;
+        self.header.write(offset, data);
+        Ok(())
+    }
+
+    fn set_len(&mut self, file: &dyn StorageBackend, len: u64) -> io::Result<()> {
+        file.set_len(len)?;
+        let kept = usize::try_from(len).unwrap_or(HEADER_BYTES);
+        self.header.written[kept.min(HEADER_BYTES)..].fill(0);
+        Ok(())
+    }
+
+    fn sync(&mut self, file: &dyn StorageBackend) -> io::Result<()> {
+        file.sync_data()?;
+        self.header.durable = self.header.written;
+        Ok(())
+    }
+}
+
+impl Header {
+    fn read(file: &dyn StorageBackend, len: u64) -> io::Result<Self> {
+        let mut bytes = [0; HEADER_BYTES];
+        let there = usize::try_from(len).unwrap_or(HEADER_BYTES);
+        file.read(0, &mut bytes[..there.min(HEADER_BYTES)])?;
+        Ok(Self {
+            written: bytes,
+            durable: bytes,
+        })
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        let written = (offset, offset + data.len() as u64);
+        let (from, to) = overlap((0, HEADER_BYTES as u64), written);
+        self.written[to].copy_from_slice(&data[from]);
     }
 }
 
@@ -124,7 +235,7 @@ impl Held {
     }
 
     /// Reads through what is held back. Of the changes the last one wins.
-    fn read(&self, file: &FileBackend, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    fn read(&self, file: &dyn StorageBackend, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let end = offset + out.len() as u64;
         if end > self.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -171,7 +282,7 @@ fn overlap(
 
 /// Whether this is all that a crash left of a new file: redb sizes it and writes its header before
 /// the magic number.
-fn creation_was_interrupted(file: &FileBackend, len: u64) -> io::Result<bool> {
+fn creation_was_interrupted(file: &dyn StorageBackend, len: u64) -> io::Result<bool> {
     if len == 0 || len > INTERRUPTED_CREATION_BYTES_MAX {
         return Ok(false);
     }
@@ -184,55 +295,61 @@ fn creation_was_interrupted(file: &FileBackend, len: u64) -> io::Result<bool> {
 
 impl StorageBackend for TentativeBackend {
     fn len(&self) -> io::Result<u64> {
-        match &*self.0.held() {
+        match &self.0.progress().held {
             Some(held) => Ok(held.len),
-            None => self.0.file.len(),
+            None => self.0.storage().len(),
         }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        match &*self.0.held() {
-            Some(held) => held.read(&self.0.file, offset, out),
-            None => self.0.file.read(offset, out),
+        match &self.0.progress().held {
+            Some(held) => held.read(self.0.storage(), offset, out),
+            None => self.0.storage().read(offset, out),
         }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        match &mut *self.0.held() {
+        let mut progress = self.0.progress();
+        match &mut progress.held {
             Some(held) => {
                 held.set_len(len);
                 Ok(())
             }
-            None => self.0.file.set_len(len),
+            None => progress.set_len(self.0.storage(), len),
         }
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        match &mut *self.0.held() {
+        let mut progress = self.0.progress();
+        match &mut progress.held {
             Some(held) => {
                 held.changes.push(Change::Sync);
                 Ok(())
             }
-            None => self.0.file.sync_data(),
+            None => progress.sync(self.0.storage()),
         }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        match &mut *self.0.held() {
+        let mut progress = self.0.progress();
+        match &mut progress.held {
             Some(held) => {
                 held.write(offset, data);
                 Ok(())
             }
-            None => self.0.file.write(offset, data),
+            None => progress.write(self.0.storage(), offset, data),
         }
     }
 
     fn close(&self) -> io::Result<()> {
-        self.0.file.close()
+        match self.0.progress().keeps_locks {
+            true => Ok(()),
+            false => self.0.storage().close(),
+        }
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.file.try_lock_range(start, end)
+        self.0.storage().try_lock_range(start, end)
     }
 
     fn try_lock_shared_range(
@@ -240,30 +357,34 @@ impl StorageBackend for TentativeBackend {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> Result<bool, BackendError> {
-        self.0.file.try_lock_shared_range(start, end)
+        self.0.storage().try_lock_shared_range(start, end)
     }
 
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.file.lock_range(start, end)
+        self.0.storage().lock_range(start, end)
     }
 
     fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.file.lock_shared_range(start, end)
+        self.0.storage().lock_shared_range(start, end)
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.file.unlock_range(start, end)
+        match self.0.progress().keeps_locks {
+            true => Ok(()),
+            false => self.0.storage().unlock_range(start, end),
+        }
     }
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.file.query_lock_range(start, end)
+        self.0.storage().query_lock_range(start, end)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
 
+    use super::super::disk_file::SystemFile;
     use super::*;
 
     fn read(backend: &TentativeBackend, offset: u64, len: usize) -> Vec<u8> {
@@ -278,7 +399,8 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, b"abcdefgh").unwrap();
         let file = File::options().read(true).write(true).open(&path).unwrap();
-        let (file, backend) = TentativeFile::new(file).unwrap();
+        let file = TentativeFile::new(Box::new(SystemFile::new(file).unwrap())).unwrap();
+        let backend = file.backend();
         backend.write(2, b"XYZ").unwrap();
         backend.set_len(6).unwrap();
         backend.set_len(10).unwrap();

@@ -1,0 +1,234 @@
+//! Tests that acknowledged writes survive each single failure of the disk, and a loss of power after it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::lease_book::LeaseBook;
+use super::log::{Fault, FaultyDisk, Loaded, RedbLog};
+use super::mvcc::State;
+use super::writer::{Reply, Request, Writer};
+use crate::clock::{Clock, Instant};
+use crate::storage::backend::{BackendError, Compare, Op, Txn};
+
+/// Longer than a page of the database, so that the file grows.
+const LARGE_BYTES: usize = 60 << 10;
+/// More changes than a script makes.
+const CHANGES_MAX: u32 = 2_000;
+/// Where recovering fails: at every so many changes, since there are many.
+const RECOVERY_STEP: usize = 3;
+
+/// The values that may be found under each key: one, or several after a write that failed.
+type Expected = BTreeMap<String, Vec<Option<Bytes>>>;
+
+/// A store on a disk that fails, and what must be found in it.
+struct Store {
+    writer: Writer,
+    now: Instant,
+    expected: Expected,
+    /// How many writes were tried.
+    tried: usize,
+}
+
+impl Store {
+    fn open(disk: &FaultyDisk, expected: Expected) -> Self {
+        let now = Clock::real().now();
+        let loaded = RedbLog::load(Path::new("log"), Box::new(disk.clone()));
+        let Loaded {
+            log,
+            state,
+            obsolete,
+            leases,
+            refusal,
+        } = loaded.expect("a log that can be opened");
+        let book = LeaseBook::of(leases, &state, now);
+        let mut writer = Writer::new(state, book, Box::new(log), obsolete);
+        writer.refuse(refusal);
+        Self {
+            writer,
+            now,
+            expected,
+            tried: 0,
+        }
+    }
+
+    fn ask<T>(&mut self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, BackendError> {
+        let (reply, mut outcome) = oneshot::channel();
+        self.writer.commit(vec![request(reply)]);
+        outcome.try_recv().expect("an answer")
+    }
+
+    /// Writes a key or deletes it. Whether that was acknowledged.
+    fn write(&mut self, key: &str, value: Option<Bytes>) -> bool {
+        let version = self.state().get(key).map_or(0, |it| it.mod_revision);
+        let key = key.to_owned();
+        let then = match value.clone() {
+            Some(value) => Op::Put {
+                key: key.clone(),
+                value,
+                lease: None,
+            },
+            None => Op::Delete { key: key.clone() },
+        };
+        let txn = Txn {
+            compare: Compare::ModRevision(key.clone(), version),
+            then,
+            otherwise: None,
+        };
+        let outcome = self.ask(|reply| Request::Txn(txn, reply));
+        let expected = self.expected.entry(key).or_insert_with(|| vec![None]);
+        match outcome {
+            Ok(response) => {
+                assert!(response.succeeded);
+                *expected = vec![value];
+                true
+            }
+            Err(_) => {
+                expected.push(value);
+                false
+            }
+        }
+    }
+
+    /// Writes in several ways, however it goes. Whether all of it was acknowledged.
+    fn work(&mut self) -> bool {
+        self.tried += 1;
+        let text = |what: &str| Some(Bytes::from(format!("{what} {}", self.tried)));
+        let own = format!("/own-{}", self.tried);
+        let (small, other) = (text("small"), text("other"));
+        let large = Some(Bytes::from(self.tried.to_string().repeat(LARGE_BYTES)));
+        let mut all = self.write("/same", small);
+        all &= self.write(&own, large);
+        all &= self.write("/gone", other);
+        all &= self.write("/gone", None);
+        let (now, revision) = (self.now, self.state().revision());
+        let ttl_seconds = 60;
+        let granted = self.ask(|reply| Request::Grant {
+            ttl_seconds,
+            now,
+            reply,
+        });
+        all &= granted.is_ok();
+        let compacted = self.ask(|reply| Request::Compact { revision, reply });
+        all &= !matches!(compacted, Err(BackendError::ReadOnly(_)));
+        // What was compacted is removed.
+        self.writer.commit(Vec::new());
+        all
+    }
+
+    fn recover(&mut self) -> Result<(), BackendError> {
+        let now = self.now;
+        self.ask(|reply| Request::Recover { now, reply })
+    }
+
+    fn state(&self) -> State {
+        self.writer.published().borrow().state.clone()
+    }
+
+    /// Checks that each key has one of the values that it may have. From now on it may have that alone.
+    fn check(&mut self, when: &str) {
+        let state = self.state();
+        for (key, expected) in &mut self.expected {
+            let found = state.get(key).map(|it| it.value.clone());
+            assert!(expected.contains(&found), "{when}: {key}");
+            *expected = vec![found];
+        }
+        let known = state.live().all(|it| self.expected.contains_key(&*it.key));
+        assert!(known, "{when}: a key that nobody wrote");
+    }
+}
+
+/// A store in use, on a disk that then fails; `None` if the script ends before.
+fn failed(fault: Fault) -> Option<(FaultyDisk, Store)> {
+    let disk = FaultyDisk::new(u64::from(fault.after));
+    let mut store = Store::open(&disk, Expected::new());
+    assert!(store.work(), "the disk is good");
+    disk.fail(fault);
+    store.work();
+    disk.has_failed().then_some((disk, store))
+}
+
+/// Checks what is on the disk after a loss of power.
+fn check_without_power(disk: &FaultyDisk, store: &Store, when: &str) {
+    let expected = store.expected.clone();
+    Store::open(&disk.after_power_loss(), expected).check(when);
+}
+
+#[test]
+fn what_is_acknowledged_survives_each_failure_of_the_disk() {
+    let mut failures = 0;
+    for after in 0..CHANGES_MAX {
+        let once = after % 2 == 0;
+        let Some((disk, mut store)) = failed(Fault { after, once }) else {
+            break;
+        };
+        failures += 1;
+        let when = format!("failure {after}");
+        check_without_power(&disk, &store, &when);
+        disk.mend();
+        assert_eq!(store.recover(), Ok(()), "{when}");
+        store.check(&when);
+        check_without_power(&disk, &store, &when);
+        assert!(store.work(), "{when}: writes are taken again");
+        store.check(&when);
+        check_without_power(&disk, &store, &when);
+    }
+    assert!(failures > 20, "{failures}");
+}
+
+#[test]
+fn a_recovery_that_fails_is_tried_again() {
+    let mut failures = 0;
+    for after in (0..CHANGES_MAX).step_by(RECOVERY_STEP) {
+        let first = Fault {
+            after: 5,
+            once: true,
+        };
+        let (disk, mut store) = failed(first).expect("a failure");
+        let when = format!("failure {after}");
+        disk.fail(Fault { after, once: false });
+        if store.recover().is_ok() {
+            break;
+        }
+        failures += 1;
+        assert!(!store.write("/refused", None), "{when}");
+        check_without_power(&disk, &store, &when);
+        disk.mend();
+        assert_eq!(store.recover(), Ok(()), "{when}");
+        store.check(&when);
+        assert!(store.work(), "{when}: writes are taken again");
+        check_without_power(&disk, &store, &when);
+    }
+    assert!(failures > 3, "{failures}");
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_read() {
+    let first = Fault {
+        after: 5,
+        once: true,
+    };
+    let (disk, store) = failed(first).expect("a failure");
+    let mut failures = 0;
+    for after in 0..CHANGES_MAX {
+        let disk = disk.after_power_loss();
+        disk.fail(Fault { after, once: false });
+        let when = format!("failure {after}");
+        let mut store = Store::open(&disk, store.expected.clone());
+        store.check(&when);
+        if !disk.has_failed() {
+            break;
+        }
+        failures += 1;
+        assert!(!store.write("/refused", None), "{when}");
+        check_without_power(&disk, &store, &when);
+        disk.mend();
+        assert_eq!(store.recover(), Ok(()), "{when}");
+        store.check(&when);
+        assert!(store.work(), "{when}: writes are taken");
+        check_without_power(&disk, &store, &when);
+    }
+    assert!(failures > 3, "{failures}");
+}

@@ -1,0 +1,59 @@
+//! The file under a log, as far as the log needs to know it.
+
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+
+use redb::StorageBackend;
+use redb::backends::FileBackend;
+
+/// A file that redb writes to. Tests have one that fails.
+pub(crate) trait DiskFile: Debug + Send + Sync {
+    /// The file as redb sees it.
+    fn storage(&self) -> &dyn StorageBackend;
+
+    /// Has reads come from the disk. The system's cache may hold what never reached it: after a
+    /// failed fsync Linux counts the pages as clean, and a later fsync says nothing of them.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn forget_cached(&self) -> io::Result<()>;
+}
+
+/// A file of the system.
+#[derive(Debug)]
+pub(crate) struct SystemFile {
+    storage: FileBackend,
+    /// The same open file.
+    file: File,
+}
+
+impl SystemFile {
+    /// A file that is open for reading and writing.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn new(file: File) -> io::Result<Self> {
+        Ok(Self {
+            storage: FileBackend::new(file.try_clone()?).map_err(io::Error::other)?,
+            file,
+        })
+    }
+}
+
+impl DiskFile for SystemFile {
+    fn storage(&self) -> &dyn StorageBackend {
+        &self.storage
+    }
+
+    #[cfg(target_os = "linux")]
+    fn forget_cached(&self) -> io::Result<()> {
+        rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?;
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn forget_cached(&self) -> io::Result<()> {
+        self.file.metadata().map(drop)
+    }
+}
