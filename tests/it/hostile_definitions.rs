@@ -109,8 +109,9 @@ fn hostile() -> Vec<(&'static str, Value, u16, &'static str)> {
             "repetitions",
             with_pattern("((a{1,100}){1,100}){1,100}"),
             422,
-            too_large,
+            "invalid repeat count",
         ),
+        ("classes", with_pattern("[[:]"), 200, ""),
         (
             "lookaheads",
             with_pattern("(?=a)"),

@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use kube_cel::cel::{ExecutionError, Value as CelValue};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
 
 use super::Program;
 use super::interpreter::Interpreter;
 use super::meter::Meter;
 use super::scope::Scope;
+use crate::work;
 
 /// Bytes of stack for the interpreter: unoptimised, it takes some 10 KB for a level of a rule's tree.
 const STACK_BYTES: usize = 16 << 20;
@@ -17,15 +16,6 @@ const STACK_BYTES: usize = 16 << 20;
 /// Runs what runs programs where there is room for deep trees.
 pub(in crate::registry) fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
     stacker::grow(STACK_BYTES, run)
-}
-
-/// Does what may take seconds, such as checking all expressions of a definition. Other tasks of this thread go on elsewhere
-/// meanwhile, if there is a place for them.
-pub(in crate::registry) fn at_length<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|it| it.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
-        _ => work(),
-    }
 }
 
 /// Why an expression could not be run.
@@ -60,12 +50,15 @@ impl Failure {
 /// Runs a program.
 ///
 /// # Errors
-/// Why it has no value.
+/// Why it has no value; [`Failure::OutOfBudget`] also when nobody waits for the answer any more.
 pub(in crate::registry) fn execute(
     program: &Program,
     scope: &Scope,
     meter: &mut Meter,
 ) -> Result<CelValue, Failure> {
+    if work::is_abandoned() {
+        return Err(Failure::OutOfBudget);
+    }
     meter.begin();
     Interpreter::new(scope, meter).value(&program.expression)
 }

@@ -62,6 +62,11 @@ impl Meter {
         self.spend(cost)
     }
 
+    /// The cost that the expression may still have.
+    pub(super) fn left(&self) -> u64 {
+        self.call.min(self.left)
+    }
+
     /// Spends what it takes to walk through so many characters.
     pub(super) fn charge_text(&mut self, length: u64) -> Result<(), Failure> {
         self.charge(length.div_ceil(10))

@@ -30,7 +30,7 @@ pub(in crate::registry) use authorizer::{Judge, Question};
 pub(in crate::registry) use calls::convert;
 pub(in crate::registry) use check::{Declared, Form, Names, Object, Type, check, check_program};
 pub(in crate::registry) use compile::{CompileError, Program, compile};
-pub(in crate::registry) use execute::{Failure, at_length, execute, on_large_stack};
+pub(in crate::registry) use execute::{Failure, execute, on_large_stack};
 pub use expression::{Expression, Variables};
 pub(in crate::registry) use meter::Meter;
 pub(in crate::registry) use optional::{none as none_value, some as some_value};

@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use super::completion::SchemaCompletion;
 use super::deprecation;
-use super::schema::StructuralSchema;
+use super::schema::{Patterns, StructuralSchema};
 use super::strategy::CustomResource;
 use crate::meta::{FieldPath, FieldSchema};
-use crate::registry::cel::at_length;
 use crate::registry::resources::path::{get, list, text};
 use crate::registry::table::PrinterColumns;
 use crate::registry::{
@@ -268,9 +267,10 @@ impl Definition {
     fn read_schemas(&self) -> &ReadSchemas {
         let everything = Value::Object(serde_json::Map::new());
         let preserve = self.preserves_unknown_fields();
+        let mut patterns = Patterns::default();
         let read = |(name, schema): (&str, Option<&Value>)| {
             let schema = schema.unwrap_or(&everything);
-            let read = at_length(|| StructuralSchema::read(schema, preserve));
+            let read = StructuralSchema::read_beside(schema, preserve, &mut patterns);
             (name.to_owned(), read.map(Arc::new))
         };
         self.read.get_or_init(|| self.schemas().map(read).collect())

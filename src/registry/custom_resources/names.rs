@@ -3,6 +3,8 @@
 //! Whoever had a name first keeps it. A definition is established, and so served, once all its
 //! names are its own; it stays so when a later change asks for a name that is taken.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -130,11 +132,11 @@ fn accepted<'a>(
     let mut refused = None;
     for name in &NAMES {
         let wanted = get(object, "spec.names").and_then(|it| it.get(name.member));
-        let clash = wanted.into_iter().flat_map(texts).find(|wish| {
-            let members = |others: &&'a Value| name.clashes.iter().filter_map(|it| others.get(it));
-            let mut known = taken.iter().flat_map(members).flat_map(texts);
-            known.any(|it| it == *wish)
-        });
+        let members = |others: &&'a Value| name.clashes.iter().filter_map(|it| others.get(it));
+        let known = taken.iter().flat_map(members).flat_map(texts);
+        let known: HashSet<&str> = known.collect();
+        let mut wanted_texts = wanted.into_iter().flat_map(texts);
+        let clash = wanted_texts.find(|wish| known.contains(wish));
         match clash {
             Some(wish) => refused = Some((name.reason, format!("{wish:?} is already in use"))),
             None => copy(&mut accepted, name.member, wanted),

@@ -58,6 +58,10 @@ impl Strategy for CustomResource {
         set(object, "metadata.generation", json!(1));
     }
 
+    fn is_costly(&self) -> bool {
+        self.schema.is_costly()
+    }
+
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         self.schema.check(object, None)
     }

@@ -3,6 +3,8 @@
 //! Definitions are stored as v1beta1, as kube-apiserver stores them: there, what all versions of a
 //! kind have in common stands once.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::defaults::apiextensions as defaults;
@@ -12,8 +14,7 @@ use super::path::{get, keep, list, remove, set};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 use super::{definition_conversion, definition_rules, version_rules};
-use crate::registry::cel::at_length;
-use crate::registry::custom_resources::schema::StructuralSchema;
+use crate::registry::custom_resources::schema::{Patterns, StructuralSchema};
 use crate::registry::custom_resources::{CLEAN_UP, put_condition};
 use crate::registry::{FieldError, FieldErrorKind, RequestContext};
 
@@ -59,6 +60,10 @@ pub(super) fn rows() -> Vec<Row> {
 struct Definitions;
 
 impl Peculiar for Definitions {
+    fn is_costly(&self) -> bool {
+        true
+    }
+
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         remember_storage_version(object);
     }
@@ -87,6 +92,7 @@ impl Peculiar for Definitions {
         for validate in [definition_conversion::validate, version_rules::validate] {
             let (now, before) = (validate(object), validate(old));
             // What was wrong before these rules stays, or its definition could not be deleted.
+            let before: HashSet<_> = before.into_iter().collect();
             errors.extend(now.into_iter().filter(|it| !before.contains(it)));
         }
         if get(object, "spec") != get(old, "spec") {
@@ -191,10 +197,12 @@ impl Schemas {
             let schema = get(version, "schema.openAPIV3Schema");
             written.push((format!("spec.versions[{place}].schema"), schema));
         }
+        let mut patterns = Patterns::default();
         let read = |(path, schema): (String, Option<&Value>)| {
-            Some((path, StructuralSchema::read(schema?, preserve)))
+            let read = StructuralSchema::read_beside(schema?, preserve, &mut patterns);
+            Some((path, read))
         };
-        Self(at_length(|| written.into_iter().filter_map(read).collect()))
+        Self(written.into_iter().filter_map(read).collect())
     }
 
     /// What is wrong with them.
@@ -222,15 +230,13 @@ impl Schemas {
             old.map(Self::read).map(Self::readable).unwrap_or_default();
         let readable = self.0.into_iter();
         let readable = readable.filter_map(|(path, schema)| Some((path, schema.ok()?)));
-        at_length(|| {
-            let errors = readable.flat_map(|(path, schema)| {
-                let wrong = schema.check_rules(&old).into_iter();
-                wrong
-                    .map(move |error| placed(&path, error))
-                    .collect::<Vec<_>>()
-            });
-            errors.collect()
-        })
+        let errors = readable.flat_map(|(path, schema)| {
+            let wrong = schema.check_rules(&old).into_iter();
+            wrong
+                .map(move |error| placed(&path, error))
+                .collect::<Vec<_>>()
+        });
+        errors.collect()
     }
 
     fn readable(self) -> Vec<StructuralSchema> {

@@ -15,13 +15,10 @@ pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wro
     let text = text.inner();
     let why = match name {
         "matches" => {
-            let why = pattern::compile(text).err()?;
-            format!("invalid matches argument: error parsing regexp: {why}")
+            let why = pattern::check(text).err()?;
+            format!("invalid matches argument: {why}")
         }
-        "find" | "findAll" if call.args.len() == 1 => {
-            let why = pattern::compile(text).err()?;
-            format!("error parsing regexp: {why}")
-        }
+        "find" | "findAll" if call.args.len() == 1 => pattern::check(text).err()?.to_string(),
         "duration" | "timestamp" if call.args.len() == 1 && convert(name, text).is_none() => {
             format!("invalid {name} argument")
         }

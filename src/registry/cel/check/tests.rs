@@ -138,7 +138,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "self.text.matches('((a{1,100}){1,100}){1,100}')",
-            "expression is too large",
+            "invalid repeat count: `{1,100}`",
         ),
         (
             "duration('x') > duration('1s')",

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 pub use self::storage::ConvertedStorage;
 use crate::registry::resources::path::{get, list, text};
 use crate::registry::webhook_client::{ClientConfig, WebhookClient};
+use crate::work::{self, Work};
 
 /// How long a conversion may take, as in kube-apiserver.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -97,6 +98,7 @@ impl Converter {
             "uid": uid, "desiredAPIVersion": version, "objects": objects}});
         let config = self.config.as_ref();
         let config = config.map_err(|why| wrong(format!("failed: {why}")))?;
+        work::leave(Work::Object).await;
         let posted = self
             .client
             .post(config, Bytes::from(review.to_string()), TIMEOUT);

@@ -127,7 +127,7 @@ fn longest(node: &Node) -> u64 {
     if let Some(length) = bound(length_max(node)) {
         return length.saturating_mul(CHARACTER_BYTES_MAX);
     }
-    let allowed = checks(node).map_or(&[][..], |checks| &checks.allowed);
+    let allowed = checks(node).map_or(&[][..], |checks| checks.allowed.values());
     let lengths = allowed.iter().map(|it| it.as_str().map_or(0, str::len));
     match lengths.max() {
         Some(length) if !node.int_or_string => length as u64,

@@ -3,54 +3,115 @@
 //! A null that a schema does not allow says nothing either: the default takes its place, and without a default the
 //! member goes. Then the walk goes on into what is there, defaults included, so one walk is enough: another one
 //! changes nothing.
+//!
+//! A long default in every item of a long list would make gigabytes of a small request. So no more is written than any object may have.
 
 use serde_json::{Map, Value};
 
 use super::node::Node;
 
+/// Bytes that defaults add to an object at most, without punctuation. An object that comes so far is larger than any store takes,
+/// and is refused there.
+const DEFAULTS_BYTES_MAX: usize = 16 << 20;
+
 /// Writes the defaults of a schema into a value.
-pub(super) fn fill(node: &Node, value: &mut Value) {
-    match value {
-        Value::Object(members) => fill_members(node, members),
-        Value::Array(items) => {
-            let Some(inner) = node.items.as_deref() else {
-                return;
-            };
-            for item in items {
-                if let (true, Some(default)) = (is_refused_null(inner, item), &inner.default) {
-                    *item = default.clone();
+pub(super) fn fill(root: &Node, value: &mut Value) {
+    let mut filler = Filler {
+        bytes_left: DEFAULTS_BYTES_MAX,
+    };
+    filler.fill(root, value);
+}
+
+struct Filler {
+    bytes_left: usize,
+}
+
+impl Filler {
+    fn fill(&mut self, node: &Node, value: &mut Value) {
+        match value {
+            Value::Object(members) => self.fill_members(node, members),
+            Value::Array(items) => {
+                let Some(inner) = node.items.as_deref() else {
+                    return;
+                };
+                for item in items {
+                    if is_refused_null(inner, item)
+                        && let Some(default) = self.copy(inner)
+                    {
+                        *item = default;
+                    }
+                    self.fill(inner, item);
                 }
-                fill(inner, item);
+            }
+            _ => {}
+        }
+    }
+
+    fn fill_members(&mut self, node: &Node, members: &mut Map<String, Value>) {
+        for (name, property) in &node.properties {
+            let said = members.get(name);
+            if said.is_none_or(|value| is_refused_null(property, value))
+                && let Some(default) = self.copy(property)
+            {
+                members.insert(name.clone(), default);
             }
         }
-        _ => {}
+        members.retain(|name, value| {
+            let Some(inner) = node.member(name) else {
+                return true;
+            };
+            if is_refused_null(inner, value) {
+                let Some(default) = self.copy(inner) else {
+                    return false;
+                };
+                *value = default;
+            }
+            self.fill(inner, value);
+            true
+        });
+    }
+
+    /// The default of a schema, if it has one and there is room for it.
+    fn copy(&mut self, node: &Node) -> Option<Value> {
+        let default = node.default.as_ref()?;
+        self.bytes_left = self.bytes_left.checked_sub(bytes(default))?;
+        Some(default.clone())
     }
 }
 
-fn fill_members(node: &Node, members: &mut Map<String, Value>) {
-    for (name, property) in &node.properties {
-        if let Some(default) = &property.default {
-            let said = members.get(name);
-            if said.is_none_or(|value| is_refused_null(property, value)) {
-                members.insert(name.clone(), default.clone());
-            }
-        }
+/// About how many bytes a value has.
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes).sum::<usize>() + items.len(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| name.len() + bytes(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
     }
-    members.retain(|name, value| {
-        let Some(inner) = node.member(name) else {
-            return true;
-        };
-        if is_refused_null(inner, value) {
-            let Some(default) = &inner.default else {
-                return false;
-            };
-            *value = default.clone();
-        }
-        fill(inner, value);
-        true
-    });
 }
 
 fn is_refused_null(node: &Node, value: &Value) -> bool {
     value.is_null() && !node.nullable
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::StructuralSchema;
+    use super::*;
+
+    #[test]
+    fn defaults_make_no_more_of_an_object_than_a_store_could_take() {
+        let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {
+            "type": "object", "properties": {"text": {"type": "string", "default": "x".repeat(1 << 20)}}}}}});
+        let schema = StructuralSchema::read(&schema, false).expect("a schema");
+        let mut object = json!({"list": vec![json!({}); 10_000]});
+        schema.default(&mut object);
+        let with = object["list"].as_array().expect("a list").iter();
+        let with = with.filter(|item| item.get("text").is_some()).count();
+        assert_eq!(with, DEFAULTS_BYTES_MAX >> 20);
+    }
 }

@@ -47,9 +47,9 @@ fn check_type_meta(object: &Value, path: &mut Path, outcome: &mut Outcome) {
     for name in ["apiVersion", "kind"] {
         let mark = path.member(name);
         match object.get(name) {
-            None => outcome.push(FieldError::required(path.field())),
+            None => outcome.push(path, || FieldError::required(path.field())),
             Some(Value::String(text)) if text.is_empty() => {
-                outcome.push(FieldError::required(path.field()));
+                outcome.push(path, || FieldError::required(path.field()));
             }
             Some(Value::String(text)) => {
                 if let Some(why) = wrong(name, text) {
@@ -92,16 +92,17 @@ fn check_metadata(object: &Value, path: &mut Path, outcome: &mut Outcome) {
     let object = json!({"metadata": metadata});
     for mut error in validate_object_meta(&object, namespaced, NameRule::PathSegment) {
         let mark = path.member(&error.field);
-        error.field = path.field();
+        outcome.push(path, || {
+            error.field = path.field();
+            error
+        });
         path.leave(mark);
-        outcome.push(error);
     }
 }
 
 fn push(path: &Path, value: &Value, why: &str, outcome: &mut Outcome) {
-    outcome.push(FieldError::new(
-        FieldErrorKind::Invalid,
-        path.field(),
-        format!("{}: {why}", shown(value)),
-    ));
+    outcome.push(path, || {
+        let detail = format!("{}: {why}", shown(value));
+        FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+    });
 }

@@ -8,6 +8,7 @@
 //! item was which. What has not changed is not run again, except by rules that compare: so a definition may
 //! become stricter without breaking the objects that there are.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kube_cel::cel::Value as CelValue;
@@ -83,29 +84,20 @@ impl Run {
             return ControlFlow::Continue(());
         };
         let old_items = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let mut olds = HashMap::new();
+        for item in old_items {
+            if let Some(keys) = keys_of(node, item) {
+                olds.entry(keys).or_insert(item);
+            }
+        }
         for (index, item) in items.iter().enumerate() {
             let mark = self.path.index(index);
-            let old = self.older(node, item, old_items)?;
+            let old = keys_of(node, item).and_then(|keys| olds.get(&keys).copied());
             let flow = self.node(inner, item, old, unchanged);
             self.path.leave(mark);
             flow?;
         }
         ControlFlow::Continue(())
-    }
-
-    /// The item that an item of a map list was. Looking for it takes steps too.
-    fn older<'o>(
-        &mut self,
-        node: &Node,
-        item: &Value,
-        old: &'o [Value],
-    ) -> ControlFlow<(), Option<&'o Value>> {
-        let ListType::Map(keys) = &node.list else {
-            return ControlFlow::Continue(None);
-        };
-        self.spend(old.len() as u64 / 10, node)?;
-        let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
-        ControlFlow::Continue(old.iter().find(same))
     }
 
     fn members(
@@ -162,14 +154,6 @@ impl Run {
         ControlFlow::Continue(())
     }
 
-    fn spend(&mut self, cost: u64, node: &Node) -> ControlFlow<()> {
-        if self.meter.spend(cost).is_err() {
-            self.type_error(node, &Failure::OutOfBudget.to_string());
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    }
-
     fn rule(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) -> ControlFlow<()> {
         let words = rule.message.as_deref().unwrap_or(&rule.text);
         let failure = match execute(&rule.program, scope, &mut self.meter) {
@@ -211,29 +195,42 @@ impl Run {
             Some(message) => message.clone(),
             None => format!("failed rule: {}", rule.text),
         });
-        let field = self.field(&rule.field);
-        let detail = detail(rule.reason, node, value, text);
-        self.outcome
-            .push(FieldError::new(rule.reason, field, detail));
+        let (path, outcome) = (&self.path, &mut self.outcome);
+        outcome.push(path, || {
+            let field = field_of(path, &rule.field);
+            let detail = detail(rule.reason, node, value, text);
+            FieldError::new(rule.reason, field, detail)
+        });
     }
 
     /// An error that is not the value's: kube-apiserver shows the type instead.
     fn type_error(&mut self, node: &Node, why: &str) {
         let kind = node.kind.map_or("", Kind::name);
         let detail = format!("{kind:?}: {why}");
-        let error = FieldError::new(FieldErrorKind::Invalid, self.path.field(), detail);
-        self.outcome.push(error);
+        let (path, outcome) = (&self.path, &mut self.outcome);
+        outcome.push(path, || {
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
     }
+}
 
-    fn field(&self, member: &str) -> String {
-        if member.is_empty() {
-            return self.path.field();
-        }
-        let field = format!("{}{member}", self.path.as_str());
-        field
-            .strip_prefix('.')
-            .map_or_else(|| field.clone(), str::to_owned)
+/// The path of a member of what is at a place, or of that itself.
+fn field_of(path: &Path, member: &str) -> String {
+    if member.is_empty() {
+        return path.field();
     }
+    let field = format!("{}{member}", path.as_str());
+    field
+        .strip_prefix('.')
+        .map_or_else(|| field.clone(), str::to_owned)
+}
+
+/// What tells an item of a map list from the others; items of other lists are not told apart.
+fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
+    let ListType::Map(keys) = &node.list else {
+        return None;
+    };
+    Some(keys.iter().map(|key| item.get(key)).collect())
 }
 
 /// What follows the kind's words: of objects and lists no value is shown.

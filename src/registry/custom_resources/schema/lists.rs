@@ -49,14 +49,11 @@ fn check_map(items: &[Value], keys: &[String], path: &mut Path, outcome: &mut Ou
     let wrong = |item: &Value| !item.is_null() && !item.is_object();
     if let Some(index) = items.iter().position(wrong) {
         let mark = path.index(index);
-        outcome.push(FieldError::new(
-            FieldErrorKind::Invalid,
-            path.field(),
-            format!(
-                "{}: must be an object for an array of list-type map",
-                shown(&items[index])
-            ),
-        ));
+        outcome.push(path, || {
+            let item = shown(&items[index]);
+            let detail = format!("{item}: must be an object for an array of list-type map");
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
         return path.leave(mark);
     }
     let key_of = |item: &Value| {
@@ -75,8 +72,9 @@ fn check_set(values: impl Iterator<Item = String>, path: &mut Path, outcome: &mu
         *times += 1;
         if *times == 2 {
             let mark = path.index(index);
-            let error = FieldError::new(FieldErrorKind::Duplicate, path.field(), value);
-            outcome.push(error);
+            outcome.push(path, || {
+                FieldError::new(FieldErrorKind::Duplicate, path.field(), value)
+            });
             path.leave(mark);
         }
     }

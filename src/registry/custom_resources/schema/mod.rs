@@ -9,7 +9,7 @@
 //!                                    +-- evaluate   rules in CEL, within a budget
 //! ```
 //!
-//! A schema is read once, when its definition comes, with its patterns and rules compiled; then it is followed for
+//! A schema is read once, when its definition comes, with its rules compiled and its patterns checked; then it is followed for
 //! every write. The hard part is saying the same as kube-apiserver to the letter, odd words included, since clients
 //! show and test what it says. Everything that a definition can make expensive is bounded: levels,
 //! the size of patterns, the steps of rules, the bytes of what is told.
@@ -25,6 +25,7 @@ mod merging;
 mod node;
 mod outcome;
 mod path;
+mod patterns;
 mod prune;
 mod read;
 mod read_checks;
@@ -38,16 +39,19 @@ mod structure;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod walk;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 pub use self::merging::{ListKeys, Merging};
+pub use self::patterns::Patterns;
 
 use self::node::Node;
 use self::outcome::Outcome;
 use self::path::Path;
+use self::walk::Walk;
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// The structural schema of one version of a custom resource.
@@ -55,6 +59,8 @@ use crate::registry::{FieldError, FieldErrorKind};
 pub struct StructuralSchema {
     /// The schema of the whole object.
     root: Node,
+    /// Whether its definition has patterns.
+    has_patterns: bool,
 }
 
 impl StructuralSchema {
@@ -66,9 +72,29 @@ impl StructuralSchema {
     /// What is not structural or cannot be followed; fields are relative to the schema, such as
     /// `properties[spec].type`.
     pub fn read(schema: &Value, preserve_unknown_fields: bool) -> Result<Self, Vec<FieldError>> {
-        let mut root = read::read(schema)?;
+        Self::read_beside(schema, preserve_unknown_fields, &mut Patterns::default())
+    }
+
+    /// The same for a schema among others of a definition, which have these patterns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read`].
+    pub fn read_beside(
+        schema: &Value,
+        preserve_unknown_fields: bool,
+        patterns: &mut Patterns,
+    ) -> Result<Self, Vec<FieldError>> {
+        let mut root = read::read(schema, patterns)?;
         root.preserve_unknown |= preserve_unknown_fields;
-        Ok(Self { root })
+        let has_patterns = !patterns.is_empty();
+        Ok(Self { root, has_patterns })
+    }
+
+    /// Returns true if the size of an object does not tell what checking it costs: there are rules or patterns.
+    #[must_use]
+    pub fn is_costly(&self) -> bool {
+        self.root.ruled || self.has_patterns
     }
 
     /// What is wrong with its rules when it is written in the place of older ones: with their types, and with what
@@ -110,7 +136,9 @@ impl StructuralSchema {
     #[must_use]
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut path = Path::default();
-        let mut outcome = validate::validate(&self.root, object, old, &mut path);
+        let mut walk = Walk::new(&mut path);
+        let found = validate::validate(&self.root, object, old, &mut walk);
+        let mut outcome = walk.end(found);
         self.check_embedded(object, &mut path, &mut outcome);
         let lists = self.wrong_lists(object);
         let were_right = || old.is_none_or(|old| self.wrong_lists(old).is_valid());

@@ -4,9 +4,9 @@
 //! walked into. [`Checks`] only says whether a value is right, and most nodes of real schemas have
 //! few, so they are boxed: a thousand definitions with hundreds of nodes each should stay small.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::formats::Format;
@@ -123,13 +123,53 @@ pub(super) enum ListType {
     Map(Vec<String>),
 }
 
+/// The values that are allowed, any if there are none.
+#[derive(Debug, Default)]
+pub(super) struct Allowed {
+    values: Vec<Value>,
+    /// The numbers among them, by the bits of their worth: `1` and `1.0` are the same.
+    numbers: HashSet<u64>,
+    others: HashSet<Value>,
+}
+
+impl Allowed {
+    /// These values.
+    pub(super) fn new(values: Vec<Value>) -> Self {
+        let others = values.iter().filter(|value| !value.is_number());
+        Self {
+            numbers: values.iter().filter_map(bits).collect(),
+            others: others.cloned().collect(),
+            values,
+        }
+    }
+
+    /// In the order in which they were given.
+    pub(super) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Whether a value is allowed.
+    pub(super) fn has(&self, value: &Value) -> bool {
+        self.values.is_empty()
+            || match bits(value) {
+                Some(bits) => self.numbers.contains(&bits),
+                None => self.others.contains(value),
+            }
+    }
+}
+
+fn bits(value: &Value) -> Option<u64> {
+    // The sum makes one of both zeros.
+    value.as_f64().map(|number| (number + 0.0).to_bits())
+}
+
 /// What a value has to fulfil beside its type.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     /// The members that have to be there.
     pub(super) required: Vec<String>,
     /// The values that are allowed, any if empty.
-    pub(super) allowed: Vec<Value>,
+    pub(super) allowed: Allowed,
     /// The largest number.
     pub(super) maximum: Option<Bound>,
     /// The smallest number.
@@ -138,8 +178,8 @@ pub(super) struct Checks {
     pub(super) multiple_of: Option<f64>,
     /// How many characters, items and members there may be.
     pub(super) sizes: Sizes,
-    /// What a string has to match, as it was written and as it is run.
-    pub(super) pattern: Option<(String, Regex)>,
+    /// The pattern that a string has to match. It is compiled when a string is checked.
+    pub(super) pattern: Option<Arc<str>>,
     /// The format of a string.
     pub(super) format: Option<Format>,
     /// At least one of these holds, if there are any.

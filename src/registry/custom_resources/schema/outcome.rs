@@ -3,18 +3,17 @@
 use serde_json::{Number, Value};
 
 use super::path::{Path, ROOT};
+use crate::registry::error::ERROR_BYTES_MAX;
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// The power of ten from which on floats are written with an exponent.
 const EXPONENT_FROM: i32 = 6;
 
-/// Bytes of errors that are collected at most. What is wrong after that is not told, but the object is
-/// refused all the same.
-pub(super) const ERROR_BYTES_MAX: usize = 256 << 10;
-
 /// What is wrong with a value.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
+    /// Whether anything is wrong.
+    is_wrong: bool,
     /// The errors, as many as are told.
     errors: Vec<FieldError>,
     /// The bytes of `errors`.
@@ -26,16 +25,28 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Whether nothing is wrong.
     pub(super) fn is_valid(&self) -> bool {
-        self.errors.is_empty()
+        !self.is_wrong
     }
 
-    /// The errors.
-    pub(super) fn into_errors(self) -> Vec<FieldError> {
+    /// The errors; not none if anything is wrong.
+    pub(super) fn into_errors(mut self) -> Vec<FieldError> {
+        if self.is_wrong && self.errors.is_empty() {
+            let why = "null: more is wrong than can be told; correct what a part of the object has, and try again";
+            let error = FieldError::new(FieldErrorKind::Invalid, ROOT, why);
+            self.errors.push(error);
+        }
         self.errors
     }
 
-    /// Adds an error.
-    pub(super) fn push(&mut self, error: FieldError) {
+    /// Notes that something is wrong at a place, and the error if it is still told.
+    pub(super) fn push(&mut self, path: &Path, error: impl FnOnce() -> FieldError) {
+        self.is_wrong = true;
+        if let Some(error) = path.error(error) {
+            self.tell(error);
+        }
+    }
+
+    fn tell(&mut self, error: FieldError) {
         if self.bytes < ERROR_BYTES_MAX {
             self.bytes += error.field.len() + error.detail.len();
             self.errors.push(error);
@@ -45,41 +56,37 @@ impl Outcome {
     /// Adds what another check found.
     pub(super) fn merge(&mut self, other: Self) {
         self.applied += other.applied;
+        self.is_wrong |= other.is_wrong;
         for error in other.errors {
-            self.push(error);
+            self.tell(error);
         }
     }
 
     /// A value that breaks a rule: `text` goes on after the path.
     pub(super) fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
-        let detail = format!("{}: {} in body {text}", shown(value), path.as_str());
-        self.push(FieldError::new(
-            FieldErrorKind::Invalid,
-            path.field(),
-            detail,
-        ));
+        self.push(path, || {
+            let detail = format!("{}: {} in body {text}", shown(value), path.as_str());
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
     }
 
     /// A value of another type or format than `wanted`; `found` says of which.
     pub(super) fn invalid_type(&mut self, path: &Path, wanted: &str, found: &str) {
-        let found = Value::from(found);
-        let place = path.as_str();
-        let detail = format!("{found}: {place} in body must be of type {wanted}: {found}");
-        self.push(FieldError::new(
-            FieldErrorKind::TypeInvalid,
-            path.field(),
-            detail,
-        ));
+        self.push(path, || {
+            let found = Value::from(found);
+            let place = path.as_str();
+            let detail = format!("{found}: {place} in body must be of type {wanted}: {found}");
+            FieldError::new(FieldErrorKind::TypeInvalid, path.field(), detail)
+        });
     }
 
     /// Alternatives that do not hold together: such an error has no field, but names it.
     pub(super) fn alternatives(&mut self, path: &Path, text: &str) {
-        let place = Value::from(path.as_str());
-        self.push(FieldError::new(
-            FieldErrorKind::Invalid,
-            ROOT,
-            format!("\"\": {place} {text}"),
-        ));
+        self.push(path, || {
+            let place = Value::from(path.as_str());
+            let detail = format!("\"\": {place} {text}");
+            FieldError::new(FieldErrorKind::Invalid, ROOT, detail)
+        });
     }
 }
 
@@ -115,6 +122,30 @@ pub(super) fn shown_float(float: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_that_nobody_is_told_are_not_made() {
+        let mut path = Path::default();
+        let mark = path.member(&"n".repeat(1 << 20));
+        let mut made = 0;
+        let mut outcome = Outcome::default();
+        for _ in 0..1_000 {
+            // As each alternative and member of an object finds its own.
+            let mut inner = Outcome::default();
+            inner.push(&path, || {
+                made += 1;
+                FieldError::required(path.field())
+            });
+            assert!(!inner.is_valid());
+            outcome.merge(inner);
+        }
+        path.leave(mark);
+        assert!(made < 20, "{made}");
+        assert_eq!(outcome.into_errors().len(), 1);
+        let mut late = Outcome::default();
+        late.push(&path, || FieldError::required("late"));
+        assert!(!late.into_errors().is_empty());
+    }
 
     #[test]
     fn floats_are_written_like_go_does() {

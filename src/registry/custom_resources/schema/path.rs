@@ -1,6 +1,9 @@
 //! The path of a place in an object, written while it is walked.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
+
+use crate::registry::FieldError;
 
 /// What a path says for the whole object, as kube-apiserver prints it.
 pub(super) const ROOT: &str = "<nil>";
@@ -10,7 +13,13 @@ pub(super) const ROOT: &str = "<nil>";
 pub(super) struct Path {
     /// What has been written, such as `spec.ports[0]`.
     text: String,
+    /// How many bytes of errors were made on the walk, told or not.
+    error_bytes: Cell<usize>,
 }
+
+/// How many bytes of errors are made on one walk. Most of them are told to nobody; but a path may have a megabyte
+/// and stand above 300,000 wrong values, and a schema may have a megabyte of values that it allows.
+const ERROR_BYTES_MADE_MAX: usize = 16 << 20;
 
 /// Where a path was before it went deeper: [`Path::leave`] goes back there.
 #[must_use]
@@ -46,6 +55,17 @@ impl Path {
     /// Goes back.
     pub(super) fn leave(&mut self, mark: Mark) {
         self.text.truncate(mark.0);
+    }
+
+    /// An error of the place, unless so much was made on this walk that it would be told to nobody.
+    pub(super) fn error(&self, make: impl FnOnce() -> FieldError) -> Option<FieldError> {
+        if self.error_bytes.get() > ERROR_BYTES_MADE_MAX {
+            return None;
+        }
+        let error = make();
+        let bytes = self.error_bytes.get() + error.field.len() + error.detail.len();
+        self.error_bytes.set(bytes);
+        Some(error)
     }
 
     /// The path, empty for the whole object.

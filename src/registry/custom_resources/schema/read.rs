@@ -5,14 +5,15 @@
 //! `allOf` and `not` a schema may only say more about values. The one exception is the customary way to write
 //! int-or-string, which names types in an `anyOf`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::node::{Additional, Kind, ListType, Node};
 use super::outcome::{Outcome, shown};
 use super::path::Path;
+use super::patterns::Patterns;
+use super::walk::Walk;
 use super::{prune, rules, structure, validate};
 use crate::registry::{FieldError, FieldErrorKind};
 
@@ -44,10 +45,14 @@ pub(super) enum Nested {
     TypedAnyOf,
 }
 
-/// Reads the schema of a whole object.
-pub(super) fn read(schema: &Value) -> Result<Node, Vec<FieldError>> {
-    let mut reader = Reader::default();
+/// Reads the schema of a whole object, which may have these patterns and more.
+pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<FieldError>> {
+    let mut reader = Reader {
+        patterns: std::mem::take(patterns),
+        ..Reader::default()
+    };
     let node = reader.node(schema, Place::Root);
+    *patterns = reader.patterns;
     if reader.found.is_valid() {
         Ok(node)
     } else {
@@ -66,8 +71,8 @@ pub(super) struct Reader {
     pub(super) path: Path,
     /// How deep it is.
     level: usize,
-    /// The patterns so far: generated schemas repeat them by the hundred.
-    pub(super) patterns: HashMap<String, Regex>,
+    /// The patterns so far.
+    pub(super) patterns: Patterns,
     /// How many rules there were so far.
     pub(super) rules_read: usize,
     /// How many bytes their expressions had.
@@ -215,8 +220,9 @@ impl Reader {
             if !prune::knows_all(node, default) {
                 reader.invalid(default, "must not have unknown fields");
             }
-            let found = validate::validate(node, default, None, &mut reader.path);
-            reader.found.merge(found);
+            let mut walk = Walk::new(&mut reader.path);
+            let found = validate::validate(node, default, None, &mut walk);
+            reader.found.merge(walk.end(found));
         });
     }
 
@@ -230,10 +236,11 @@ impl Reader {
 
     /// What is here is wrong.
     pub(super) fn invalid(&mut self, value: &Value, why: &str) {
-        let field = self.path.field();
-        let detail = format!("{}: {why}", shown(value));
-        self.found
-            .push(FieldError::new(FieldErrorKind::Invalid, field, detail));
+        let (path, found) = (&self.path, &mut self.found);
+        found.push(path, || {
+            let detail = format!("{}: {why}", shown(value));
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
     }
 
     /// A member must not be here.
@@ -255,9 +262,9 @@ impl Reader {
 
     fn push(&mut self, kind: FieldErrorKind, name: &str, detail: String) {
         let mark = self.path.member(name);
-        let field = self.path.field();
+        let (path, found) = (&self.path, &mut self.found);
+        found.push(path, || FieldError::new(kind, path.field(), detail));
         self.path.leave(mark);
-        self.found.push(FieldError::new(kind, field, detail));
     }
 }
 

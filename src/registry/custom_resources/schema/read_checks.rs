@@ -1,11 +1,12 @@
 //! Reads what a schema says about values: ranges, sizes, patterns, alternatives.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::formats::Format;
-use super::node::{Bound, Checks, Node, Sizes};
+use super::node::{Allowed, Bound, Checks, Node, Sizes};
 use super::read::{Nested, Place, Reader, present, strings};
-use crate::registry::pattern;
 
 /// What has checks to read. Most nodes have none of them.
 const CHECKS: [&str; 17] = [
@@ -38,7 +39,7 @@ impl Reader {
         let pattern = schema.get("pattern").and_then(Value::as_str);
         Some(Checks {
             required: strings(schema, "required"),
-            allowed: list(schema, "enum"),
+            allowed: Allowed::new(list(schema, "enum")),
             maximum: self.bound(schema, "maximum", "exclusiveMaximum"),
             minimum: self.bound(schema, "minimum", "exclusiveMinimum"),
             multiple_of: self.multiple_of(schema),
@@ -115,21 +116,12 @@ impl Reader {
         value.as_i64()
     }
 
-    fn pattern(&mut self, text: &str) -> Option<(String, regex::Regex)> {
-        if let Some(known) = self.patterns.get(text) {
-            return Some((text.to_owned(), known.clone()));
-        }
-        match pattern::compile(text) {
-            Ok(regex) => {
-                self.patterns.insert(text.to_owned(), regex.clone());
-                Some((text.to_owned(), regex))
-            }
-            Err(error) => {
-                let why = format!("must be a valid regular expression, but isn't: {error}");
-                self.under("pattern", |reader| reader.invalid(&Value::from(text), &why));
-                None
-            }
-        }
+    fn pattern(&mut self, text: &str) -> Option<Arc<str>> {
+        let checked = self.patterns.check(text);
+        let refuse = |why: String| {
+            self.under("pattern", |reader| reader.invalid(&Value::from(text), &why));
+        };
+        checked.map_err(refuse).ok()
     }
 }
 

@@ -343,14 +343,17 @@ fn check_map_keys(reader: &mut Reader, node: &Node, keys: &[String]) {
             reader.invalid(&value, why);
         });
     }
+    let checks = items.checks.as_deref();
+    let required: BTreeSet<&String> = checks.iter().flat_map(|it| &it.required).collect();
+    let all_keys = json!(keys);
     let mut seen = BTreeSet::new();
     for key in keys {
         let wrong = |reader: &mut Reader, why: &str| {
-            reader.under(name, |reader| reader.invalid(&json!(keys), why));
+            reader.under(name, |reader| reader.invalid(&all_keys, why));
         };
         match items.properties.get(key) {
             None => wrong(reader, "entries must all be names of item properties"),
-            Some(property) => check_map_key(reader, items, key, property),
+            Some(property) => check_map_key(reader, required.contains(key), key, property),
         }
         if !seen.insert(key) {
             wrong(reader, "must not contain duplicate entries");
@@ -358,7 +361,7 @@ fn check_map_keys(reader: &mut Reader, node: &Node, keys: &[String]) {
     }
 }
 
-fn check_map_key(reader: &mut Reader, items: &Node, key: &str, property: &Node) {
+fn check_map_key(reader: &mut Reader, required: bool, key: &str, property: &Node) {
     let place = format!("items.properties[{key}]");
     if let Some(kind @ (Kind::Array | Kind::Object)) = property.kind {
         reader.under(&format!("{place}.type"), |reader| {
@@ -366,10 +369,6 @@ fn check_map_key(reader: &mut Reader, items: &Node, key: &str, property: &Node) 
             reader.invalid(&json!(kind.name()), why);
         });
     }
-    let required = items
-        .checks
-        .as_ref()
-        .is_some_and(|checks| checks.required.iter().any(|name| name == key));
     if !required && property.default.is_none() {
         let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
         reader.require(&format!("{place}.default"), why);

@@ -32,6 +32,53 @@ fn said_of_x(x: Value, value: Value) -> Vec<String> {
     lines(&about_x(x).validate(&json!({"spec": {"x": value}}), None))
 }
 
+#[test]
+fn patterns_of_a_schema_are_bounded_together() {
+    let properties = |count: usize| {
+        let property = |number: usize| {
+            let pattern = format!(r"^\pL{{15}}{number}$");
+            (
+                format!("p{number}"),
+                json!({"type": "string", "pattern": pattern}),
+            )
+        };
+        let properties: serde_json::Map<String, Value> = (0..count).map(property).collect();
+        json!({"type": "object", "properties": properties})
+    };
+    schema(properties(10));
+    let refused = refused(properties(2_000));
+    let why =
+        "must not take more than 8 MiB with the other patterns of the definition; simplify some";
+    assert!(refused[0].contains(why), "{}", refused[0]);
+}
+
+#[test]
+fn texts_that_take_too_long_to_match_are_refused_whatever_alternatives_say() {
+    let slow = json!({"type": "string", "pattern": "(a|b)*a(a|b){500}c"});
+    let mut seed = 1_u32;
+    let letter = |_| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if seed >> 31 == 0 { 'a' } else { 'b' }
+    };
+    let text: String = (0..300_000).map(letter).collect();
+    let why = "takes too long to match '(a|b)*a(a|b){500}c'; shorten it, or simplify the pattern";
+    for x in [
+        slow.clone(),
+        json!({"type": "string", "not": {"pattern": slow["pattern"]}}),
+        json!({"type": "string", "anyOf": [{"pattern": slow["pattern"]}, {"minLength": 1}]}),
+    ] {
+        let said = said_of_x(x.clone(), json!(text));
+        assert!(said.iter().any(|line| line.contains(why)), "{x}");
+    }
+    assert!(
+        said_of_x(
+            json!({"type": "string", "not": {"pattern": slow["pattern"]}}),
+            json!("ab")
+        )
+        .is_empty()
+    );
+}
+
 /// What the replayed definition says about its objects.
 pub(super) fn widget() -> StructuralSchema {
     schema(json!({

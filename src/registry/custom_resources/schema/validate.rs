@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::node::{Additional, Bound, Checks, Kind, ListType, Node, Sizes};
 use super::outcome::{Outcome, shown, shown_float};
 use super::path::Path;
+use super::walk::Walk;
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// Checks a value, which was another one before, and everything in it.
@@ -20,7 +21,7 @@ pub(super) fn validate(
     node: &Node,
     value: &Value,
     old: Option<&Value>,
-    path: &mut Path,
+    path: &mut Walk<'_>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     if old == Some(value) {
@@ -113,7 +114,7 @@ fn go_format(value: &Value) -> &'static str {
 type Changed<'a> = (&'a Value, Option<&'a Value>);
 
 /// What was before does not count: it would be valid under every alternative, be it meant by another one.
-fn check_alternatives(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+fn check_alternatives(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &mut Outcome) {
     if !checks.any_of.is_empty() {
         let (valid, closest) = try_all(&checks.any_of, value, path, true);
         if valid == 0 {
@@ -145,7 +146,7 @@ fn check_alternatives(checks: &Checks, value: &Value, path: &mut Path, outcome: 
 fn try_all(
     alternatives: &[Node],
     value: &Value,
-    path: &mut Path,
+    path: &mut Walk<'_>,
     first_only: bool,
 ) -> (usize, Option<Outcome>) {
     let mut valid = 0;
@@ -167,7 +168,7 @@ fn try_all(
     (valid, closest.filter(|_| valid == 0))
 }
 
-fn check_all_of(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+fn check_all_of(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &mut Outcome) {
     let mut valid = 0;
     for all in &checks.all_of {
         let found = validate(all, value, None, path);
@@ -183,22 +184,21 @@ fn check_all_of(checks: &Checks, value: &Value, path: &mut Path, outcome: &mut O
     }
 }
 
-fn check_string(checks: Option<&Checks>, text: &str, path: &Path, outcome: &mut Outcome) {
+fn check_string(checks: Option<&Checks>, text: &str, path: &mut Walk<'_>, outcome: &mut Outcome) {
     outcome.applied += 1;
     let Some(checks) = checks else { return };
     let value = || Value::from(text);
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     if let Some(max) = checks.sizes.length_max.filter(|max| length > *max) {
-        outcome.push(FieldError::new(
-            FieldErrorKind::TooLong,
-            path.field(),
-            format!("may not be more than {max} bytes"),
-        ));
+        outcome.push(path, || {
+            let detail = format!("may not be more than {max} bytes");
+            FieldError::new(FieldErrorKind::TooLong, path.field(), detail)
+        });
     } else if let Some(min) = checks.sizes.length_min.filter(|min| length < *min) {
         let text = format!("should be at least {min} chars long");
         outcome.invalid(path, &value(), &text);
-    } else if let Some((pattern, regex)) = &checks.pattern
-        && !regex.is_match(text)
+    } else if let Some(pattern) = &checks.pattern
+        && !path.matches(pattern, text)
     {
         outcome.invalid(path, &value(), &format!("should match '{pattern}'"));
     }
@@ -272,7 +272,7 @@ fn is_multiple(value: &Value, factor: f64) -> bool {
 fn check_items(
     node: &Node,
     (items, old): (&[Value], Option<&Vec<Value>>),
-    path: &mut Path,
+    path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {
     if let Some(inner) = node.items.as_deref() {
@@ -334,11 +334,10 @@ fn check_count(
         return false;
     }
     if let Some(max) = max.filter(|max| count > *max) {
-        outcome.push(FieldError::new(
-            FieldErrorKind::TooMany,
-            path.field(),
-            format!("{count}: must have at most {max} items"),
-        ));
+        outcome.push(path, || {
+            let detail = format!("{count}: must have at most {max} items");
+            FieldError::new(FieldErrorKind::TooMany, path.field(), detail)
+        });
         return false;
     }
     true
@@ -346,32 +345,21 @@ fn check_count(
 
 fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outcome) {
     outcome.applied += 1;
-    if checks.allowed.is_empty() || checks.allowed.iter().any(|allowed| equal(allowed, value)) {
+    if checks.allowed.has(value) {
         return;
     }
-    let supported: Vec<String> = checks
-        .allowed
-        .iter()
-        .map(|allowed| match allowed {
-            Value::String(_) => allowed.to_string(),
-            other => Value::from(other.to_string()).to_string(),
-        })
-        .collect();
-    let detail = format!(
-        "{}: supported values: {}",
-        shown(value),
-        supported.join(", ")
-    );
-    outcome.push(FieldError::new(
-        FieldErrorKind::NotSupported,
-        path.field(),
-        detail,
-    ));
-}
-
-/// Whether two values are the same, numbers by what they are worth.
-fn equal(a: &Value, b: &Value) -> bool {
-    a == b || (a.is_number() && a.as_f64() == b.as_f64())
+    outcome.push(path, || {
+        let allowed = checks.allowed.values().iter();
+        let supported: Vec<String> = allowed
+            .map(|allowed| match allowed {
+                Value::String(_) => allowed.to_string(),
+                other => Value::from(other.to_string()).to_string(),
+            })
+            .collect();
+        let (found, supported) = (shown(value), supported.join(", "));
+        let detail = format!("{found}: supported values: {supported}");
+        FieldError::new(FieldErrorKind::NotSupported, path.field(), detail)
+    });
 }
 
 /// The members of an object, and those that it had before.
@@ -380,7 +368,7 @@ type ChangedMembers<'a> = (&'a Map<String, Value>, Option<&'a Map<String, Value>
 fn check_object(
     node: &Node,
     (members, old): ChangedMembers<'_>,
-    path: &mut Path,
+    path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {
     outcome.applied += 1;
@@ -402,7 +390,7 @@ fn check_object(
     for name in checks.iter().flat_map(|checks| &checks.required) {
         if !members.contains_key(name) {
             let mark = path.member(name);
-            outcome.push(FieldError::required(path.field()));
+            outcome.push(path, || FieldError::required(path.field()));
             path.leave(mark);
         }
     }
@@ -411,7 +399,7 @@ fn check_object(
 fn check_properties(
     properties: &BTreeMap<String, Node>,
     (members, old): ChangedMembers<'_>,
-    path: &mut Path,
+    path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {
     for (name, value) in members {
@@ -426,7 +414,7 @@ fn check_member(
     node: &Node,
     name: &str,
     (value, old): Changed<'_>,
-    path: &mut Path,
+    path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {
     let mark = path.member(name);

@@ -26,7 +26,7 @@ fn what_is_not_structural_is_refused() {
         ),
         (
             json!({"type": "string", "pattern": "("}),
-            r#"properties[x].pattern: Invalid value: "(": must be a valid regular expression, but isn't: unclosed group"#,
+            r#"properties[x].pattern: Invalid value: "(": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): `(`"#,
         ),
         (
             json!({"type": "string", "anyOf": [{"type": "string"}]}),

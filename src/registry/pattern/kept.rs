@@ -1,0 +1,135 @@
+//! Compiled patterns, as many as fit. All definitions and expressions share them, since they repeat each other's patterns.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{PatternError, Program};
+
+/// Bytes of all compiled patterns of the process that are kept.
+pub(super) const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// Compiled patterns, which forget the one that was not used for longest when there are too many.
+#[derive(Debug)]
+pub(super) struct Kept {
+    bytes_max: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    programs: HashMap<Arc<str>, Entry>,
+    /// The patterns in the order in which they were used, by the number of that use.
+    by_use: BTreeMap<u64, Arc<str>>,
+    uses: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    program: Arc<Program>,
+    last_use: u64,
+    bytes: usize,
+}
+
+impl Kept {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// The program of a pattern, and whether it was compiled just now.
+    ///
+    /// # Errors
+    /// [`PatternError`]
+    pub(super) fn get(&self, pattern: &str) -> Result<(Arc<Program>, bool), PatternError> {
+        if let Some(program) = self.inner().used(pattern) {
+            return Ok((program, false));
+        }
+        // Others go on meanwhile; at worst two compile the same.
+        let program = Arc::new(Program::compile(pattern)?);
+        self.inner().add(pattern, &program, self.bytes_max);
+        Ok((program, true))
+    }
+
+    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn used(&mut self, pattern: &str) -> Option<Arc<Program>> {
+        let entry = self.programs.get_mut(pattern)?;
+        self.uses += 1;
+        if let Some(text) = self.by_use.remove(&entry.last_use) {
+            self.by_use.insert(self.uses, text);
+        }
+        entry.last_use = self.uses;
+        Some(Arc::clone(&entry.program))
+    }
+
+    fn add(&mut self, pattern: &str, program: &Arc<Program>, bytes_max: usize) {
+        if self.programs.contains_key(pattern) {
+            return;
+        }
+        let bytes = program.bytes() + pattern.len();
+        self.bytes += bytes;
+        while self.bytes > bytes_max {
+            let Some((_, oldest)) = self.by_use.pop_first() else {
+                // It alone is too large.
+                self.bytes -= bytes;
+                return;
+            };
+            if let Some(forgotten) = self.programs.remove(&oldest) {
+                self.bytes -= forgotten.bytes;
+            }
+        }
+        self.uses += 1;
+        let text: Arc<str> = pattern.into();
+        self.by_use.insert(self.uses, Arc::clone(&text));
+        let entry = Entry {
+            program: Arc::clone(program),
+            last_use: self.uses,
+            bytes,
+        };
+        self.programs.insert(text, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_for_longest_is_forgotten() {
+        let one = Program::compile("a").expect("a pattern").bytes() + 1;
+        let kept = Kept::new(2 * one);
+        let is_new = |pattern: &str| kept.get(pattern).expect("a pattern").1;
+        assert!(is_new("a") && is_new("b"));
+        assert!(!is_new("a"));
+        assert!(is_new("c"));
+        assert!(!is_new("a") && is_new("b"));
+        let inner = kept.inner();
+        assert!(inner.bytes <= 2 * one);
+        assert_eq!(inner.programs.len(), inner.by_use.len());
+    }
+
+    #[test]
+    fn thousands_of_usual_patterns_are_kept() {
+        let pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+        let one = Program::compile(pattern).expect("a pattern").bytes() + pattern.len();
+        assert!(one < 8 << 10, "{one}");
+        assert!(KEPT_BYTES_MAX / one > 8_000);
+    }
+
+    #[test]
+    fn thousands_of_large_patterns_stay_within_the_bound() {
+        let kept = Kept::new(4 << 20);
+        for number in 0..200 {
+            kept.get(&format!(r"\pL{{20}}{number}")).expect("a pattern");
+            assert!(kept.inner().bytes <= 4 << 20);
+        }
+        assert!(kept.inner().programs.len() > 5);
+    }
+}
