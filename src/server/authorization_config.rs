@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::StartError;
 use super::flags::{AuthorizationFlags, ModeFlag};
 use super::tls;
-use super::watched_file::WatchedFile;
+use super::watched_file::WatchedFiles;
 use super::webhook_kubeconfig::{self, KubeconfigError};
 use crate::clock::Clock;
 use crate::duration;
@@ -32,7 +32,8 @@ const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Authorizers {
     described: Vec<Described>,
-    file: Option<WatchedFile>,
+    file: Option<WatchedFiles<1>>,
+    serves_anonymous: bool,
 }
 
 #[derive(Debug)]
@@ -106,11 +107,29 @@ struct MatchCondition {
 }
 
 impl Authorizers {
-    /// What flags or the file say.
+    /// Reads what flags or the file say, for a server that serves some requests without credentials or none.
     ///
     /// # Errors
-    /// A file cannot be read or understood.
-    pub fn load(flags: &AuthorizationFlags) -> Result<Self, StartError> {
+    /// A file cannot be read or understood, or anybody could do everything.
+    pub fn load(flags: &AuthorizationFlags, serves_anonymous: bool) -> Result<Self, StartError> {
+        let authorizers = Self::read(flags, serves_anonymous)?;
+        check_anonymous(&authorizers.described, serves_anonymous).map_err(|why| {
+            StartError::new(
+                "serve requests without credentials",
+                why,
+                "use the authorization mode RBAC, or leave `anonymous` out of --authentication-config",
+            )
+        })?;
+        if allows_everything(&authorizers.described) {
+            tracing::warn!(
+                "everybody who has a certificate or token may do everything, since the authorization mode is AlwaysAllow; \
+                 RBAC is the default"
+            );
+        }
+        Ok(authorizers)
+    }
+
+    fn read(flags: &AuthorizationFlags, serves_anonymous: bool) -> Result<Self, StartError> {
         if let Some(path) = &flags.authorization_config {
             let text = tls::read(path, "--authorization-config")?;
             let described = parse(&text).map_err(|why| {
@@ -120,8 +139,12 @@ impl Authorizers {
                     "see AuthorizationConfiguration in Kubernetes' documentation",
                 )
             })?;
-            let file = Some(WatchedFile::new(path.clone(), text));
-            return Ok(Self { described, file });
+            let file = Some(WatchedFiles::new([path.clone()], [text]));
+            return Ok(Self {
+                described,
+                file,
+                serves_anonymous,
+            });
         }
         let mut described = Vec::new();
         for mode in &flags.authorization_mode {
@@ -133,6 +156,7 @@ impl Authorizers {
         Ok(Self {
             described,
             file: None,
+            serves_anonymous,
         })
     }
 
@@ -141,6 +165,7 @@ impl Authorizers {
     pub fn steps(self, clock: &Clock) -> (Vec<Step>, Option<AuthorizationFile>) {
         let file = self.file.map(|file| AuthorizationFile {
             file,
+            serves_anonymous: self.serves_anonymous,
             clock: clock.clone(),
         });
         (steps(self.described, clock), file)
@@ -150,7 +175,8 @@ impl Authorizers {
 /// Follows the file: what it says counts without a restart.
 #[derive(Debug)]
 pub struct AuthorizationFile {
-    file: WatchedFile,
+    file: WatchedFiles<1>,
+    serves_anonymous: bool,
     clock: Clock,
 }
 
@@ -162,9 +188,12 @@ impl AuthorizationFile {
         client: Option<Arc<dyn WebhookClient>>,
     ) {
         loop {
-            let text = self.file.changed(&self.clock).await;
+            let [text] = self.file.changed(&self.clock).await;
             let described = parse(&text).map_err(|error| error.to_string());
-            let used = described.and_then(|it| authorizer.set_steps(steps(it, &self.clock)));
+            let used = described.and_then(|it| {
+                check_anonymous(&it, self.serves_anonymous)?;
+                authorizer.set_steps(steps(it, &self.clock))
+            });
             match used {
                 Ok(()) => {
                     if let Some(client) = &client {
@@ -179,9 +208,23 @@ impl AuthorizationFile {
                     );
                 }
             }
-            self.file.used(text);
+            self.file.used([text]);
         }
     }
+}
+
+/// Refuses to let anybody do everything, credentials or not.
+fn check_anonymous(described: &[Described], serves_anonymous: bool) -> Result<(), String> {
+    if serves_anonymous && allows_everything(described) {
+        let why = "anonymous users are not allowed with the AlwaysAllow authorizer";
+        return Err(why.to_owned());
+    }
+    Ok(())
+}
+
+fn allows_everything(described: &[Described]) -> bool {
+    let mut described = described.iter();
+    described.any(|it| matches!(it, Described::Mode(AuthorizationMode::AlwaysAllow)))
 }
 
 fn steps(described: Vec<Described>, clock: &Clock) -> Vec<Step> {
@@ -404,6 +447,15 @@ mod tests {
                 Described::Mode(AuthorizationMode::Rbac)
             ]
         ));
+    }
+
+    #[test]
+    fn nobody_without_credentials_may_do_everything() {
+        let described =
+            |kind: &str| parse(&format!("- {{type: {kind}, name: a}}")).expect("a mode");
+        assert!(check_anonymous(&described("AlwaysAllow"), true).is_err());
+        assert!(check_anonymous(&described("AlwaysAllow"), false).is_ok());
+        assert!(check_anonymous(&described("RBAC"), true).is_ok());
     }
 
     #[test]

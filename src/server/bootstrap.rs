@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assembly::Assembled;
+use super::credentials::CurrentCredentials;
 use super::error::StartError;
 use super::filters::Start;
 use super::health::{Done, Health, Scope};
@@ -12,7 +13,7 @@ use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::registry::authorization::Authorizer;
 use crate::registry::{
-    Error, ExtensionAuthentication, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
+    Error, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
     ensure_system_priorities, ensure_token_tracking, publish_built_in_apis,
 };
@@ -95,8 +96,8 @@ pub struct FirstStores {
     pub services: Option<Arc<Store>>,
     /// That of the ranges of their addresses.
     pub service_ranges: Option<Arc<Store>>,
-    /// That of config maps, and what is told in one of them.
-    pub extension: Option<(Arc<Store>, ExtensionAuthentication)>,
+    /// That of config maps, and whose credentials one of them tells of.
+    pub extension: Option<(Arc<Store>, CurrentCredentials)>,
     /// That of APIServices.
     pub api_services: Option<Arc<Store>>,
     /// The versions of groups that are served.
@@ -106,14 +107,14 @@ pub struct FirstStores {
 impl FirstStores {
     /// Those of a server.
     #[must_use]
-    pub fn of(storages: &Storages, extension: ExtensionAuthentication) -> Self {
+    pub fn of(storages: &Storages, credentials: CurrentCredentials) -> Self {
         let store = |group, plural| storages.of((group, plural)).cloned();
         Self {
             namespaces: store("", "namespaces"),
             priority_classes: store("scheduling.k8s.io", "priorityclasses"),
             services: store("", "services"),
             service_ranges: store("networking.k8s.io", "servicecidrs"),
-            extension: store("", "configmaps").map(|store| (store, extension)),
+            extension: store("", "configmaps").map(|store| (store, credentials)),
             api_services: store("apiregistration.k8s.io", "apiservices"),
             served: storages.group_versions(),
         }
@@ -148,8 +149,9 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
         let ensured = ensure_api_service(assembled, services, port, clock).await;
         ensured.map_err(|error| unwritten("create the service of the API", error))?;
     }
-    if let Some((config_maps, said)) = &first.extension {
-        let published = said.publish(config_maps, clock).await;
+    if let Some((config_maps, credentials)) = &first.extension {
+        let credentials = Arc::clone(&credentials.borrow());
+        let published = credentials.extension.publish(config_maps, clock).await;
         let what = "tell servers of aggregated APIs whom to believe";
         published.map_err(|error| unwritten(what, error))?;
         let ensured = ensure_token_tracking(config_maps, clock).await;

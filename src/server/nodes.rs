@@ -1,4 +1,4 @@
-//! Keeps what kubelets may read as pods, volumes and their attachments say.
+//! Keeps what kubelets may read as pods, volumes, their attachments and the slices of devices say.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ enum Kind {
     Pods,
     Volumes,
     Attachments,
+    Slices,
 }
 
 /// Follows what kubelets may read.
@@ -44,6 +45,7 @@ impl Nodes {
             of(Kind::Pods, "", "pods"),
             of(Kind::Volumes, "", "persistentvolumes"),
             of(Kind::Attachments, "storage.k8s.io", "volumeattachments"),
+            of(Kind::Slices, "resource.k8s.io", "resourceslices"),
         ];
         Self {
             stores: stores.into_iter().flatten().collect(),
@@ -104,13 +106,6 @@ impl Nodes {
 
 /// Takes an object as it is now. One that cannot be read gives no rights.
 fn set(graph: &NodeGraph, kind: Kind, store: &Store, object: &Object) {
-    let known = || {
-        let (namespace, name) = (object.namespace(), object.name());
-        graph.knows_pod(namespace, name, object.uid())
-    };
-    if matches!(kind, Kind::Pods) && known() {
-        return;
-    }
     let Ok(value) = store.served_value(object) else {
         return remove(graph, kind, object);
     };
@@ -118,6 +113,7 @@ fn set(graph: &NodeGraph, kind: Kind, store: &Store, object: &Object) {
         Kind::Pods => graph.add_pod(&value),
         Kind::Volumes => graph.set_volume(object.name(), &value),
         Kind::Attachments => graph.set_attachment(object.name(), &value),
+        Kind::Slices => graph.set_slice(object.name(), &value),
     }
 }
 
@@ -127,5 +123,6 @@ fn remove(graph: &NodeGraph, kind: Kind, object: &Object) {
         Kind::Pods => graph.remove_pod(object.namespace(), object.name()),
         Kind::Volumes => graph.set_volume(object.name(), &nothing),
         Kind::Attachments => graph.set_attachment(object.name(), &nothing),
+        Kind::Slices => graph.set_slice(object.name(), &nothing),
     }
 }

@@ -1,248 +1,308 @@
 //! Which rules somebody lacks who wants others: whether one set of rules allows all that another does.
+//!
+//! kube-apiserver takes the wanted rules apart, into one verb of one resource of one name each, and looks for a held rule
+//! that covers it. A rule of a few hundred verbs, resources and names would be millions of such parts. So words that no
+//! held rule tells apart are looked for together: mostly that is one look for all of them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use super::Rule;
 use super::rule::ALL;
 
-/// Those of the wanted rules that none of the held ones covers, taken apart: each has one verb of one resource
-/// or path. A verb that only several rules together allow on something counts, since each is looked for by itself.
-#[must_use]
-pub fn missing_rules(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
-    let parts = wanted.iter().flat_map(apart);
-    parts
-        .filter(|part| !held.iter().any(|rule| rule.covers(part)))
-        .collect()
+/// How many missing parts are told.
+const MISSING_TOLD_MAX: usize = 10_000;
+
+/// How many held rules are looked at, over all parts, before the search ends and the rest counts as missing.
+const LOOKS_MAX: usize = 2_000_000;
+
+/// What somebody lacks.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// Rules of one verb of one resource or path each, as many as are told.
+    pub parts: Vec<Rule>,
+    /// Whether more is missing than is told, or might be.
+    pub more: bool,
 }
 
-/// Rules that differ in nothing but their verb put together, each as a line for people.
-#[must_use]
-pub fn describe_rules(parts: Vec<Rule>) -> String {
-    let mut verbs: BTreeMap<_, Vec<String>> = BTreeMap::new();
-    let mut lines = BTreeSet::new();
-    for part in parts {
-        if part.non_resource_urls.is_empty() {
-            let about = (part.api_groups, part.resources, part.resource_names);
-            let known = verbs.entry(about).or_default();
-            known.extend(part.verbs);
-        } else {
-            lines.insert(part.to_string());
-        }
+impl Missing {
+    /// Whether nothing is missing.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.parts.is_empty() && !self.more
     }
-    for ((api_groups, resources, resource_names), mut verbs) in verbs {
-        let mut seen = BTreeSet::new();
-        verbs.retain(|verb| seen.insert(verb.clone()));
-        let rule = Rule {
-            verbs,
-            api_groups,
-            resources,
-            resource_names,
-            ..Rule::default()
-        };
-        lines.insert(rule.to_string());
-    }
-    lines.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// A rule as rules of one verb, one group, one resource and one name or path each.
-fn apart(rule: &Rule) -> Vec<Rule> {
-    let one = |text: &String| vec![text.clone()];
-    let mut parts = Vec::new();
-    let names: Vec<Vec<String>> = if rule.resource_names.is_empty() {
-        vec![Vec::new()]
-    } else {
-        rule.resource_names.iter().map(one).collect()
+/// Those of the wanted rules that none of the held ones covers, taken apart. A verb that only several rules together
+/// allow on something counts, since each is looked for by itself.
+#[must_use]
+pub fn missing_rules(held: &[Rule], wanted: &[Rule]) -> Missing {
+    let held = Held::of(held);
+    let mut search = Search {
+        looks_left: LOOKS_MAX,
+        found: Missing::default(),
     };
-    for group in &rule.api_groups {
-        for resource in &rule.resources {
-            for verb in &rule.verbs {
-                parts.extend(names.iter().map(|names| Rule {
-                    verbs: one(verb),
-                    api_groups: one(group),
-                    resources: one(resource),
-                    resource_names: names.clone(),
-                    ..Rule::default()
-                }));
+    for rule in wanted {
+        search.resources(&held, rule);
+        search.paths(&held, rule);
+    }
+    search.found
+}
+
+/// The words of a list that mean the same to all held rules, with their places in the list.
+type Alike<'r> = Vec<(usize, &'r str)>;
+
+/// Puts words together that are alike. Words that come again are left out.
+fn grouped<'r, K: Eq + Hash>(words: &'r [String], alike: impl Fn(&'r str) -> K) -> Vec<Alike<'r>> {
+    let mut seen = HashSet::new();
+    let mut places: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<Alike<'r>> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        if !seen.insert(word.as_str()) {
+            continue;
+        }
+        let place = *places.entry(alike(word)).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push((index, word));
+    }
+    groups
+}
+
+/// A held rule whose words are looked up.
+struct HeldRule<'r> {
+    rule: &'r Rule,
+    verbs: HashSet<&'r str>,
+    api_groups: HashSet<&'r str>,
+    resources: HashSet<&'r str>,
+    names: HashSet<&'r str>,
+}
+
+/// Which rules have a word: words of the same rules have the same number, and words of no rule have none.
+type RulesOf<'r> = HashMap<&'r str, usize>;
+
+struct Held<'r> {
+    rules: Vec<HeldRule<'r>>,
+    by_verb: RulesOf<'r>,
+    by_api_group: RulesOf<'r>,
+    by_resource: RulesOf<'r>,
+    by_name: RulesOf<'r>,
+}
+
+fn rules_of<'r>(rules: &'r [Rule], words: impl Fn(&'r Rule) -> &'r [String]) -> RulesOf<'r> {
+    let mut having: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (index, rule) in rules.iter().enumerate() {
+        for word in words(rule) {
+            let rules = having.entry(word).or_default();
+            if rules.last() != Some(&index) {
+                rules.push(index);
             }
         }
     }
-    for path in &rule.non_resource_urls {
-        parts.extend(rule.verbs.iter().map(|verb| Rule {
-            verbs: one(verb),
-            non_resource_urls: one(path),
-            ..Rule::default()
-        }));
-    }
-    parts
+    let mut numbers = HashMap::new();
+    let numbered = having.into_iter().map(|(word, rules)| {
+        let next = numbers.len();
+        (word, *numbers.entry(rules).or_insert(next))
+    });
+    numbered.collect()
 }
 
-impl Rule {
-    /// Whether this rule alone allows all that the other does.
-    fn covers(&self, other: &Self) -> bool {
-        let all_of = |held: &[String], wanted: &[String]| {
-            held.iter().any(|it| it == ALL) || wanted.iter().all(|it| held.contains(it))
-        };
-        let names = self.resource_names.is_empty()
-            || !other.resource_names.is_empty()
-                && other
-                    .resource_names
-                    .iter()
-                    .all(|it| self.resource_names.contains(it));
-        let resources = other.resources.iter().all(|it| self.covers_resource(it));
-        let paths = other.non_resource_urls.iter().all(|it| self.has_path(it));
-        all_of(&self.verbs, &other.verbs)
-            && all_of(&self.api_groups, &other.api_groups)
-            && resources
-            && names
-            && paths
-    }
-
-    fn covers_resource(&self, wanted: &str) -> bool {
-        let part_of_all = wanted.split_once('/').map(|(_, part)| format!("*/{part}"));
-        self.resources
-            .iter()
-            .any(|held| held == ALL || held == wanted || part_of_all.as_ref() == Some(held))
+impl<'r> Held<'r> {
+    fn of(rules: &'r [Rule]) -> Self {
+        let words = |list: &'r [String]| list.iter().map(String::as_str).collect();
+        let held = rules.iter().map(|rule| HeldRule {
+            rule,
+            verbs: words(&rule.verbs),
+            api_groups: words(&rule.api_groups),
+            resources: words(&rule.resources),
+            names: words(&rule.resource_names),
+        });
+        Self {
+            rules: held.collect(),
+            by_verb: rules_of(rules, |rule| &rule.verbs),
+            by_api_group: rules_of(rules, |rule| &rule.api_groups),
+            by_resource: rules_of(rules, |rule| &rule.resources),
+            by_name: rules_of(rules, |rule| &rule.resource_names),
+        }
     }
 }
 
-/// As kube-apiserver tells rules to people.
-impl fmt::Display for Rule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lists = [
-            ("APIGroups", &self.api_groups),
-            ("Resources", &self.resources),
-            ("NonResourceURLs", &self.non_resource_urls),
-            ("ResourceNames", &self.resource_names),
-            ("Verbs", &self.verbs),
-        ];
-        let lists = lists.iter().filter(|(_, list)| !list.is_empty());
-        let lists: Vec<String> = lists
-            .map(|(name, list)| format!("{name}:{}", go_list(list)))
+/// Whether a list has a word, or everything.
+fn has(words: &HashSet<&str>, word: &str) -> bool {
+    words.contains(ALL) || words.contains(word)
+}
+
+/// What `*/scale` is to `deployments/scale`.
+fn part_of_all(resource: &str) -> Option<String> {
+    let (_, part) = resource.split_once('/')?;
+    Some(format!("*/{part}"))
+}
+
+impl HeldRule<'_> {
+    fn has_resource(&self, resource: &str) -> bool {
+        has(&self.resources, resource)
+            || part_of_all(resource).is_some_and(|part| self.resources.contains(part.as_str()))
+    }
+
+    fn has_name(&self, name: Option<&str>) -> bool {
+        self.names.is_empty() || name.is_some_and(|name| self.names.contains(name))
+    }
+}
+
+/// A search for what is missing.
+struct Search {
+    looks_left: usize,
+    found: Missing,
+}
+
+impl Search {
+    /// The held rules that fit, of which each is looked at; none if there were too many looks already.
+    fn fitting<'h, 'r>(
+        &mut self,
+        held: &[&'h HeldRule<'r>],
+        fits: impl Fn(&HeldRule<'r>) -> bool,
+    ) -> Vec<&'h HeldRule<'r>> {
+        if self.may_look(held.len()) {
+            held.iter().copied().filter(|rule| fits(rule)).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whether so many looks more are not too many. A search among nothing counts as one, too.
+    fn may_look(&mut self, times: usize) -> bool {
+        let left = self.looks_left.checked_sub(times + 1);
+        self.found.more |= left.is_none();
+        self.looks_left = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// Whether nothing more is to be looked for.
+    fn is_over(&self) -> bool {
+        self.found.more
+    }
+
+    /// Looks for what a wanted rule allows on resources.
+    fn resources<'r>(&mut self, held: &Held<'_>, wanted: &'r Rule) {
+        let api_groups = grouped(&wanted.api_groups, |word| held.by_api_group.get(word));
+        let resources = grouped(&wanted.resources, |word| {
+            let part = part_of_all(word);
+            let part = part.and_then(|part| held.by_resource.get(part.as_str()));
+            (held.by_resource.get(word), part)
+        });
+        let verbs = grouped(&wanted.verbs, |word| held.by_verb.get(word));
+        let mut names: Vec<Option<Alike<'r>>> = Vec::new();
+        if wanted.resource_names.is_empty() {
+            names.push(None);
+        } else {
+            let named = grouped(&wanted.resource_names, |word| held.by_name.get(word));
+            names.extend(named.into_iter().map(Some));
+        }
+        let all: Vec<&HeldRule<'_>> = held.rules.iter().collect();
+        let mut missing = Vec::new();
+        for api_groups in &api_groups {
+            let of_group = self.fitting(&all, |it| has(&it.api_groups, api_groups[0].1));
+            for resources in &resources {
+                let of_resource = self.fitting(&of_group, |it| it.has_resource(resources[0].1));
+                for verbs in &verbs {
+                    let of_verb = self.fitting(&of_resource, |it| has(&it.verbs, verbs[0].1));
+                    for names in &names {
+                        let name = names.as_ref().map(|names| names[0].1);
+                        let of_name = self.fitting(&of_verb, |it| it.has_name(name));
+                        if self.is_over() {
+                            return self.tell(missing);
+                        }
+                        if of_name.is_empty() {
+                            missing.push((api_groups, resources, verbs, names));
+                            self.found.more |= missing.len() > MISSING_TOLD_MAX;
+                        }
+                    }
+                }
+            }
+        }
+        self.tell(missing);
+    }
+
+    /// Takes what is missing apart, in the order in which it was wanted.
+    fn tell(&mut self, missing: Vec<MissingOfResources<'_, '_>>) {
+        let mut parts = Vec::new();
+        'told: for (api_groups, resources, verbs, names) in missing {
+            let names: Vec<(usize, Option<&str>)> = match names {
+                Some(names) => names.iter().map(|(at, name)| (*at, Some(*name))).collect(),
+                None => vec![(0, None)],
+            };
+            for (group, api_group) in api_groups {
+                for (resource, resource_text) in resources {
+                    for (verb, verb_text) in verbs {
+                        for (name, name_text) in &names {
+                            if self.found.parts.len() + parts.len() >= MISSING_TOLD_MAX {
+                                self.found.more = true;
+                                break 'told;
+                            }
+                            let texts = (*api_group, *resource_text, *verb_text, *name_text);
+                            parts.push(([*group, *resource, *verb, *name], texts));
+                        }
+                    }
+                }
+            }
+        }
+        parts.sort_unstable();
+        let parts = parts
+            .into_iter()
+            .map(|(_, (api_group, resource, verb, name))| Rule {
+                verbs: vec![verb.to_owned()],
+                api_groups: vec![api_group.to_owned()],
+                resources: vec![resource.to_owned()],
+                resource_names: name.map(str::to_owned).into_iter().collect(),
+                ..Rule::default()
+            });
+        self.found.parts.extend(parts);
+    }
+
+    /// Looks for what a wanted rule allows on paths.
+    fn paths(&mut self, held: &Held<'_>, wanted: &Rule) {
+        let with_paths = held.rules.iter().filter(|it| it.has_name(None));
+        let with_paths: Vec<&HeldRule<'_>> = with_paths
+            .filter(|it| !it.rule.non_resource_urls.is_empty())
             .collect();
-        write!(formatter, "{{{}}}", lists.join(", "))
+        let patterns = with_paths.iter().map(|it| it.rule.non_resource_urls.len());
+        let patterns: usize = patterns.sum();
+        let mut seen = HashSet::new();
+        for path in &wanted.non_resource_urls {
+            if !seen.insert(path) {
+                continue;
+            }
+            if !self.may_look(patterns) {
+                return;
+            }
+            let of_path = with_paths.iter().filter(|it| it.rule.has_path(path));
+            let of_path: Vec<&HeldRule<'_>> = of_path.copied().collect();
+            for verb in &wanted.verbs {
+                let of_verb = self.fitting(&of_path, |it| has(&it.verbs, verb));
+                self.found.more |= self.found.parts.len() >= MISSING_TOLD_MAX;
+                if self.is_over() {
+                    return;
+                }
+                if of_verb.is_empty() {
+                    self.found.parts.push(Rule {
+                        verbs: vec![verb.clone()],
+                        non_resource_urls: vec![path.clone()],
+                        ..Rule::default()
+                    });
+                }
+            }
+        }
     }
 }
 
-/// Texts as Go quotes a list of them.
-#[must_use]
-pub fn go_list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
-    format!("[{}]", texts.join(" "))
-}
+/// Words of API groups, resources and verbs, and names if a rule has some, which no held rule covers together.
+type MissingOfResources<'g, 'r> = (
+    &'g Alike<'r>,
+    &'g Alike<'r>,
+    &'g Alike<'r>,
+    &'g Option<Alike<'r>>,
+);
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use proptest::sample::{select, subsequence};
-
-    use super::*;
-    use crate::registry::User;
-    use crate::registry::authorization::Attributes;
-
-    fn list(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(ToString::to_string).collect()
-    }
-
-    fn rule(verbs: &[&str], group: &str, resources: &[&str], names: &[&str]) -> Rule {
-        Rule {
-            verbs: list(verbs),
-            api_groups: list(&[group]),
-            resources: list(resources),
-            resource_names: list(names),
-            ..Rule::default()
-        }
-    }
-
-    fn paths(verbs: &[&str], paths: &[&str]) -> Rule {
-        Rule {
-            verbs: list(verbs),
-            non_resource_urls: list(paths),
-            ..Rule::default()
-        }
-    }
-
-    #[test]
-    fn what_is_missing_is_told_by_resource() {
-        let held = [
-            rule(&["get"], "", &["pods"], &[]),
-            rule(&["list"], "", &["pods"], &[]),
-            rule(&["get"], "", &["secrets"], &["mine"]),
-            rule(&["*"], "apps", &["*/scale"], &[]),
-            paths(&["get"], &["/healthz/*"]),
-        ];
-        let missing = |wanted: Rule| describe_rules(missing_rules(&held, &[wanted]));
-        assert_eq!(missing(rule(&["get", "list"], "", &["pods"], &[])), "");
-        assert_eq!(missing(rule(&["get"], "", &["secrets"], &["mine"])), "");
-        assert_eq!(
-            missing(rule(&["get"], "apps", &["deployments/scale"], &[])),
-            ""
-        );
-        assert_eq!(missing(paths(&["get"], &["/healthz/ping"])), "");
-        assert_eq!(
-            missing(rule(
-                &["watch", "get", "create"],
-                "",
-                &["pods", "pods/log"],
-                &[]
-            )),
-            "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"watch\" \"create\"]}\n\
-             {APIGroups:[\"\"], Resources:[\"pods/log\"], Verbs:[\"watch\" \"get\" \"create\"]}"
-        );
-        assert_eq!(
-            missing(rule(&["get"], "", &["secrets"], &[])),
-            "{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\"]}"
-        );
-        assert_eq!(
-            missing(rule(&["get"], "", &["secrets"], &["mine", "yours"])),
-            "{APIGroups:[\"\"], Resources:[\"secrets\"], ResourceNames:[\"yours\"], Verbs:[\"get\"]}"
-        );
-        assert_eq!(
-            missing(paths(&["get"], &["/metrics"])),
-            "{NonResourceURLs:[\"/metrics\"], Verbs:[\"get\"]}"
-        );
-    }
-
-    proptest! {
-        /// Whoever lacks nothing of a rule may do whatever the rule allows.
-        #[test]
-        fn what_is_covered_is_allowed(
-            held in prop::collection::vec(rules(), 0..4),
-            wanted in rules(),
-            verb in select(&["get", "list"][..]),
-            group in select(&["", "apps"][..]),
-            resource in select(&["pods", "nodes"][..]),
-            subresource in select(&["", "log"][..]),
-            name in select(&["", "a", "b"][..]),
-        ) {
-            let user = User::default();
-            let asked = Attributes {
-                subresource,
-                name,
-                ..Attributes::of_resource(&user, verb, group, resource)
-            };
-            let covered = missing_rules(&held, std::slice::from_ref(&wanted)).is_empty();
-            if covered && wanted.allows(&asked) {
-                prop_assert!(held.iter().any(|rule| rule.allows(&asked)));
-            }
-        }
-    }
-
-    fn rules() -> impl Strategy<Value = Rule> {
-        let lists =
-            |of: &'static [&'static str]| subsequence(of, 0..=of.len()).prop_map(|it| list(&it));
-        (
-            lists(&["get", "list", "*"]),
-            lists(&["", "apps", "*"]),
-            lists(&["pods", "pods/log", "nodes", "*/log", "*"]),
-            lists(&["a", "b"]),
-        )
-            .prop_map(|(verbs, api_groups, resources, resource_names)| Rule {
-                verbs,
-                api_groups,
-                resources,
-                resource_names,
-                ..Rule::default()
-            })
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@
 mod attributes;
 mod authorizer;
 mod coverage;
+mod description;
 mod grants;
 mod node_authorizer;
 mod node_graph;
@@ -19,7 +20,8 @@ mod webhook;
 
 pub use attributes::Attributes;
 pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, Step, everything};
-pub use coverage::{describe_rules, go_list, missing_rules};
+pub use coverage::{Missing, missing_rules};
+pub use description::{describe_rules, go_list};
 pub use node_authorizer::{NodeAuthorizer, node_of};
 pub use node_graph::{MIRROR, NodeGraph, referred_resources};
 pub use role_table::{Binding, Role, RoleTable};

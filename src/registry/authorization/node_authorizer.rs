@@ -61,6 +61,7 @@ impl NodeAuthorizer {
             ("", "serviceaccounts") => self.get_related(node, asked),
             ("coordination.k8s.io", "leases") => own_lease(node, asked),
             ("storage.k8s.io", "csinodes") => own(node, asked, "CSINode"),
+            ("resource.k8s.io", "resourceslices") => self.slices(node, asked),
             ("", "nodes") => own_node(node, asked),
             ("", "pods") => self.pods(node, asked),
             _ => self.by_rules(asked),
@@ -128,6 +129,29 @@ impl NodeAuthorizer {
         Err(format!(
             "no relationship found between node '{node}' and this object"
         ))
+    }
+
+    /// ResourceSlices, in which a node lists its devices.
+    fn slices(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        if !asked.subresource.is_empty() {
+            return refuse("cannot authorize ResourceSlice subresources");
+        }
+        match asked.verb {
+            // The NodeRestriction plugin looks at whose.
+            "create" => Ok(()),
+            "get" | "update" | "patch" | "delete" => self.related(node, asked),
+            "watch" | "list" | "deletecollection"
+                if asked.selects_exactly("spec.nodeName") == Some(node) =>
+            {
+                Ok(())
+            }
+            "watch" | "list" | "deletecollection" => refuse(
+                "can only list/watch/deletecollection resourceslices with nodeName field selector",
+            ),
+            _ => refuse(
+                "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection",
+            ),
+        }
     }
 
     fn pods(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {

@@ -1,11 +1,12 @@
 //! What the pods of each node need.
 //!
-//! A node may read what its pods refer to. Pods are filed once they have a node, and what they need does not
-//! change from then on, so most changes of pods cost a look-up.
+//! A node may read what its pods refer to. Pods are filed once they have a node. What they need changes little from then on:
+//! ephemeral containers come, and claims for devices are made.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+use indexmap::IndexSet;
 use serde_json::Value;
 
 use crate::registry::resources::path::{get, list, text};
@@ -26,14 +27,16 @@ struct Graph {
     claims: HashMap<String, (String, String)>,
     /// The node of an attachment of a volume.
     attachments: HashMap<String, String>,
+    /// The node whose devices are in a slice.
+    slices: HashMap<String, String>,
 }
 
 /// A pod that has a node.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Pod {
     uid: String,
     node: String,
-    needs: Vec<Name>,
+    needs: IndexSet<Name>,
 }
 
 impl NodeGraph {
@@ -43,62 +46,40 @@ impl NodeGraph {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = graph;
     }
 
-    /// Whether a pod of this uid is known already.
-    #[must_use]
-    pub fn knows_pod(&self, namespace: &str, name: &str, uid: &str) -> bool {
-        let graph = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let pod = graph.pods.get(&(namespace.to_owned(), name.to_owned()));
-        pod.is_some_and(|pod| pod.uid == uid)
-    }
-
     /// Takes a pod as it is now.
     pub fn add_pod(&self, pod: &Value) {
         let (namespace, name) = (text(pod, "metadata.namespace"), text(pod, "metadata.name"));
-        self.remove_pod(namespace, name);
         let node = text(pod, "spec.nodeName");
         if node.is_empty() {
+            return self.remove_pod(namespace, name);
+        }
+        let pod = Pod {
+            uid: text(pod, "metadata.uid").to_owned(),
+            node: node.to_owned(),
+            needs: if is_mirror(pod) {
+                // Its kubelet has made it up, and could name anything.
+                IndexSet::new()
+            } else {
+                needs(pod, namespace)
+            },
+        };
+        let key = (namespace.to_owned(), name.to_owned());
+        let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if graph.pods.get(&key) == Some(&pod) {
             return;
         }
-        let needs = if is_mirror(pod) {
-            // Its kubelet has made it up, and could name anything.
-            Vec::new()
-        } else {
-            needs(pod, namespace)
-        };
-        let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        graph.remove_pod(&key);
         let of_node = graph.needs.entry(node.to_owned()).or_default();
-        for need in &needs {
+        for need in &pod.needs {
             *of_node.entry(need.clone()).or_default() += 1;
         }
-        let key = (namespace.to_owned(), name.to_owned());
-        graph.pods.insert(
-            key,
-            Pod {
-                uid: text(pod, "metadata.uid").to_owned(),
-                node: node.to_owned(),
-                needs,
-            },
-        );
+        graph.pods.insert(key, pod);
     }
 
     /// A pod is gone.
     pub fn remove_pod(&self, namespace: &str, name: &str) {
         let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(pod) = graph.pods.remove(&(namespace.to_owned(), name.to_owned())) else {
-            return;
-        };
-        let Some(of_node) = graph.needs.get_mut(&pod.node) else {
-            return;
-        };
-        for need in &pod.needs {
-            match of_node.get_mut(need) {
-                Some(count) if *count > 1 => *count -= 1,
-                _ => drop(of_node.remove(need)),
-            }
-        }
-        if of_node.is_empty() {
-            graph.needs.remove(&pod.node);
-        }
+        graph.remove_pod(&(namespace.to_owned(), name.to_owned()));
     }
 
     /// Takes a volume as it is now; null if it is gone.
@@ -127,6 +108,17 @@ impl NodeGraph {
         }
     }
 
+    /// Takes a ResourceSlice as it is now; null if it is gone.
+    pub fn set_slice(&self, name: &str, slice: &Value) {
+        let node = text(slice, "spec.nodeName");
+        let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if node.is_empty() {
+            graph.slices.remove(name);
+        } else {
+            graph.slices.insert(name.to_owned(), node.to_owned());
+        }
+    }
+
     /// Whether a node has to do with an object.
     pub(super) fn relates(&self, node: &str, resource: &str, namespace: &str, name: &str) -> bool {
         let graph = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -143,12 +135,33 @@ impl NodeGraph {
                 let claim = graph.claims.get(name);
                 claim.is_some_and(|(namespace, claim)| needs(CLAIMS, namespace, claim))
             }
+            "resourceslices" => graph.slices.get(name).is_some_and(|it| it == node),
             "volumeattachments" => graph.attachments.get(name).is_some_and(|it| it == node),
             "pods" => {
                 let pod = graph.pods.get(&(namespace.to_owned(), name.to_owned()));
                 pod.is_some_and(|pod| pod.node == node)
             }
             resource => needs(resource, namespace, name),
+        }
+    }
+}
+
+impl Graph {
+    fn remove_pod(&mut self, key: &(String, String)) {
+        let Some(pod) = self.pods.remove(key) else {
+            return;
+        };
+        let Some(of_node) = self.needs.get_mut(&pod.node) else {
+            return;
+        };
+        for need in &pod.needs {
+            match of_node.get_mut(need) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => drop(of_node.remove(need)),
+            }
+        }
+        if of_node.is_empty() {
+            self.needs.remove(&pod.node);
         }
     }
 }
@@ -175,13 +188,12 @@ pub fn referred_resources(pod: &Value) -> Vec<&'static str> {
     needs.map(|(resource, ..)| resource).collect()
 }
 
-/// What a pod refers to, each once.
-fn needs(pod: &Value, namespace: &str) -> Vec<Name> {
-    let mut found = Vec::new();
+/// What a pod refers to, each once and in order.
+fn needs(pod: &Value, namespace: &str) -> IndexSet<Name> {
+    let mut found = IndexSet::new();
     let mut need = |kind: &'static str, name: &str| {
-        let need = (kind, namespace.to_owned(), name.to_owned());
-        if !name.is_empty() && !found.contains(&need) {
-            found.push(need);
+        if !name.is_empty() {
+            found.insert((kind, namespace.to_owned(), name.to_owned()));
         }
     };
     need(ACCOUNTS, text(pod, "spec.serviceAccountName"));
@@ -230,10 +242,18 @@ fn needs(pod: &Value, namespace: &str) -> Vec<Name> {
     }
     for claim in list(pod, "spec.resourceClaims") {
         need(DEVICE_CLAIMS, text(claim, "resourceClaimName"));
+        // What was made of a template is told in the status, by the name that the claim has in the pod.
+        if get(claim, "resourceClaimTemplateName").is_some_and(Value::is_string) {
+            let made = list(pod, "status.resourceClaimStatuses").iter();
+            let mut made = made.filter(|it| text(it, "name") == text(claim, "name"));
+            let made = made.next().map(|it| text(it, "resourceClaimName"));
+            need(DEVICE_CLAIMS, made.unwrap_or_default());
+        }
     }
-    for claim in list(pod, "status.resourceClaimStatuses") {
-        need(DEVICE_CLAIMS, text(claim, "resourceClaimName"));
-    }
+    need(
+        DEVICE_CLAIMS,
+        text(pod, "status.extendedResourceClaimStatus.resourceClaimName"),
+    );
     found
 }
 
@@ -292,16 +312,44 @@ mod tests {
     fn what_the_last_pod_needed_is_forgotten_with_it() {
         let graph = NodeGraph::default();
         graph.add_pod(&pod("p", ""));
-        assert!(!graph.knows_pod("ns", "p", "p"));
+        assert!(!graph.relates("a", "pods", "ns", "p"));
         graph.add_pod(&pod("p", "a"));
         graph.add_pod(&pod("p", "a"));
         graph.add_pod(&pod("q", "a"));
-        assert!(graph.knows_pod("ns", "q", "q") && !graph.knows_pod("ns", "q", "r"));
         graph.remove_pod("ns", "p");
         assert!(graph.relates("a", "secrets", "ns", "pull"));
         graph.remove_pod("ns", "q");
         assert!(!graph.relates("a", "secrets", "ns", "pull"));
         assert!(graph.0.read().expect("sound").needs.is_empty());
+    }
+
+    #[test]
+    fn claims_are_those_that_the_pod_asked_for() {
+        let graph = NodeGraph::default();
+        let mut pod = json!({"metadata": {"name": "p", "namespace": "ns", "uid": "p"}, "spec": {"nodeName": "a",
+            "resourceClaims": [{"name": "own", "resourceClaimName": "mine"},
+                {"name": "made", "resourceClaimTemplateName": "t"}]}});
+        let relates = |name: &str| graph.relates("a", "resourceclaims", "ns", name);
+        graph.add_pod(&pod);
+        assert!(relates("mine") && !relates("p-made"));
+        pod["status"] = json!({"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "p-made"},
+            {"name": "own", "resourceClaimName": "x"}, {"name": "other", "resourceClaimName": "y"}],
+            "extendedResourceClaimStatus": {"resourceClaimName": "z"}});
+        graph.add_pod(&pod);
+        assert!(relates("mine") && relates("p-made") && relates("z"));
+        assert!(!relates("x") && !relates("y"));
+    }
+
+    #[test]
+    fn containers_that_come_later_count() {
+        let graph = NodeGraph::default();
+        let mut pod = pod("p", "a");
+        graph.add_pod(&pod);
+        assert!(!graph.relates("a", "secrets", "ns", "late"));
+        let secret = json!([{"envFrom": [{"secretRef": {"name": "late"}}]}]);
+        pod["spec"]["ephemeralContainers"] = secret;
+        graph.add_pod(&pod);
+        assert!(graph.relates("a", "secrets", "ns", "late"));
     }
 
     #[test]

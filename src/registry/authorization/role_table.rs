@@ -173,9 +173,14 @@ impl RoleTable {
     /// Which roles of the user's bindings do not exist, if nothing allows it.
     pub(super) fn decide(&self, asked: &Attributes<'_>) -> Result<&str, Vec<&str>> {
         let mut missing = Vec::new();
+        // A role may be bound to a user many times over: looking through it once is enough.
+        let mut seen = HashSet::new();
         for grant in self.grants(asked.user, asked.namespace) {
             match &grant.rules {
-                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => {
+                Ok(rules)
+                    if seen.insert(Arc::as_ptr(rules))
+                        && rules.iter().any(|rule| rule.allows(asked)) =>
+                {
                     return Ok(&grant.description);
                 }
                 Ok(_) => {}

@@ -149,7 +149,7 @@ fn complete_role(role: &mut Value, wanted: &Value) {
     append(
         role,
         "rules",
-        missing.into_iter().map(|rule| json!(rule)).collect(),
+        missing.parts.into_iter().map(|rule| json!(rule)).collect(),
     );
     if let Some(selectors) = wanted["aggregationRule"]["clusterRoleSelectors"].as_array() {
         let known = role["aggregationRule"]["clusterRoleSelectors"].take();

@@ -12,8 +12,9 @@ use crate::registry::authorization::{AuthorizationMode, ReviewVersion};
 #[derive(Args, Clone, Debug)]
 pub struct AuthorizationFlags {
     /// What decides what users may do: Node (what kubelets need), RBAC (by stored roles and bindings), Webhook (somebody else),
-    /// AlwaysAllow or AlwaysDeny, comma-separated. One of them has to allow it.
-    #[arg(long, value_name = "MODES", default_value = "AlwaysAllow", value_delimiter = ',',
+    /// AlwaysAllow or AlwaysDeny, comma-separated. One of them has to allow it. With Node, the admission plugin NodeRestriction
+    /// is asked unless it is disabled. AlwaysAllow does not go with anonymous users.
+    #[arg(long, value_name = "MODES", default_value = "RBAC", value_delimiter = ',',
           value_parser = parse_mode)]
     pub authorization_mode: Vec<ModeFlag>,
 
