@@ -17,9 +17,9 @@ use crate::registry::admission::webhooks::{
 };
 use crate::registry::admission::{
     CertificateSigners, CertificateSubjects, Chain, ClaimResize, DefaultClass, DefaultTolerations,
-    Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, NodeTaint, Plugin, Priority,
-    ResourceQuota, RuntimeClass, Scene, ServedType, ServedTypes, ServiceAccount, StorageProtection,
-    TopologyLabels,
+    Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, NodeStorages, NodeTaint, Plugin,
+    Priority, ResourceQuota, RuntimeClass, Scene, ServedType, ServedTypes, ServiceAccount,
+    StorageProtection, TopologyLabels,
 };
 use crate::registry::authorization::Authorizer;
 use crate::registry::webhook_client::WebhookClient;
@@ -190,7 +190,21 @@ fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Ve
             .map(|it| Arc::new(DefaultClass::of_ingresses(it)) as Arc<dyn Plugin>),
     );
     plugins.extend(over("minions").map(|it| Arc::new(TopologyLabels::new(it)) as Arc<dyn Plugin>));
-    plugins.extend(over("pods").map(|it| Arc::new(NodeRestriction::new(it)) as Arc<dyn Plugin>));
+    if let (Some(nodes), Some(pods), Some(claims), Some(volumes), Some(drivers)) = (
+        over("minions"),
+        over("pods"),
+        over("persistentvolumeclaims"),
+        over("persistentvolumes"),
+        over("csidrivers"),
+    ) {
+        plugins.push(Arc::new(NodeRestriction::new(NodeStorages {
+            nodes,
+            pods,
+            claims,
+            volumes,
+            drivers,
+        })));
+    }
     plugins.extend(quotas.map(|it| Arc::new(ResourceQuota::new(it)) as Arc<dyn Plugin>));
     plugins
 }

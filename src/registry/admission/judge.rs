@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use super::request::Request;
 use super::scene::namespace_name;
 use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::authorization::{Attributes, Authorizer};
-use crate::registry::cel::{Judge, Question, at_length};
+use crate::registry::cel::{Judge, Question};
 use crate::registry::{Resource, User};
 
 /// The authorizer, for the user of a request.
@@ -45,11 +46,12 @@ impl Judge for RequestJudge {
             },
         };
         let decision = match Handle::try_current() {
-            Ok(runtime) if self.authorizer.asks_webhooks() => {
-                at_length(|| match runtime.runtime_flavor() {
-                    RuntimeFlavor::MultiThread => runtime.block_on(self.authorizer.decide(&asked)),
-                    _ => self.authorizer.decide_now(&asked),
-                })
+            // It waits for another server, for as long as a question may take, so this thread's other tasks go on elsewhere.
+            Ok(runtime)
+                if self.authorizer.asks_webhooks()
+                    && runtime.runtime_flavor() == RuntimeFlavor::MultiThread =>
+            {
+                block_in_place(|| runtime.block_on(self.authorizer.decide(&asked)))
             }
             _ => self.authorizer.decide_now(&asked),
         };

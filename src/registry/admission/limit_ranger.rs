@@ -1,10 +1,10 @@
 //! Containers, pods and claims ask for no less and no more than their namespace's ranges say, and containers that do
 //! not say what they want get what the ranges say. Kubernetes' LimitRanger plugin.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use indexmap::IndexSet;
 use serde_json::{Value, json};
 
 use super::{Operation, Plugin, Request};
@@ -15,6 +15,12 @@ use crate::registry::resources::path::{get_mut, list, text};
 use crate::registry::resources::quantity::Amount;
 use crate::registry::{Error, accessor};
 use crate::storage::{Interface, ListOptions};
+
+/// How many refusals are made: a thousand containers may break a thousand limits each.
+const REFUSALS_MAX: usize = 10_000;
+
+/// How many bytes of amounts a pod's containers may get by default: no object with more could be stored.
+const DEFAULTED_BYTES_MAX: usize = 3 << 20;
 
 /// Tells what a pod did not ask for itself.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -33,7 +39,7 @@ impl LimitRanger {
     }
 
     /// The limits of a namespace, those of one range after those of another.
-    async fn limits(&self, namespace: &str) -> Result<Vec<Value>, Error> {
+    async fn limits(&self, namespace: &str) -> Result<Vec<Limit>, Error> {
         let cached = ListOptions {
             resource_version: Some(ResourceVersion(0)),
             recursive: true,
@@ -49,9 +55,56 @@ impl LimitRanger {
     }
 }
 
-fn limits_of(range: &Object) -> Result<Vec<Value>, Error> {
+fn limits_of(range: &Object) -> Result<Vec<Limit>, Error> {
     let range = codec::tree(range).map_err(|error| Error::Internal(error.to_string()))?;
-    Ok(list(&range, "spec.limits").to_vec())
+    let limits = list(&range, "spec.limits").iter();
+    Ok(limits.map(Limit::read).collect())
+}
+
+/// A limit of a range, with its amounts read once for all containers.
+#[derive(Debug)]
+struct Limit {
+    /// What is limited, such as `Container`.
+    kind: String,
+    min: Amounts,
+    max: Amounts,
+    ratio: Amounts,
+    requested_by_default: Amounts,
+    limited_by_default: Amounts,
+}
+
+impl Limit {
+    fn read(limit: &Value) -> Self {
+        let amounts = |member: &str| Amounts::read(&limit[member]);
+        Self {
+            kind: text(limit, "type").to_owned(),
+            min: amounts("min"),
+            max: amounts("max"),
+            ratio: amounts("maxLimitRequestRatio"),
+            requested_by_default: amounts("defaultRequest"),
+            limited_by_default: amounts("default"),
+        }
+    }
+}
+
+/// Why an object is refused, each reason once and in order.
+#[derive(Default)]
+struct Refusals {
+    told: IndexSet<String>,
+    /// How many were made, told before or not.
+    made: usize,
+}
+
+impl Refusals {
+    fn add(&mut self, why: Option<String>) {
+        self.made += usize::from(why.is_some());
+        self.told.extend(why);
+    }
+
+    /// Whether there are so many that nothing more is looked at.
+    fn is_full(&self) -> bool {
+        self.made >= REFUSALS_MAX
+    }
 }
 
 /// Whether ranges have a say in a write. What pods ask for is fixed but for their resizing.
@@ -78,7 +131,12 @@ impl Plugin for LimitRanger {
     async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
         if concerns(request) && request.resource.plural == "pods" {
             let limits = self.limits(request.namespace).await?;
-            default_containers(object, &limits);
+            if !default_containers(object, &limits) {
+                let why = format!(
+                    "the default requests and limits of its containers take more than {DEFAULTED_BYTES_MAX} bytes"
+                );
+                return Err(request.forbid(object, why));
+            }
         }
         Ok(())
     }
@@ -88,17 +146,16 @@ impl Plugin for LimitRanger {
             return Ok(());
         }
         let limits = self.limits(request.namespace).await?;
-        let mut errors = Vec::new();
+        let mut refusals = Refusals::default();
         for limit in &limits {
             if request.resource.plural == "pods" {
-                check_pod(object, limit, &mut errors);
+                check_pod(object, limit, &mut refusals);
             } else {
-                check_claim(object, limit, &mut errors);
+                check_claim(object, limit, &mut refusals);
             }
         }
-        let mut told = HashSet::new();
-        errors.retain(|error| told.insert(error.clone()));
-        match errors.as_slice() {
+        let refusals: Vec<String> = refusals.told.into_iter().collect();
+        match refusals.as_slice() {
             [] => Ok(()),
             [one] => Err(request.forbid(object, one)),
             all => Err(request.forbid(object, format!("[{}]", all.join(", ")))),
@@ -106,13 +163,14 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Gives containers what they do not ask for themselves, and notes it at the pod.
-fn default_containers(pod: &mut Value, limits: &[Value]) {
+/// Gives containers what they do not ask for themselves, and notes it at the pod. False if that is too much.
+fn default_containers(pod: &mut Value, limits: &[Limit]) -> bool {
     let mut set = Vec::new();
-    for limit in limits.iter().filter(|limit| limit["type"] == "Container") {
+    let mut bytes = 0;
+    for limit in limits.iter().filter(|limit| limit.kind == "Container") {
         let defaults = [
-            (Which::Requests, Amounts::read(&limit["defaultRequest"])),
-            (Which::Limits, Amounts::read(&limit["default"])),
+            (Which::Requests, &limit.requested_by_default),
+            (Which::Limits, &limit.limited_by_default),
         ];
         for (path, what) in [
             ("spec.containers", "container"),
@@ -120,8 +178,14 @@ fn default_containers(pod: &mut Value, limits: &[Value]) {
         ] {
             let containers = get_mut(pod, path).and_then(Value::as_array_mut);
             for container in containers.into_iter().flatten() {
-                for (which, defaults) in &defaults {
-                    set.extend(default_container(container, *which, defaults, what));
+                for (which, defaults) in defaults {
+                    let said = default_container(container, which, defaults, what);
+                    // What is said names every amount that was set.
+                    bytes += said.as_ref().map_or(0, String::len);
+                    set.extend(said);
+                    if bytes > DEFAULTED_BYTES_MAX {
+                        return false;
+                    }
                 }
             }
         }
@@ -130,6 +194,7 @@ fn default_containers(pod: &mut Value, limits: &[Value]) {
         let text = format!("LimitRanger plugin set: {}", set.join("; "));
         pod["metadata"]["annotations"][ANNOTATION] = json!(text);
     }
+    true
 }
 
 /// Says what a container got.
@@ -153,53 +218,40 @@ fn default_container(
     Some(format!("{} {kind} for {what} {name}", names.join(", ")))
 }
 
-fn check_pod(pod: &Value, limit: &Value, errors: &mut Vec<String>) {
-    match text(limit, "type") {
-        kind @ "Container" => {
+fn check_pod(pod: &Value, limit: &Limit, refusals: &mut Refusals) {
+    match limit.kind.as_str() {
+        "Container" => {
             let containers = list(pod, "spec.containers").iter();
             for container in containers.chain(list(pod, "spec.initContainers")) {
                 let of = |which| container_amounts(container, which);
-                check(
-                    kind,
-                    limit,
-                    &of(Which::Requests),
-                    &of(Which::Limits),
-                    errors,
-                );
+                check(limit, &of(Which::Requests), &of(Which::Limits), refusals);
             }
         }
-        kind @ "Pod" => {
+        "Pod" => {
             let of = |which| pod_amounts(pod, which);
-            check(
-                kind,
-                limit,
-                &of(Which::Requests),
-                &of(Which::Limits),
-                errors,
-            );
+            check(limit, &of(Which::Requests), &of(Which::Limits), refusals);
         }
         _ => {}
     }
 }
 
-fn check(
-    kind: &str,
-    limit: &Value,
-    requests: &Amounts,
-    limits: &Amounts,
-    errors: &mut Vec<String>,
-) {
-    for (name, least) in Amounts::read(&limit["min"]).iter() {
-        let (request, limit) = (requests.get(name), limits.get(name));
-        errors.extend(below(kind, name, least, request, limit));
-    }
-    for (name, most) in Amounts::read(&limit["max"]).iter() {
-        let (request, limit) = (requests.get(name), limits.get(name));
-        errors.extend(above(kind, name, most, request, limit));
-    }
-    for (name, ratio) in Amounts::read(&limit["maxLimitRequestRatio"]).iter() {
-        let (request, limit) = (requests.get(name), limits.get(name));
-        errors.extend(apart(kind, name, ratio, request, limit));
+/// A bound of an amount: why what is requested and what is allowed break it.
+type Bound = fn(&str, &str, Amount, Option<Amount>, Option<Amount>) -> Option<String>;
+
+fn check(limit: &Limit, requests: &Amounts, limits: &Amounts, refusals: &mut Refusals) {
+    let bounds: [(&Amounts, Bound); 3] = [
+        (&limit.min, below),
+        (&limit.max, above),
+        (&limit.ratio, apart),
+    ];
+    for (amounts, bound) in bounds {
+        for (name, amount) in amounts.iter() {
+            if refusals.is_full() {
+                return;
+            }
+            let (request, most) = (requests.get(name), limits.get(name));
+            refusals.add(bound(&limit.kind, name, amount, request, most));
+        }
     }
 }
 
@@ -263,23 +315,63 @@ fn apart(
     exceeds.then(|| format!("{begin}, but provided ratio is {found:.6}"))
 }
 
-fn check_claim(claim: &Value, limit: &Value, errors: &mut Vec<String>) {
-    let kind = text(limit, "type");
+fn check_claim(claim: &Value, limit: &Limit, refusals: &mut Refusals) {
+    let kind = &limit.kind;
     if kind != "PersistentVolumeClaim" {
         return;
     }
     let requests = Amounts::read(&claim["spec"]["resources"]["requests"]);
-    for (name, least) in Amounts::read(&limit["min"]).iter() {
-        errors.extend(below(kind, name, least, requests.get(name), None));
+    for (name, least) in limit.min.iter() {
+        refusals.add(below(kind, name, least, requests.get(name), None));
     }
-    for (name, most) in Amounts::read(&limit["max"]).iter() {
+    for (name, most) in limit.max.iter() {
         let begin = format!("maximum {name} usage per {kind} is {most}");
-        match requests.get(name) {
-            None => errors.push(format!("{begin}.  No request is specified")),
+        refusals.add(match requests.get(name) {
+            None => Some(format!("{begin}.  No request is specified")),
             Some(request) if request.quantity > most.quantity => {
-                errors.push(format!("{begin}, but request is {request}"));
+                Some(format!("{begin}, but request is {request}"))
             }
-            Some(_) => {}
-        }
+            Some(_) => None,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    fn amounts(count: usize) -> Value {
+        let amounts = (0..count).map(|it| (format!("example.com/r{it:04}"), json!("1")));
+        Value::Object(amounts.collect::<Map<_, _>>())
+    }
+
+    fn pod(containers: usize) -> Value {
+        let containers: Vec<Value> = (0..containers)
+            .map(|it| json!({"name": format!("c{it}")}))
+            .collect();
+        json!({"metadata": {}, "spec": {"containers": containers}})
+    }
+
+    #[test]
+    fn defaults_have_a_size() {
+        let limit = json!({"type": "Container", "default": amounts(1_000)});
+        let limits = [Limit::read(&limit)];
+        let mut few = pod(2);
+        assert!(default_containers(&mut few, &limits));
+        let given = few["spec"]["containers"][1]["resources"]["limits"].as_object();
+        assert_eq!(given.map(Map::len), Some(1_000));
+        assert!(!default_containers(&mut pod(1_000), &limits));
+    }
+
+    #[test]
+    fn refusals_have_a_number() {
+        let limit = json!({"type": "Container", "min": amounts(1_000), "max": amounts(1_000)});
+        let mut refusals = Refusals::default();
+        check_pod(&pod(1_000), &Limit::read(&limit), &mut refusals);
+        assert_eq!(refusals.made, REFUSALS_MAX);
+        // Each of them does not name the container, and so is told once.
+        assert_eq!(refusals.told.len(), 2_000);
     }
 }

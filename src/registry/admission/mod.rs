@@ -52,7 +52,7 @@ pub use default_class::DefaultClass;
 pub use followed::Followed;
 pub use limit_ranger::LimitRanger;
 pub use namespace_lifecycle::NamespaceLifecycle;
-pub use node_restriction::NodeRestriction;
+pub use node_restriction::{NodeRestriction, NodeStorages};
 pub use node_troubles::{DefaultTolerations, NodeTaint};
 pub use plugin_set::{PluginSet, parse_plugin};
 pub use priority::Priority;

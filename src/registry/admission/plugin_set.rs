@@ -1,8 +1,11 @@
 //! Which plugins there are, in kube-apiserver's order, and which of them are asked.
 
+const NODE_RESTRICTION: &str = "NodeRestriction";
+
 /// The names of kube-apiserver's plugins in the order in which they are asked, and whether this server has them.
 /// Those that it has are asked unless they are switched off; but ServiceAccount only if it is switched on, since
-/// without a controller that makes accounts nobody could create a pod.
+/// without a controller that makes accounts nobody could create a pod, and NodeRestriction also if the Node authorizer is asked,
+/// which relies on it.
 const PLUGINS: [(&str, Here); 37] = [
     ("AlwaysAdmit", Here::No),
     ("NamespaceAutoProvision", Here::No),
@@ -11,7 +14,7 @@ const PLUGINS: [(&str, Here); 37] = [
     ("LimitPodHardAntiAffinityTopology", Here::No),
     ("LimitRanger", Here::Yes),
     ("ServiceAccount", Here::IfEnabled),
-    ("NodeRestriction", Here::IfEnabled),
+    (NODE_RESTRICTION, Here::IfEnabled),
     ("TaintNodesByCondition", Here::Yes),
     ("AlwaysPullImages", Here::No),
     ("ImagePolicyWebhook", Here::No),
@@ -113,6 +116,13 @@ impl PluginSet {
         }
     }
 
+    /// The same with NodeRestriction, which what the Node authorizer allows needs, unless it is disabled.
+    #[must_use]
+    pub fn with_node_restriction(mut self) -> Self {
+        self.enabled.push(NODE_RESTRICTION);
+        self
+    }
+
     /// Whether a plugin is asked.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
@@ -132,6 +142,10 @@ mod tests {
         assert!(!all.has("AlwaysDeny") && !all.has("Nope"));
         assert!(!all.has("ServiceAccount"));
         assert!(PluginSet::new(&["ServiceAccount"], &[]).has("ServiceAccount"));
+        let name = NODE_RESTRICTION;
+        assert!(!all.has(name) && all.with_node_restriction().has(name));
+        let disabled = PluginSet::new(&[], &[name]).with_node_restriction();
+        assert!(!disabled.has(name));
         let fewer = PluginSet::new(&[], &["Priority", "PodSecurity"]);
         assert!(!fewer.has("Priority") && fewer.has("NamespaceLifecycle"));
     }

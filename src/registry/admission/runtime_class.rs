@@ -1,6 +1,7 @@
 //! A pod that names a class of runtimes costs what the class says, and runs where the class can. Kubernetes'
 //! RuntimeClass plugin.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -137,36 +138,89 @@ fn place(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
 
 /// Those that no other of them includes; of equal ones the first.
 fn without_redundant(all: &[Value]) -> Vec<&Value> {
-    let mut kept: Vec<&Value> = Vec::new();
-    for (index, one) in all.iter().enumerate() {
-        let before = kept.iter().any(|other| includes(other, one));
-        let mut later = all[index + 1..].iter();
-        if !before && !later.any(|other| other != one && includes(other, one)) {
+    let mut seen = HashSet::new();
+    let different: Vec<&Value> = all.iter().filter(|it| seen.insert(*it)).collect();
+    let mut later = Tolerated::default();
+    let mut included_later = vec![false; different.len()];
+    for (included, one) in included_later.iter_mut().zip(&different).rev() {
+        *included = later.includes(one);
+        later.add(one);
+    }
+    let mut before = Tolerated::default();
+    let mut kept = Vec::new();
+    for (included, one) in included_later.into_iter().zip(different) {
+        if !included && !before.includes(one) {
+            before.add(one);
             kept.push(one);
         }
     }
     kept
 }
 
-/// Whether whoever tolerates this tolerates the other as well.
-fn includes(this: &Value, other: &Value) -> bool {
-    let same = |member| text(this, member) == text(other, member);
-    let seconds = |it: &Value| it.get("tolerationSeconds").and_then(Value::as_i64);
-    let any_key = text(this, "key").is_empty() && text(this, "operator") == "Exists";
-    let any_effect = text(this, "effect").is_empty();
-    let as_long = text(this, "effect") != "NoExecute"
-        || seconds(this).is_none_or(|most| seconds(other).is_some_and(|it| it <= most));
-    let as_much = match text(this, "operator") {
-        "Exists" => true,
-        "Equal" | "" => text(other, "operator") == "Equal" && same("value"),
-        _ => false,
-    };
-    this == other
-        || ((same("key") || any_key) && (same("effect") || any_effect) && as_long && as_much)
+/// What some tolerations tolerate, filed so that one that includes another is found at once.
+#[derive(Default)]
+struct Tolerated<'v>(HashMap<Toleration<'v>, Seconds>);
+
+/// A toleration but for its time: its key, effect, and value; any value if it is none.
+type Toleration<'v> = (Key<'v>, &'v str, Option<&'v str>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key<'v> {
+    Any,
+    One(&'v str),
+}
+
+/// For how long something is tolerated.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Seconds {
+    Some(i64),
+    Forever,
+}
+
+impl<'v> Tolerated<'v> {
+    fn add(&mut self, toleration: &'v Value) {
+        let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
+        let value = match text(toleration, "operator") {
+            "Exists" => None,
+            "Equal" | "" => Some(text(toleration, "value")),
+            _ => return,
+        };
+        let any_key = key.is_empty() && value.is_none();
+        let key = if any_key { Key::Any } else { Key::One(key) };
+        let time = match seconds(toleration) {
+            Some(seconds) if effect == "NoExecute" => Seconds::Some(seconds),
+            _ => Seconds::Forever,
+        };
+        let known = self.0.entry((key, effect, value)).or_insert(time);
+        *known = time.max(*known);
+    }
+
+    /// Whether one of them tolerates whatever another one does.
+    fn includes(&self, other: &'v Value) -> bool {
+        let time = seconds(other).map_or(Seconds::Forever, Seconds::Some);
+        let value = text(other, "value");
+        let value = Some(value).filter(|_| text(other, "operator") == "Equal");
+        let keys = [Key::Any, Key::One(text(other, "key"))];
+        keys.into_iter().any(|key| {
+            ["", text(other, "effect")].into_iter().any(|effect| {
+                let values = [None, value];
+                let mut found = values
+                    .iter()
+                    .map(|value| self.0.get(&(key, effect, *value)));
+                found.any(|found| found.is_some_and(|known| *known >= time))
+            })
+        })
+    }
+}
+
+fn seconds(toleration: &Value) -> Option<i64> {
+    toleration.get("tolerationSeconds").and_then(Value::as_i64)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -191,6 +245,11 @@ mod tests {
 
     #[test]
     fn who_tolerates_more_tolerates_less() {
+        let includes = |this: &Value, other: &Value| {
+            let mut tolerated = Tolerated::default();
+            tolerated.add(this);
+            tolerated.includes(other)
+        };
         let long = json!({"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9});
         let short = json!({"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3});
         let ever = json!({"key": "k", "operator": "Exists", "effect": "NoExecute"});
@@ -198,5 +257,53 @@ mod tests {
         assert!(includes(&long, &short) && !includes(&short, &long));
         assert!(includes(&ever, &long) && !includes(&long, &ever));
         assert!(includes(&all, &ever) && !includes(&ever, &all));
+    }
+
+    /// Whether whoever tolerates this tolerates the other as well, as kube-apiserver says it.
+    fn model(this: &Value, other: &Value) -> bool {
+        let same = |member| text(this, member) == text(other, member);
+        let any_key = text(this, "key").is_empty() && text(this, "operator") == "Exists";
+        let any_effect = text(this, "effect").is_empty();
+        let as_long = text(this, "effect") != "NoExecute"
+            || seconds(this).is_none_or(|most| seconds(other).is_some_and(|it| it <= most));
+        let as_much = match text(this, "operator") {
+            "Exists" => true,
+            "Equal" | "" => text(other, "operator") == "Equal" && same("value"),
+            _ => false,
+        };
+        (same("key") || any_key) && (same("effect") || any_effect) && as_long && as_much
+    }
+
+    fn tolerations() -> impl Strategy<Value = Value> {
+        let seconds = prop::option::of(0..3_i64);
+        let text = |of: &'static [&'static str]| prop::sample::select(of);
+        let (keys, effects) = (
+            text(&["", "a", "b"]),
+            text(&["", "NoExecute", "NoSchedule"]),
+        );
+        let (operators, values) = (text(&["", "Equal", "Exists", "Odd"]), text(&["", "v"]));
+        (keys, effects, operators, values, seconds).prop_map(
+            |(key, effect, operator, value, seconds)| {
+                json!({"key": key, "effect": effect, "operator": operator, "value": value,
+                    "tolerationSeconds": seconds})
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn those_are_kept_that_a_comparison_of_all_keeps(
+            all in prop::collection::vec(tolerations(), 0..8),
+        ) {
+            let mut kept: Vec<&Value> = Vec::new();
+            for (index, one) in all.iter().enumerate() {
+                let before = kept.iter().any(|other| *other == one || model(other, one));
+                let mut later = all[index + 1..].iter();
+                if !before && !later.any(|other| other != one && model(other, one)) {
+                    kept.push(one);
+                }
+            }
+            prop_assert_eq!(without_redundant(&all), kept);
+        }
     }
 }

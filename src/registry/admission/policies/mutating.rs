@@ -16,6 +16,7 @@ use super::policy::Policy;
 use crate::meta::{Cause, Status, StatusDetails};
 use crate::registry::store::bring_in;
 use crate::registry::{Error, Resource};
+use crate::work::{self, Work};
 
 /// The policies of MutatingAdmissionPolicies.
 #[derive(Debug)]
@@ -102,6 +103,7 @@ impl MutatingPolicies {
         {
             return Ok(Vec::new());
         }
+        work::leave(Work::Expressions).await;
         let scene = &self.0.scene;
         let params = scene.params(policy, binding.params.as_ref(), asked.request);
         let params = match params.await {

@@ -16,7 +16,7 @@ use super::evaluate::{Seen, Violation, violations};
 use super::policy::Policy;
 use crate::meta::{Cause, Status, StatusDetails};
 use crate::registry::Error;
-use crate::registry::cel::at_length;
+use crate::work::{self, Work};
 
 /// A policy or a binding.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl PolicyObject {
         let read = if kind.ends_with("Binding") {
             Binding::read(object).map(Read::Binding)
         } else {
-            at_length(|| Policy::read(object)).map(Read::Policy)
+            Policy::read(object).map(Read::Policy)
         };
         read.map(Self)
     }
@@ -145,6 +145,7 @@ impl Policies {
         {
             return Ok(Vec::new());
         }
+        work::leave(Work::Expressions).await;
         let params = self.scene.params(policy, binding.params.as_ref(), request);
         let params = match params.await {
             Ok(params) => params,

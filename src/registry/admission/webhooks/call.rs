@@ -14,6 +14,7 @@ use super::Webhooks;
 use super::answer::{self, Verdict};
 use super::configuration::{Configuration, Hook};
 use crate::registry::{Error, Resource};
+use crate::work::{self, Work};
 
 /// What came of a call.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ impl Webhooks {
         if hook.conditions.is_empty() {
             return Ok(Some(resource));
         }
+        work::leave(Work::Expressions).await;
         let shown = Shown::new(request, &resource, object);
         let mut variables = Variables::new();
         variables.add("object", &shown.object);
@@ -140,6 +142,7 @@ impl Webhooks {
         let client = client.map_err(|why| format!("could not get REST client: {why}"))?;
         let posted = self.client.post(client, body, hook.timeout).await;
         let content = posted.map_err(|why| format!("failed to call webhook: {why}"))?;
+        work::at_size(Work::Object, content.len()).await;
         let answer = answer::read(&content, (version, uid), (&hook.name, mutating));
         answer.map_err(|why| format!("received invalid webhook response: {why}"))
     }
