@@ -1,5 +1,7 @@
 //! What can go wrong with a request, in the registry's words. The endpoints turn these into HTTP.
 
+use std::collections::HashSet;
+
 use crate::meta::Status;
 use crate::storage::StorageError;
 
@@ -108,8 +110,12 @@ pub enum Error {
     Internal(String),
 }
 
+/// How many bytes of errors are told of an object at most. What else is wrong is not told, but the object is refused all
+/// the same.
+pub(super) const ERROR_BYTES_MAX: usize = 256 << 10;
+
 /// What is wrong with one field.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
     /// In which way.
     pub kind: FieldErrorKind,
@@ -120,7 +126,7 @@ pub struct FieldError {
 }
 
 /// In which way a field is wrong: Kubernetes' `field.ErrorType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
     /// `Required value`, then an optional explanation.
     Required,
@@ -224,18 +230,29 @@ impl FieldError {
         }
     }
 
+    /// The first of them, as many as are told.
+    #[must_use]
+    pub(super) fn as_told(mut errors: Vec<Self>) -> Vec<Self> {
+        let mut bytes = 0;
+        let too_many = errors.iter().position(|error| {
+            let has_room = bytes < ERROR_BYTES_MAX;
+            bytes += error.field.len() + error.detail.len();
+            !has_room
+        });
+        errors.truncate(too_many.unwrap_or(errors.len()));
+        errors
+    }
+
     /// All errors in one line, as kube-apiserver joins them: in brackets if several.
     #[must_use]
     pub fn join(errors: &[Self]) -> String {
-        let mut lines: Vec<String> = Vec::new();
-        for error in errors {
-            let line = format!("{}: {}", error.field, error.message());
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
-        if let [line] = lines.as_slice() {
-            return line.clone();
+        let line = |error: &Self| format!("{}: {}", error.field, error.message());
+        let lines: Vec<String> = errors.iter().map(line).collect();
+        let mut seen = HashSet::new();
+        let lines = lines.iter().map(String::as_str);
+        let lines: Vec<&str> = lines.filter(|line| seen.insert(*line)).collect();
+        if let [line] = lines[..] {
+            return line.to_owned();
         }
         format!("[{}]", lines.join(", "))
     }

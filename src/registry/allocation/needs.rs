@@ -1,5 +1,7 @@
 //! What a service needs that it does not have, and what it no longer needs.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
@@ -84,7 +86,8 @@ pub(super) fn set_address(service: &mut Value, address: Ipv4Addr) {
 
 /// What the old service has and the new one does not.
 pub(super) fn given_up(service: &Value, old: &Value) -> Numbers {
-    let (address, kept) = (services::address_of(old), services::node_ports_of(service));
+    let address = services::address_of(old);
+    let kept: HashSet<_> = services::node_ports_of(service).into_iter().collect();
     let mut ports = services::node_ports_of(old);
     ports.retain(|port| !kept.contains(port));
     Numbers {
@@ -111,43 +114,50 @@ fn address(service: &Value, old: Option<&Value>) -> Option<String> {
 /// Ports of a new service with one number, such as those of two protocols, share a port of the nodes unless they ask for others.
 fn ports_of_new(service: &Value) -> Vec<NeededPort> {
     let ports = list(service, "spec.ports");
+    let mut asked_by_number = HashMap::new();
+    for port in ports {
+        if let Some(asked) = port_at(port, "nodePort") {
+            asked_by_number.entry(get(port, "port")).or_insert(asked);
+        }
+    }
+    let mut first_by_number = HashMap::new();
     let mut needed: Vec<NeededPort> = Vec::new();
     for (place, port) in ports.iter().enumerate() {
         let number = get(port, "port");
-        let alike = |place: &usize| get(&ports[*place], "port") == number;
         let asked = port_at(port, "nodePort");
         if asked.is_none() && !takes_any(service) {
             continue;
         }
-        let first = needed
-            .iter_mut()
-            .find(|it| it.places.first().is_some_and(alike));
-        match first {
-            Some(first) if asked.is_none() || asked == first.asked => first.places.push(place),
-            Some(_) => needed.push(NeededPort {
-                asked,
-                places: vec![place],
-            }),
-            None => {
-                let others = ports.iter().filter(|it| get(it, "port") == number);
-                needed.push(NeededPort {
-                    asked: others.into_iter().find_map(|it| port_at(it, "nodePort")),
-                    places: vec![place],
-                });
+        let asked = match first_by_number.entry(number) {
+            Entry::Vacant(first) => {
+                first.insert(needed.len());
+                asked_by_number.get(&number).copied()
             }
-        }
+            Entry::Occupied(first) => {
+                let first = &mut needed[*first.get()];
+                if asked.is_none() || asked == first.asked {
+                    first.places.push(place);
+                    continue;
+                }
+                asked
+            }
+        };
+        needed.push(NeededPort {
+            asked,
+            places: vec![place],
+        });
     }
     needed
 }
 
 fn ports_of_changed(service: &Value, old: &Value) -> Vec<NeededPort> {
-    let mut had: Vec<u16> = ports(old).collect();
+    let mut had: HashSet<u16> = ports(old).collect();
     let mut needed = Vec::new();
     for (place, port) in list(service, "spec.ports").iter().enumerate() {
         let asked = port_at(port, "nodePort");
         match asked {
             Some(asked) if had.contains(&asked) => continue,
-            Some(asked) => had.push(asked),
+            Some(asked) => drop(had.insert(asked)),
             None if !takes_any(service) => continue,
             None => {}
         }

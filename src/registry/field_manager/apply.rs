@@ -18,6 +18,9 @@ use super::{Manager, UNTRACKED_FIELDS};
 use crate::registry::Error;
 use crate::registry::custom_resources::schema::StructuralSchema;
 
+/// How many bytes of paths of conflicts with a manager are told: one key of a megabyte may stand above all of them.
+const CONFLICT_BYTES_MAX: usize = 256 << 10;
+
 /// The name under which fields are managed that were there before anybody's were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
@@ -213,8 +216,8 @@ fn refuse_conflicts(managed: &ManagedFields, changed: &FieldSet) -> Result<(), E
     let causes: Vec<_> = conflicts
         .iter()
         .flat_map(|(manager, fields)| {
-            let paths = fields.paths().into_iter();
-            paths.map(move |path| (format!("conflict with {manager}"), show(&path)))
+            let paths = fields.show(CONFLICT_BYTES_MAX).into_iter();
+            paths.map(move |path| (format!("conflict with {manager}"), path))
         })
         .collect();
     if causes.is_empty() {

@@ -157,7 +157,9 @@ impl ManagedFields {
                 None => self.entries.remove(&first),
             };
             if let Some(older) = older {
-                joined.fields.unite(older.fields);
+                // Those of the older ones grow from entry to entry, so that they are not the ones to be moved.
+                let newer = std::mem::replace(&mut joined.fields, older.fields);
+                joined.fields.unite(newer);
             }
             self.entries.insert(bucket, joined);
             count -= 1;

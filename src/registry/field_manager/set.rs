@@ -126,6 +126,16 @@ impl FieldSet {
             return;
         }
         self.member &= !other.member;
+        // A change of many fields is taken from many managers of few.
+        if self.children.len() < other.children.len() {
+            self.children.retain(|element, mine| {
+                if let Some(theirs) = other.children.get(element) {
+                    mine.take_away(theirs, recursive);
+                }
+                !mine.is_empty()
+            });
+            return;
+        }
         for (element, theirs) in &other.children {
             let Some(mine) = self.children.get_mut(element) else {
                 continue;
@@ -146,23 +156,38 @@ impl FieldSet {
         is_struct: &dyn Fn(&[PathElement]) -> bool,
     ) -> Self {
         let named = is_struct(path);
-        let mut set = self.clone();
-        for (element, child) in &mut set.children {
+        let children = self.children.iter().map(|(element, child)| {
             path.push(element.clone());
-            *child = child.with_named_fields(path, is_struct);
+            let mut child = child.with_named_fields(path, is_struct);
             path.pop();
             child.member |= named && matches!(element, PathElement::Field(_));
+            (element.clone(), child)
+        });
+        Self {
+            member: self.member,
+            children: children.collect(),
         }
-        set
+    }
+
+    /// The paths as messages show them, each before those below it, until they have so many bytes.
+    pub(super) fn show(&self, bytes_max: usize) -> Vec<String> {
+        let mut shown = Shown {
+            paths: Vec::new(),
+            bytes_left: bytes_max,
+        };
+        shown.walk(self, &mut String::new());
+        shown.paths
     }
 
     /// All paths, each before those below it.
+    #[cfg(test)]
     pub(super) fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
         paths
     }
 
+    #[cfg(test)]
     fn collect(&self, path: &mut Vec<PathElement>, paths: &mut Vec<Vec<PathElement>>) {
         if self.member {
             paths.push(path.clone());
@@ -171,6 +196,30 @@ impl FieldSet {
             path.push(element.clone());
             child.collect(path, paths);
             path.pop();
+        }
+    }
+}
+
+/// Paths of a set as messages show them.
+struct Shown {
+    paths: Vec<String>,
+    bytes_left: usize,
+}
+
+impl Shown {
+    fn walk(&mut self, set: &FieldSet, path: &mut String) {
+        if set.member {
+            self.bytes_left = self.bytes_left.saturating_sub(path.len());
+            self.paths.push(path.clone());
+        }
+        for (element, child) in &set.children {
+            if self.bytes_left == 0 {
+                return;
+            }
+            let length = path.len();
+            path.push_str(&element.to_string());
+            self.walk(child, path);
+            path.truncate(length);
         }
     }
 }
@@ -205,13 +254,9 @@ mod tests {
         });
         let set = FieldSet::from_json(&json).expect("a set");
         assert_eq!(set.to_json(), json);
-        let shown: Vec<_> = set
-            .paths()
-            .iter()
-            .map(|path| super::super::path::show(path))
-            .collect();
+        assert_eq!(set.show(8), [".data", ".data.k"]);
         assert_eq!(
-            shown,
+            set.show(usize::MAX),
             [
                 ".data",
                 ".data.k",

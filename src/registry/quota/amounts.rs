@@ -81,12 +81,17 @@ impl Amounts {
     /// Has at least as much of everything as another.
     pub(in crate::registry) fn raise(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
-            let less = self
-                .get(name)
-                .is_none_or(|known| known.quantity < amount.quantity);
-            if less {
-                self.set(name, amount);
-            }
+            self.raise_one(name, amount);
+        }
+    }
+
+    /// Has at least this much of one thing.
+    pub(in crate::registry) fn raise_one(&mut self, name: &str, amount: Amount) {
+        let less = self
+            .get(name)
+            .is_none_or(|known| known.quantity < amount.quantity);
+        if less {
+            self.set(name, amount);
         }
     }
 

@@ -37,15 +37,21 @@ pub(in crate::registry) fn amounts_of_containers(spec: &Value, which: Which) -> 
     }
     let (mut beside, mut before) = (Amounts::default(), Amounts::default());
     for container in list(spec, "initContainers") {
-        let mut needed = container_amounts(container, which);
-        if text(container, "restartPolicy") == "Always" {
-            sum.add(&needed);
-            beside.add(&needed);
-            needed = beside.clone();
-        } else {
-            needed.add(&beside);
+        let own = container_amounts(container, which);
+        let runs_on = text(container, "restartPolicy") == "Always";
+        if runs_on {
+            sum.add(&own);
+            beside.add(&own);
         }
-        before.raise(&needed);
+        // Of what the container does not name, `before` has as much as those beside it since the last of them came.
+        for (name, amount) in own.iter() {
+            let needed = match beside.get(name) {
+                Some(beside) if runs_on => beside,
+                Some(beside) => amount.plus(beside),
+                None => amount,
+            };
+            before.raise_one(name, needed);
+        }
     }
     sum.raise(&before);
     sum

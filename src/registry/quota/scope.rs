@@ -1,5 +1,6 @@
 //! Of which pods a quota counts.
 
+use indexmap::IndexSet;
 use serde_json::Value;
 
 use crate::registry::resources::path::{get, list, text};
@@ -16,8 +17,11 @@ pub(in crate::registry) struct Scope<'a> {
 impl<'a> Scope<'a> {
     /// All conditions of a quota.
     pub(in crate::registry) fn all_of(quota: &'a Value) -> Vec<Self> {
-        let plain = list(quota, "spec.scopes").iter().map(|name| Self {
-            name: name.as_str().unwrap_or_default(),
+        let plain = list(quota, "spec.scopes").iter().filter_map(Value::as_str);
+        // A quota may name a scope many times.
+        let plain: IndexSet<&str> = plain.collect();
+        let plain = plain.into_iter().map(|name| Self {
+            name,
             operator: "Exists",
             values: &[],
         });

@@ -1,6 +1,8 @@
 //! The group `certificates.k8s.io`: requests for certificates. Who asks is written down by the
 //! server, and never changes.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::checks::certificates as checks;
@@ -65,25 +67,28 @@ fn approval() -> Part {
 
 /// A condition without times has those of the same one before, or has them from now on.
 fn date(context: &RequestContext, object: &mut Value, old: &Value) {
-    const SAME: [&[&str]; 2] = [
-        &["type", "status"],
-        &["type", "status", "reason", "message"],
+    const TIMES: [(&str, &[&str]); 2] = [
+        ("lastTransitionTime", &["type", "status"]),
+        ("lastUpdateTime", &["type", "status", "reason", "message"]),
     ];
+    fn key<'v>(condition: &'v Value, same: &[&str]) -> Vec<Option<&'v Value>> {
+        same.iter().map(|name| condition.get(name)).collect()
+    }
+    let mut before = HashMap::new();
+    for condition in list(old, "status.conditions") {
+        for (time, same) in TIMES {
+            let first = before.entry((time, key(condition, same)));
+            first.or_insert_with(|| condition.get(time).filter(|it| !it.is_null()));
+        }
+    }
     let now = Value::from(format_time(context.clock.wall()));
     let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
-        for (time, same) in ["lastTransitionTime", "lastUpdateTime"]
-            .into_iter()
-            .zip(SAME)
-        {
+        for (time, same) in TIMES {
             if get(condition, time).is_none_or(Value::is_null) {
-                let is_same =
-                    |it: &&Value| same.iter().all(|name| it.get(name) == condition.get(name));
-                let before = list(old, "status.conditions").iter().find(is_same);
-                let before = before
-                    .and_then(|it| it.get(time))
-                    .filter(|it| !it.is_null());
-                set(condition, time, before.unwrap_or(&now).clone());
+                let before = before.get(&(time, key(condition, same)));
+                let date = before.copied().flatten().unwrap_or(&now).clone();
+                set(condition, time, date);
             }
         }
     }

@@ -226,6 +226,10 @@ impl Strategy for Generic {
         self.peculiar.prepare_for_create(context, object);
     }
 
+    fn is_costly(&self) -> bool {
+        self.peculiar.is_costly()
+    }
+
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let checks = self.checks.iter().chain(&self.checks_on_create);
         let checks = checks.chain(&self.checks_unless_old_fails);

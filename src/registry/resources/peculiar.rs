@@ -24,6 +24,11 @@ pub(super) trait Peculiar: Debug + Send + Sync {
         let _ = (context, object, old);
     }
 
+    /// As in [`crate::registry::Strategy::is_costly`].
+    fn is_costly(&self) -> bool {
+        false
+    }
+
     /// What is wrong with an object, be it new or updated.
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let _ = object;

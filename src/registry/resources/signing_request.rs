@@ -32,6 +32,16 @@ impl SigningRequest {
         }
     }
 
+    /// The name of whom it is for: the last one if there are several, as Go reads it. Empty if there is none.
+    pub(in crate::registry) fn common_name(&self) -> String {
+        let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
+            return String::new();
+        };
+        let subject = &request.certification_request_info.subject;
+        let last = subject.iter_common_name().last();
+        last.map(|it| text(it.attr_value())).unwrap_or_default()
+    }
+
     /// The organizations of whom it is for: as what groups a certificate counts.
     pub(in crate::registry) fn organizations(&self) -> Vec<String> {
         let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
@@ -133,6 +143,19 @@ mod tests {
             let read = SigningRequest::read(request.as_bytes()).expect("a request");
             assert_eq!(read.organizations(), ["system:masters"]);
         }
+    }
+
+    #[test]
+    fn of_several_names_the_last_counts() {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        let name = &mut params.distinguished_name;
+        name.push(DnType::CommonName, "a");
+        name.push(DnType::CustomDnType(vec![2, 5, 4, 3]), "b");
+        let request = params.serialize_request(&key).expect("a request");
+        let request = request.pem().expect("PEM");
+        let read = SigningRequest::read(request.as_bytes()).expect("a request");
+        assert_eq!(read.common_name(), "b");
     }
 
     #[test]

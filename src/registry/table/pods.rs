@@ -3,6 +3,8 @@
 //! The word is the phase, unless something says more: the pod's own reason, an init container that
 //! is not through, a container that waits or has ended, and above all that the pod is being deleted.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -162,10 +164,13 @@ impl Initialization {
     fn of(pod: &Subject<'_>) -> Self {
         let mut found = Self::default();
         let total = pod.count("spec.initContainers");
+        let mut specs = HashMap::new();
+        for spec in pod.list("spec.initContainers") {
+            specs.entry(spec.text("name")).or_insert(spec);
+        }
         for (place, container) in pod.list("status.initContainerStatuses").enumerate() {
-            let mut specs = pod.list("spec.initContainers");
-            let spec = specs.find(|spec| spec.text("name") == container.text("name"));
-            let sidecar = spec.is_some_and(|spec| is_sidecar(&spec));
+            let spec = specs.get(container.text("name"));
+            let sidecar = spec.is_some_and(is_sidecar);
             found.restarts.add(&container);
             if sidecar {
                 found.sidecar_restarts.add(&container);

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::formats;
 use crate::registry::accessor::{finalizers, text};
+use crate::registry::error::ERROR_BYTES_MAX;
 use crate::registry::{FieldError, FieldErrorKind, NameRule};
 
 /// How much an object's annotations may hold, keys and values together.
@@ -114,6 +115,8 @@ fn validate_annotations(object: &Value, errors: &mut Vec<FieldError>) {
 fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
     const FIELD: &str = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
+    // An error about controllers shows all references.
+    let mut shown_bytes = 0;
     for reference in references.as_array().into_iter().flatten() {
         let part = |name: &str| reference[name].as_str().unwrap_or_default();
         let api_version = part("apiVersion");
@@ -141,13 +144,15 @@ fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
             let this = format!("{}/{}", part("kind"), part("name"));
             match &controller {
                 None => controller = Some(this),
-                Some(first) => errors.push(FieldError::invalid(
-                    FIELD,
-                    references,
-                    format!(
+                Some(_) if shown_bytes > ERROR_BYTES_MAX => {}
+                Some(first) => {
+                    let why = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
-                    ),
-                )),
+                    );
+                    let error = FieldError::invalid(FIELD, references, why);
+                    shown_bytes += error.detail.len();
+                    errors.push(error);
+                }
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What an update may not do to metadata.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::registry::FieldError;
@@ -21,7 +23,7 @@ const IMMUTABLE: &[&str] = &[
 pub fn validate_object_meta_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_terminating(old) {
-        let known = finalizers(old);
+        let known: HashSet<&str> = finalizers(old).into_iter().collect();
         let mut added = finalizers(object);
         added.retain(|finalizer| !known.contains(finalizer));
         added.sort_unstable();

@@ -1,5 +1,7 @@
 //! Requests for certificates: what is asked for, what is decided, and what is issued.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -60,12 +62,9 @@ pub(in crate::registry::resources) fn new_request(request: &At<'_, '_>, errors: 
     for usage in spec.items("usages") {
         usage.must_be_one_of(USAGES, errors);
     }
-    for (place, usage) in spec.items("usages").enumerate() {
-        if spec
-            .items("usages")
-            .take(place)
-            .any(|it| it.text() == usage.text())
-        {
+    let mut seen = HashSet::new();
+    for usage in spec.items("usages") {
+        if !seen.insert(usage.text()) {
             errors.push(usage.duplicate());
         }
     }
@@ -183,7 +182,7 @@ fn conditions(request: &Value, old: &Value) -> Errors {
 }
 
 fn conditions_of(request: &At<'_, '_>, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for condition in request.items(CONDITIONS) {
         let kind = condition.at("type");
         kind.must_be_set(errors);
@@ -196,14 +195,13 @@ fn conditions_of(request: &At<'_, '_>, errors: &mut Errors) {
             status.must_be_one_of(STATUSES, errors);
         }
         let other = VERDICTS.iter().find(|other| **other != kind.text());
-        if VERDICTS.contains(&kind.text()) && other.is_some_and(|other| seen.contains(other)) {
+        if VERDICTS.contains(&kind.text()) && other.is_some_and(|other| seen.contains(*other)) {
             let why = "Approved and Denied conditions are mutually exclusive";
             errors.push(request.at(CONDITIONS).invalid_value(kind.text(), why));
         }
-        if seen.contains(&kind.text()) {
+        if !seen.insert(kind.text()) {
             errors.push(kind.duplicate());
         }
-        seen.push(kind.text());
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::at::{At, Errors};
 use super::mounts::{Volumes, mounts};
+use super::pod::Claims;
 use super::probes::{no_probes, probes};
 use super::values::{PROTOCOLS, port_name};
 use super::{env, quantities, security};
@@ -14,7 +15,7 @@ use crate::registry::validation::formats;
 pub(super) struct Pod<'a, 'v, 'p> {
     pub(super) spec: &'a At<'v, 'p>,
     pub(super) volumes: &'a Volumes<'v, 'p>,
-    pub(super) claims: &'a [&'a str],
+    pub(super) claims: &'a Claims<'a>,
     pub(super) grace: Option<i64>,
 }
 

@@ -1,8 +1,9 @@
 //! Where a container finds the volumes of its pod.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::at::{At, Errors};
+use super::pod::Claims;
 use super::values::below;
 
 /// The volumes of a pod, by their names.
@@ -12,25 +13,27 @@ pub(super) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, At<'v, 'p>
 pub(super) fn mounts(
     container: &At<'_, '_>,
     volumes: &Volumes<'_, '_>,
-    claims: &[&str],
+    claims: &Claims<'_>,
     errors: &mut Errors,
 ) {
+    let devices_by = |member| all_of(container, "volumeDevices", member);
+    let (device_names, device_paths) = (devices_by("name"), devices_by("devicePath"));
     let mut paths = BTreeSet::new();
     let mounts = container.at("volumeMounts");
     for mount in container.items("volumeMounts") {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
         name.must_be_set(errors);
-        if !volumes.contains_key(name.text()) && !claims.contains(&name.text()) {
+        if !volumes.contains_key(name.text()) && !claims.contains(name.text()) {
             errors.push(name.not_found());
         }
         path.must_be_set(errors);
         if !paths.insert(path.text()) {
             errors.push(path.invalid("must be unique"));
         }
-        if has(container, "volumeDevices", "name", name.text()) {
+        if device_names.contains(name.text()) {
             errors.push(name.invalid("must not already exist in volumeDevices"));
         }
-        if has(container, "volumeDevices", "devicePath", path.text()) {
+        if device_paths.contains(path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         // Kubernetes blames the list for these, not its element.
@@ -69,9 +72,11 @@ fn propagation(container: &At<'_, '_>, mount: &At<'_, '_>, errors: &mut Errors) 
 fn devices(
     container: &At<'_, '_>,
     volumes: &Volumes<'_, '_>,
-    claims: &[&str],
+    claims: &Claims<'_>,
     errors: &mut Errors,
 ) {
+    let mounts_by = |member| all_of(container, "volumeMounts", member);
+    let (mount_names, mount_paths) = (mounts_by("name"), mounts_by("mountPath"));
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for device in container.items("volumeDevices") {
         let (name, path) = (device.at("name"), device.at("devicePath"));
@@ -80,7 +85,7 @@ fn devices(
             errors.push(name.invalid("must be unique"));
         }
         match volumes.get(name.text()) {
-            None if claims.contains(&name.text()) => {}
+            None if claims.contains(name.text()) => {}
             None => errors.push(name.not_found()),
             Some(volume) => {
                 let claimed = ["persistentVolumeClaim", "ephemeral"];
@@ -96,16 +101,17 @@ fn devices(
         } else if !paths.insert(path.text()) {
             errors.push(path.invalid("must be unique"));
         }
-        if has(container, "volumeMounts", "name", name.text()) {
+        if mount_names.contains(name.text()) {
             errors.push(name.invalid("must not already exist in volumeMounts"));
         }
-        if has(container, "volumeMounts", "mountPath", path.text()) {
+        if mount_paths.contains(path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeMounts"));
         }
     }
 }
 
-/// Whether an element of a list has this text as a member.
-fn has(container: &At<'_, '_>, list: &str, member: &str, text: &str) -> bool {
-    container.items(list).any(|it| it.at(member).text() == text)
+/// The texts that the elements of a list have as a member.
+fn all_of<'v>(container: &At<'v, '_>, list: &str, member: &str) -> HashSet<&'v str> {
+    let items = container.items(list);
+    items.map(|it| it.at(member).text()).collect()
 }

@@ -1,5 +1,7 @@
 //! Pods and templates of pods.
 
+use std::collections::HashSet;
+
 use super::at::{At, Errors};
 use super::container::{
     Pod, containers, ephemeral_containers, init_containers, no_spaces_around_image,
@@ -14,7 +16,7 @@ const NAME_SERVERS_MAX: usize = 3;
 const SEARCH_DOMAINS_MAX: usize = 32;
 
 /// The claims that come with a template, of which each is a volume.
-pub(super) type Claims<'v> = Vec<&'v str>;
+pub(super) type Claims<'v> = HashSet<&'v str>;
 
 /// A pod: its spec, with what holds for pods and not for templates.
 pub(in crate::registry::resources) fn pod(pod: &At<'_, '_>, errors: &mut Errors) {
@@ -73,10 +75,11 @@ fn spec(spec: &At<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
     let of_pod = template.is_none();
     let grace = spec.at("terminationGracePeriodSeconds").number();
     let volumes = volumes::volumes(spec, of_pod, errors);
+    let none = Claims::new();
     let pod = Pod {
         spec,
         volumes: &volumes,
-        claims: template.map_or(&[], Vec::as_slice),
+        claims: template.unwrap_or(&none),
         grace,
     };
     containers(pod, errors);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::at::{At, Errors};
 use super::quantities::{amount, container_name, is_quota, name, quota_name};
+use crate::registry::error::ERROR_BYTES_MAX;
 use crate::registry::resources::quantity::Quantity;
 use crate::registry::validation::formats;
 
@@ -159,11 +160,22 @@ pub(in crate::registry::resources) fn quota(object: &At<'_, '_>, errors: &mut Er
     }
     let spec = object.at("spec");
     let scopes = spec.at("scopes");
+    let unfit: Vec<&str> = SCOPES
+        .iter()
+        .copied()
+        .filter(|scope| has_unfit_resource(&spec, scope))
+        .collect();
+    // Every error shows all scopes.
+    let errors_max = 1 + ERROR_BYTES_MAX / scopes.value().to_string().len();
+    let errors_max = errors.len() + errors_max;
     for scope in spec.items("scopes") {
+        if errors.len() >= errors_max {
+            break;
+        }
         if !SCOPES.contains(&scope.text()) {
             errors.push(scopes.invalid("unsupported scope"));
         }
-        if has_unfit_resource(&spec, scope.text()) {
+        if unfit.contains(&scope.text()) {
             errors.push(scopes.invalid("unsupported scope applied to resource"));
         }
     }

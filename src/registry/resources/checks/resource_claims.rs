@@ -1,16 +1,21 @@
 //! Claims to devices: what is asked for never changes, and what is allocated stays until it is given back.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use crate::registry::FieldError;
 use crate::registry::resources::path::{get, list};
 use crate::registry::validation::formats;
+use crate::registry::{FieldError, FieldErrorKind};
 
 const IMMUTABLE: &str = "field is immutable";
 const ONE_FORM: &str = "exactly one of `exactly` or `firstAvailable` is required";
 const RESERVED: &str = "status.reservedFor";
 const RESERVED_MAX: usize = 256;
+const REQUESTS_MAX: usize = 32;
+/// How many alternatives a request may have.
+const ALTERNATIVES_MAX: usize = 8;
 
 /// A claim.
 pub(in crate::registry::resources) fn claim(claim: &At<'_, '_>, errors: &mut Errors) {
@@ -24,11 +29,14 @@ pub(in crate::registry::resources) fn template(template: &At<'_, '_>, errors: &m
 
 /// The devices that a claim asks for.
 fn devices(devices: &At<'_, '_>, errors: &mut Errors) {
-    for (place, request) in devices.items("requests").enumerate() {
+    if has_too_many(&devices.at("requests"), REQUESTS_MAX, errors) {
+        return;
+    }
+    let mut names = HashSet::new();
+    for request in devices.items("requests") {
         let name = request.at("name");
         name.must_conform(formats::dns_label, errors);
-        let mut before = devices.items("requests").take(place);
-        if before.any(|it| it.at("name").text() == name.text()) {
+        if !names.insert(name.text()) {
             errors.push(request.duplicate_of(name.text()));
         }
         let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
@@ -39,6 +47,7 @@ fn devices(devices: &At<'_, '_>, errors: &mut Errors) {
                 errors.push(FieldError::invalid(request.field(), &Value::Null, why));
             }
             (true, false) => wanted(&exactly, errors),
+            (false, true) if has_too_many(&first, ALTERNATIVES_MAX, errors) => {}
             (false, true) => {
                 for sub in request.items("firstAvailable") {
                     sub.at("name").must_conform(formats::dns_label, errors);
@@ -47,6 +56,17 @@ fn devices(devices: &At<'_, '_>, errors: &mut Errors) {
             }
         }
     }
+}
+
+/// Whether a list is longer than it may be. Its items are not looked at then.
+fn has_too_many(list: &At<'_, '_>, most: usize, errors: &mut Errors) -> bool {
+    let count = list.len();
+    if count > most {
+        let why = format!("{count}: must have at most {most} items");
+        let error = FieldError::new(FieldErrorKind::TooMany, list.field(), why);
+        errors.push(error);
+    }
+    count > most
 }
 
 /// How many devices of a class.
@@ -78,22 +98,14 @@ pub(in crate::registry::resources) fn status(claim: &Value, old: &Value) -> Erro
     let mut errors = Errors::new();
     let root = At::root(claim);
     let reserved = root.at(RESERVED);
-    if reserved.len() > RESERVED_MAX {
-        let why = format!("must have at most {RESERVED_MAX} items");
-        let kind = crate::registry::FieldErrorKind::TooMany;
-        errors.push(FieldError::new(
-            kind,
-            reserved.field(),
-            format!("{}: {why}", reserved.len()),
-        ));
-    }
-    for (place, user) in reserved.items("").enumerate() {
+    let looked_at = !has_too_many(&reserved, RESERVED_MAX, &mut errors);
+    let mut uids = HashSet::new();
+    for user in reserved.items("").filter(|_| looked_at) {
         for member in ["resource", "name", "uid"] {
             user.at(member).must_be_set(&mut errors);
         }
         let uid = user.at("uid");
-        let mut before = reserved.items("").take(place);
-        if before.any(|it| it.at("uid").text() == uid.text()) {
+        if !uids.insert(uid.text()) {
             errors.push(uid.duplicate());
         }
     }
@@ -102,7 +114,7 @@ pub(in crate::registry::resources) fn status(claim: &Value, old: &Value) -> Erro
         let why = "may not be specified when `allocated` is not set";
         errors.push(reserved.forbidden(why));
     } else if get(claim, "metadata.deletionTimestamp").is_some() {
-        let before = list(old, RESERVED);
+        let before: HashSet<&Value> = list(old, RESERVED).iter().collect();
         if list(claim, RESERVED)
             .iter()
             .any(|user| !before.contains(user))

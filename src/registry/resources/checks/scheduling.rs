@@ -1,6 +1,6 @@
 //! Where a pod may run: affinity, tolerations, and how pods spread.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::at::{At, Errors};
 use super::labels::{node_selector, node_selector_term, selector};
@@ -73,13 +73,16 @@ fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
             key.must_conform(formats::label_key, errors);
         }
     }
-    let index = |key: &str| matching.items("").position(|it| it.text() == key);
+    let mut indexes: HashMap<&str, usize> = HashMap::new();
+    for (index, key) in matching.items("").enumerate() {
+        indexes.entry(key.text()).or_insert(index);
+    }
     let labels = own.at("matchLabels").value();
     let mut selected: BTreeSet<&str> = BTreeSet::new();
     for expression in own.items("matchExpressions") {
         let key = expression.at("key").text();
         // Of a pod the server has put the keys into the selector already: once is once too few.
-        if let Some(index) = index(key)
+        if let Some(index) = indexes.get(key)
             && (labels.get(key).is_some() || selected.contains(key))
         {
             let mut error =
@@ -90,8 +93,9 @@ fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
         }
         selected.insert(key);
     }
+    let mismatched: HashSet<&str> = others.items("").map(|it| it.text()).collect();
     for key in matching.items("") {
-        if others.items("").any(|it| it.text() == key.text()) {
+        if mismatched.contains(key.text()) {
             errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
         }
     }
@@ -154,13 +158,14 @@ pub(in crate::registry::resources) fn taints(at: &At<'_, '_>, errors: &mut Error
 pub(super) fn spread(spec: &At<'_, '_>, errors: &mut Errors) {
     const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
     const POLICIES: &[&str] = &["Honor", "Ignore"];
-    let pair_of = |one: &At<'_, '_>| {
+    let mut last_of = HashMap::new();
+    for (index, one) in spec.items("topologySpreadConstraints").enumerate() {
         let pair = (
             one.at("topologyKey").text(),
             one.at("whenUnsatisfiable").text(),
         );
-        format!("{{{}, {}}}", pair.0, pair.1)
-    };
+        last_of.insert(pair, index);
+    }
     for (index, one) in spec.items("topologySpreadConstraints").enumerate() {
         let [skew, key, action, least] =
             ["maxSkew", "topologyKey", "whenUnsatisfiable", "minDomains"].map(|it| one.at(it));
@@ -174,11 +179,10 @@ pub(super) fn spread(spec: &At<'_, '_>, errors: &mut Errors) {
         if !ACTIONS.contains(&action.text()) {
             errors.push(action.unsupported(ACTIONS));
         }
-        let pair = pair_of(&one);
-        let mut later = spec.items("topologySpreadConstraints").skip(index + 1);
-        if later.any(|other| pair_of(&other) == pair) {
+        let pair = (key.text(), action.text());
+        if last_of.get(&pair) != Some(&index) {
             let blamed = one.at("{topologyKey, whenUnsatisfiable}");
-            errors.push(blamed.duplicate_of(&pair));
+            errors.push(blamed.duplicate_of(&format!("{{{}, {}}}", pair.0, pair.1)));
         }
         if least.number().is_some_and(|least| least <= 0) {
             errors.push(least.invalid("must be greater than zero"));

@@ -1,11 +1,10 @@
 //! What clients are told about an object that is not refused: what is deprecated, and what hides
 //! something else.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
 
 use super::at::At;
+use crate::registry::context::WARNINGS_MAX;
 use crate::registry::validation::formats;
 
 /// The labels of nodes that have got other names, since when, and which.
@@ -265,36 +264,113 @@ fn hidden_variables(container: &At<'_, '_>, warnings: &mut Vec<String>) {
 
 /// Ports of a pod that stand twice.
 fn ports(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
-    let mut seen: Vec<(Value, Value, i64, String, String)> = Vec::new();
+    let mut known = KnownPorts::default();
+    let mut told = 0;
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.items(list) {
             for port in container.items("ports") {
-                let part = |name: &str| port.at(name).value().clone();
-                let on_host = port.at("hostPort").number().unwrap_or(0);
-                let address = port.at("hostIP").text().to_owned();
-                let this = (part("containerPort"), part("protocol"), on_host, address);
-                for (number, protocol, other_on_host, other_address, field) in &seen {
-                    if (number, protocol) != (&this.0, &this.1) {
-                        continue;
-                    }
-                    let same_address = *other_address == this.3;
-                    let word = if same_address && *other_on_host == on_host {
-                        "duplicate"
-                    } else if on_host == 0 || *other_on_host == 0 {
-                        "overlapping"
-                    } else if on_host == *other_on_host
-                        && (other_address.is_empty() || this.3.is_empty())
-                    {
-                        "dangerously ambiguous"
-                    } else {
-                        continue;
-                    };
-                    let own = port.field();
+                let own = KnownPort::of(&port);
+                for other in known.in_the_way_of(&own, WARNINGS_MAX - told) {
+                    let (word, field) = (own.word_for(other), &other.field);
+                    let own = &own.field;
                     warnings.push(format!("{own}: {word} port definition with {field}"));
+                    told += 1;
                 }
-                seen.push((this.0, this.1, this.2, this.3, port.field()));
+                if told == WARNINGS_MAX {
+                    return;
+                }
+                known.add(own);
             }
         }
+    }
+}
+
+/// A port of a container, and that of the host which leads to it.
+struct KnownPort<'v> {
+    number: Option<i64>,
+    protocol: &'v str,
+    /// 0 if there is none.
+    on_host: i64,
+    address: &'v str,
+    field: String,
+}
+
+impl<'v> KnownPort<'v> {
+    fn of(port: &At<'v, '_>) -> Self {
+        Self {
+            number: port.at("containerPort").number(),
+            protocol: port.at("protocol").text(),
+            on_host: port.at("hostPort").number().unwrap_or(0),
+            address: port.at("hostIP").text(),
+            field: port.field(),
+        }
+    }
+
+    /// What the port is to another one that is in its way.
+    fn word_for(&self, other: &Self) -> &'static str {
+        if (self.on_host, self.address) == (other.on_host, other.address) {
+            "duplicate"
+        } else if self.on_host == 0 || other.on_host == 0 {
+            "overlapping"
+        } else {
+            "dangerously ambiguous"
+        }
+    }
+}
+
+/// The ports met so far, filed so that those in the way of another one are found without a look at the rest.
+#[derive(Default)]
+struct KnownPorts<'v> {
+    all: Vec<KnownPort<'v>>,
+    filed: HashMap<PortFile<'v>, Vec<usize>>,
+}
+
+/// What a port is filed under, beside its number and protocol.
+type PortFile<'v> = ((Option<i64>, &'v str), Filed<'v>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Filed<'v> {
+    All,
+    HostPort(i64),
+    HostAddress(i64, &'v str),
+}
+
+impl<'v> KnownPorts<'v> {
+    fn add(&mut self, port: KnownPort<'v>) {
+        let (host, address) = (port.on_host, port.address);
+        let files = [
+            Filed::All,
+            Filed::HostPort(host),
+            Filed::HostAddress(host, address),
+        ];
+        for file in files {
+            let file = ((port.number, port.protocol), file);
+            self.filed.entry(file).or_default().push(self.all.len());
+        }
+        self.all.push(port);
+    }
+
+    /// The first ports that are in the way of another one, in their order.
+    fn in_the_way_of(&self, port: &KnownPort<'v>, most: usize) -> Vec<&KnownPort<'v>> {
+        let host = port.on_host;
+        let files: &[Filed<'_>] = match (host, port.address) {
+            (0, _) => &[Filed::All],
+            (_, "") => &[Filed::HostPort(0), Filed::HostPort(host)],
+            (_, address) => &[
+                Filed::HostPort(0),
+                Filed::HostAddress(host, ""),
+                Filed::HostAddress(host, address),
+            ],
+        };
+        let found = files
+            .iter()
+            .filter_map(|file| self.filed.get(&((port.number, port.protocol), *file)));
+        let mut found: Vec<usize> = found
+            .flat_map(|file| file.iter().take(most).copied())
+            .collect();
+        found.sort_unstable();
+        let found = found.into_iter().take(most);
+        found.map(|place| &self.all[place]).collect()
     }
 }
 
@@ -374,7 +450,7 @@ fn has_annotation(object: &At<'_, '_>, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! Pods: what the server sets, how they are bound to nodes, and how gracefully they go.
 
+mod annotations;
 mod binding;
 mod condition;
 mod eviction;
@@ -46,7 +47,9 @@ impl Peculiar for Pods {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        update::forbidden_changes(object, old)
+        let mut errors = annotations::forbidden_changes(object, old);
+        errors.extend(update::forbidden_changes(object, old));
+        errors
     }
 
     /// A pod that runs on a node gets the time it asked for; its node ends the wait.
@@ -69,7 +72,11 @@ impl Peculiar for Pods {
 pub(super) fn status() -> Part {
     Part::new("status", PartMetadata::KeepsOwners)
         .finish(|_, object, old| status::keep_what_is_left_out(object, old))
-        .validate_update(status::forbidden)
+        .validate_update(|object, old| {
+            let mut errors = annotations::forbidden_changes(object, old);
+            errors.extend(status::forbidden(object, old));
+            errors
+        })
 }
 
 /// Containers that are added to a running pod to look into it.

@@ -12,7 +12,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 /// What a resize may change.
 const MUTABLE: [&str; 2] = ["cpu", "memory"];
 /// Marks what the node made of a file of its own.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Keeps everything but what the pod and its containers may use. Other containers than before stay, to be
 /// refused.

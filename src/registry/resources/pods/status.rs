@@ -1,6 +1,6 @@
 //! What nodes say about their pods.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -75,6 +75,14 @@ fn restarted(object: &Value, old: &Value, statuses: &str, containers: &str) -> V
     if text(old, "spec.restartPolicy") == "Always" {
         return Vec::new();
     }
+    let running = list(object, &path)
+        .iter()
+        .filter(|it| get(it, "state.terminated").is_none());
+    let running: HashSet<&str> = running.map(|it| text(it, "name")).collect();
+    let mut specs = HashMap::new();
+    for container in list(old, &format!("spec.{containers}")) {
+        specs.entry(text(container, "name")).or_insert(container);
+    }
     let mut errors = Vec::new();
     for (index, before) in list(old, &path).iter().enumerate() {
         let name = text(before, "name");
@@ -82,10 +90,8 @@ fn restarted(object: &Value, old: &Value, statuses: &str, containers: &str) -> V
             continue;
         };
         let failed = get(end, "exitCode").and_then(Value::as_i64) != Some(0);
-        let mut now = list(object, &path).iter();
-        let goes_on =
-            now.any(|it| text(it, "name") == name && get(it, "state.terminated").is_none());
-        if goes_on && !may_begin_again(old, containers, name, failed) {
+        let spec = specs.get(name).copied();
+        if running.contains(name) && !may_begin_again(old, spec, failed) {
             let why = "may not be transitioned to non-terminated state";
             errors.push(FieldError::forbidden(format!("{path}[{index}].state"), why));
         }
@@ -93,9 +99,7 @@ fn restarted(object: &Value, old: &Value, statuses: &str, containers: &str) -> V
     errors
 }
 
-fn may_begin_again(pod: &Value, containers: &str, name: &str, failed: bool) -> bool {
-    let mut all = list(pod, &format!("spec.{containers}")).iter();
-    let container = all.find(|it| text(it, "name") == name);
+fn may_begin_again(pod: &Value, container: Option<&Value>, failed: bool) -> bool {
     let own = container.map_or("", |it| text(it, "restartPolicy"));
     let rules = container.is_some_and(|it| !list(it, "restartPolicyRules").is_empty());
     let policy = if own.is_empty() {
@@ -113,10 +117,10 @@ fn wrong_addresses(object: &Value, old: &Value, member: &str) -> Vec<FieldError>
         .iter()
         .map(|it| text(it, "ip"))
         .collect();
-    let known = list(old, &path);
+    let known: HashSet<&str> = list(old, &path).iter().map(|it| text(it, "ip")).collect();
     let mut errors = Vec::new();
     for (index, address) in all.iter().enumerate() {
-        if known.iter().any(|it| text(it, "ip") == *address) {
+        if known.contains(address) {
             continue;
         }
         let wrong = values::ip(address).into_iter();

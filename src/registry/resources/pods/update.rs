@@ -1,5 +1,7 @@
 //! What may change in a pod once it is there: next to nothing.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use crate::registry::FieldError;
@@ -46,18 +48,16 @@ pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> 
 /// What a write of ephemeral containers may not change.
 pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.ephemeralContainers";
-    let named = |pod: &Value, name: &str| {
-        list(pod, PATH)
-            .iter()
-            .find(|it| text(it, "name") == name)
-            .cloned()
-    };
+    let mut named = HashMap::new();
+    for container in list(object, PATH) {
+        named.entry(text(container, "name")).or_insert(container);
+    }
     let mut errors = found(pod::pod, object);
     for before in list(old, PATH) {
         let name = text(before, "name");
-        let why = match named(object, name) {
+        let why = match named.get(name) {
             None => format!("existing ephemeral containers {name:?} may not be removed\n"),
-            Some(after) if after != *before => {
+            Some(after) if *after != before => {
                 format!("existing ephemeral containers {name:?} may not be changed\n")
             }
             Some(_) => continue,
@@ -93,7 +93,7 @@ fn toleration_changes(object: &Value, old: &Value) -> Option<FieldError> {
         }
         tolerations
     };
-    let now = timeless(object);
+    let now: HashSet<Value> = timeless(object).into_iter().collect();
     let kept = timeless(old).iter().all(|before| now.contains(before));
     (!kept).then(|| {
         let why = "existing toleration can not be modified except its tolerationSeconds";
@@ -112,7 +112,7 @@ fn keep_images(object: &mut Value, old: &Value, containers: &str) {
 /// Gates may be taken away, none added.
 fn added_gates(object: &Value, old: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.schedulingGates";
-    let before = list(old, PATH);
+    let before: HashSet<&Value> = list(old, PATH).iter().collect();
     let gates = list(object, PATH).iter().enumerate();
     let added = gates.filter(|(_, gate)| !before.contains(gate));
     added

@@ -1,6 +1,8 @@
 //! What an update keeps of a service though the client leaves it out, and what it drops though the
 //! client, who read it, sends it along.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::registry::resources::path::{get, keep, list, remove, set, text};
@@ -111,17 +113,21 @@ fn node_ports(service: &Value) -> Vec<Option<&Value>> {
 }
 
 fn keep_node_ports(service: &mut Value, old: &Value) {
-    let key = |port: &Value| (get(port, "port").cloned(), get(port, "protocol").cloned());
+    fn key(port: &Value) -> (Option<&Value>, Option<&Value>) {
+        (get(port, "port"), get(port, "protocol"))
+    }
+    let mut before = HashMap::new();
+    for port in list(old, "spec.ports") {
+        before.entry(key(port)).or_insert(port);
+    }
     let mut ports = list(service, "spec.ports").to_vec();
     // A number that the client gave to another port is taken.
-    let asked: Vec<Value> = ports
+    let asked: HashSet<Value> = ports
         .iter()
         .filter_map(|it| get(it, "nodePort").cloned())
         .collect();
     for port in &mut ports {
-        let before = list(old, "spec.ports")
-            .iter()
-            .find(|it| key(it) == key(port));
+        let before = before.get(&key(port));
         let number = before.and_then(|before| get(before, "nodePort"));
         if let (None, Some(number)) = (get(port, "nodePort"), number)
             && !asked.contains(number)
