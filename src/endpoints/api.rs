@@ -189,7 +189,7 @@ impl Api {
             headers: &parts.headers,
             pretty: negotiation::wants_pretty(&query, &parts.headers),
         };
-        let (mut response, kind) = if let Some(remote) = served.remotes.serving(&info.path) {
+        let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();
             let asked = aggregation::Asked {
                 method: &parts.method,

@@ -299,6 +299,7 @@ impl Failure {
             | StorageError::InvalidKey(_)
             | StorageError::InvalidResourceVersion(_)
             | StorageError::Timeout { .. }
+            | StorageError::NoSpace { .. }
             | StorageError::TooLarge { .. } => unknown(message),
         }
     }

@@ -6,6 +6,8 @@
 //! /api/v1/namespaces/{name}[/finalize|/status]     the namespace itself
 //! anything else                                    not about a resource
 //! ```
+//!
+//! As in Go a path is decoded before it is split, so an escaped slash is a slash.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -15,7 +17,7 @@ use percent_encoding::percent_decode_str;
 pub struct RequestInfo {
     /// Whether it is about a resource; if not, only `verb` and `path` are set.
     pub is_resource: bool,
-    /// The path.
+    /// The path; decoded if the request is not about a resource, else as the client wrote it.
     pub path: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`; the
     /// method in lower case if it is not about a resource.
@@ -42,15 +44,18 @@ impl RequestInfo {
     /// Reads a request's method, path and query.
     #[must_use]
     pub fn new(method: &Method, path: &str, query: &str) -> Self {
+        let decoded = percent_decode_str(path).decode_utf8_lossy();
         let mut info = Self {
-            path: path.to_owned(),
             verb: method.as_str().to_ascii_lowercase(),
             ..Self::default()
         };
-        if let Some(parts) = resource_parts(path, &mut info) {
+        if let Some(parts) = resource_parts(&decoded, &mut info) {
             info.is_resource = true;
+            info.path = path.to_owned();
             info.read_parts(parts);
             info.verb = info.resource_verb(method, query).to_owned();
+        } else {
+            info.path = decoded.into_owned();
         }
         info
     }
@@ -117,12 +122,12 @@ impl RequestInfo {
     }
 }
 
-/// The decoded segments after the version, if the path is about a resource; sets group and version.
+/// The segments after the version, if the decoded path is about a resource; sets group and version.
 fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
     let mut parts = path
         .split('/')
         .filter(|part| !part.is_empty())
-        .map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned());
+        .map(String::from);
     let prefix = parts.next()?;
     let group = match prefix.as_str() {
         "api" => String::new(),
@@ -225,5 +230,26 @@ mod tests {
             "",
         );
         assert_eq!(info.name, "system:admin");
+        assert_eq!(get("/healthz%2Fping", "").path, "/healthz/ping");
+    }
+
+    #[test]
+    fn an_escaped_slash_is_a_slash() {
+        let info = get("/api/v1/namespaces/..%2fsecrets", "");
+        assert_eq!(
+            (
+                info.namespace.as_str(),
+                info.resource.as_str(),
+                info.verb.as_str()
+            ),
+            ("..", "secrets", "list")
+        );
+        let info = get("/api/v1/namespaces/ns/pods/p%2flog", "");
+        assert_eq!(
+            (info.name.as_str(), info.subresource.as_str()),
+            ("p", "log")
+        );
+        // It is decoded once.
+        assert_eq!(get("/api/v1/namespaces/a%252fb", "").name, "a%2fb");
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::body::{ResponseBody, full};
 use super::call::Call;
 use super::encoding::{
-    GZIP_MIN_BYTES, GzipBody, ListBody, TableBody, Tables, frame, indent, protobuf, yaml,
+    GZIP_MIN_BYTES, GzipBody, Items, ListBody, PiecewiseBody, Tables, frame, indent, protobuf, yaml,
 };
 use super::errors::Failure;
 use super::memory_gate::Held;
@@ -23,6 +23,7 @@ use crate::codec;
 use crate::meta::{Item, Object};
 use crate::registry::Resource;
 use crate::storage::List;
+use crate::work::{self, Work};
 
 /// An answer with a body of a media type.
 pub(super) fn respond(
@@ -54,12 +55,13 @@ pub fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
 ///
 /// # Errors
 /// 406 for a form that only lists have; 500 when the object cannot be converted.
-pub(super) fn object(
+pub(super) async fn object(
     code: StatusCode,
     output: Output,
     call: &Call<'_>,
     object: Arc<Object>,
 ) -> Result<Response<ResponseBody>, Failure> {
+    work::at_size(Work::Object, object.bytes().len()).await;
     let served = || {
         let served = call.store.to_served(Arc::clone(&object));
         served.map_err(Failure::internal)
@@ -159,12 +161,16 @@ pub(super) async fn list(
         )));
     }
     if let Form::Table(form) = output.form {
-        return table(output.format, call.tables(form), list).await;
+        return table(output.format, call.tables(form), list);
     }
     // Items are the cache's, counted among the encodings, or counted already.
     let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
     let objects = list.memory.clone();
     let head = list_head(resource, output.form != Form::Whole, &list);
+    if matches!(output.format, Format::PrettyJson | Format::Yaml) {
+        let items = Items::Objects(call.encoder(output));
+        return in_pieces(items, output.format, head.json(), list);
+    }
     let body = ListBody::new(
         call.encoder(output),
         list.items,
@@ -174,44 +180,37 @@ pub(super) async fn list(
         },
     )
     .await?;
-    match output.format {
-        Format::Json | Format::Protobuf => {
-            let media_type = output.format.media_type();
-            let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
-            response.extensions_mut().insert(Held { bytes, objects });
-            Ok(response)
-        }
-        Format::PrettyJson | Format::Yaml => for_people(output.format, &collect(body)),
-    }
-}
-
-/// A list as a table.
-async fn table(
-    format: Format,
-    tables: Tables,
-    list: List,
-) -> Result<Response<ResponseBody>, Failure> {
-    let items_bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
-    let objects = list.memory.clone();
-    let metadata = list_metadata(&list);
-    let body = TableBody::new(tables, list.items, &metadata)?;
-    if format != Format::Json {
-        return for_people(format, &body.into_bytes().await?);
-    }
-    let bytes = items_bytes + body.size_hint().lower();
-    let mut response = respond(StatusCode::OK, format.media_type(), body.boxed_unsync());
+    let media_type = output.format.media_type();
+    let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
     response.extensions_mut().insert(Held { bytes, objects });
     Ok(response)
 }
 
-/// A list in a syntax for people, which is written at once.
-fn for_people(format: Format, json: &[u8]) -> Result<Response<ResponseBody>, Failure> {
-    let mut response = document(StatusCode::OK, format, json)?;
-    // The objects have gone into it.
-    let held = Held {
-        bytes: response.body().size_hint().lower(),
-        objects: None,
+/// A list as a table.
+fn table(format: Format, tables: Tables, list: List) -> Result<Response<ResponseBody>, Failure> {
+    let head = tables.head(&list_metadata(&list), true)?;
+    // Tables have no form in protobuf.
+    let format = match format {
+        Format::Protobuf => Format::Json,
+        other => other,
     };
+    in_pieces(Items::Rows(tables), format, head, list)
+}
+
+/// A list that is written while it is sent, with the JSON before its items.
+fn in_pieces(
+    items: Items,
+    format: Format,
+    head: Vec<u8>,
+    list: List,
+) -> Result<Response<ResponseBody>, Failure> {
+    let items_bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+    let body = PiecewiseBody::new(items, format, list.items, head)?;
+    let held = Held {
+        bytes: items_bytes + body.size_hint().lower(),
+        objects: list.memory,
+    };
+    let mut response = respond(StatusCode::OK, format.media_type(), body.boxed_unsync());
     response.extensions_mut().insert(held);
     Ok(response)
 }
@@ -302,17 +301,6 @@ fn list_metadata(list: &List) -> Value {
         metadata["remainingItemCount"] = count.into();
     }
     metadata
-}
-
-/// All of a list at once, for people.
-fn collect(body: ListBody) -> Vec<u8> {
-    use futures::FutureExt;
-    // The body never waits, so that it is complete at once.
-    body.collect()
-        .now_or_never()
-        .and_then(Result::ok)
-        .map(|body| body.to_bytes().to_vec())
-        .unwrap_or_default()
 }
 
 /// What kube-apiserver, written in Go, calls the type of a kind.

@@ -69,6 +69,7 @@ fn kubelets() -> Kubelets {
         kubelet_timeout: Duration::from_secs(5),
     })
     .expect("no files")
+    .0
 }
 
 /// The plugins whose configurations nothing follows here.

@@ -20,6 +20,9 @@ pub(super) use formats::base64;
 /// How many unknown fields are told; all of them are dropped.
 const UNKNOWN_TOLD_MAX: usize = 100;
 
+/// How many bytes of paths of unknown fields are told at most: one key of a megabyte may stand above all of them.
+const UNKNOWN_BYTES_MAX: usize = 256 << 10;
+
 /// The members that every kind has beside its fields.
 const TYPE_META: &[&str] = &["kind", "apiVersion"];
 
@@ -42,6 +45,8 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
 struct Walk {
     /// The paths of unknown fields.
     unknown: Vec<String>,
+    /// The bytes of these paths.
+    unknown_bytes: usize,
     /// Whether the walk is where Go does not tell of unknown fields: in what types of its own read.
     is_silent: bool,
 }
@@ -79,8 +84,12 @@ impl Walk {
     }
 
     fn tell(&mut self, path: &Path<'_>) {
-        if !self.is_silent && self.unknown.len() < UNKNOWN_TOLD_MAX {
-            self.unknown.push(path.to_string());
+        let has_room =
+            self.unknown.len() < UNKNOWN_TOLD_MAX && self.unknown_bytes < UNKNOWN_BYTES_MAX;
+        if !self.is_silent && has_room {
+            let path = path.to_string();
+            self.unknown_bytes += path.len();
+            self.unknown.push(path);
         }
     }
 

@@ -23,6 +23,7 @@ use super::errors::Failure;
 use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
 use crate::registry::{GroupVersion, RequestContext, Strategy};
+use crate::work::{self, Work};
 
 use complaints::Complaints;
 pub(super) use complaints::yaml_error;
@@ -57,7 +58,7 @@ impl Expected<'_> {
     }
 }
 
-/// Reads a body of limited size.
+/// Reads a body of limited size. What follows is done where so large a body may be worked on.
 ///
 /// # Errors
 /// 413 when it is too large, 400 when it breaks off.
@@ -87,6 +88,7 @@ pub(super) async fn read_body(
         }
         content.extend_from_slice(&data);
     }
+    work::at_size(Work::Body, content.len()).await;
     Ok(content.into())
 }
 
@@ -167,6 +169,7 @@ impl Typed {
         fields.extend(unknown);
         if !expected.has_schema() {
             complaints::order(content, &mut fields);
+            fields.truncate(strict::COMPLAINTS_MAX);
         }
         let repeated = self.repeated;
         (self.value, Complaints { repeated, fields })

@@ -5,11 +5,14 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// How many duplicate fields are told.
-const COMPLAINTS_MAX: usize = 100;
+/// How many duplicate fields are told, as in kube-apiserver; of more nobody is told.
+pub(super) const COMPLAINTS_MAX: usize = 100;
+
+/// How many bytes of paths are written at most: one name of a megabyte may stand above all duplicates.
+const PATH_BYTES_MAX: usize = 256 << 10;
 
 /// A document.
 #[derive(Clone, Debug)]
@@ -24,17 +27,17 @@ pub(in super::super) struct Decoded {
 
 /// Reads JSON.
 pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
-    let mut complaints = Vec::new();
+    let mut duplicates = Duplicates::default();
     let mut deserializer = serde_json::Deserializer::from_slice(content);
     let value = Node {
         path: &Path::Root,
-        complaints: &mut complaints,
+        duplicates: &mut duplicates,
     }
     .deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(Decoded {
         value,
-        complaints,
+        complaints: duplicates.told,
         repeated: Vec::new(),
     })
 }
@@ -57,10 +60,31 @@ impl fmt::Display for Path<'_> {
     }
 }
 
+/// The fields that come twice.
+#[derive(Default)]
+struct Duplicates {
+    told: Vec<String>,
+    /// How many bytes of paths were written, also of those that were told before.
+    path_bytes: usize,
+}
+
+impl Duplicates {
+    fn tell(&mut self, path: &Path<'_>) {
+        if self.told.len() >= COMPLAINTS_MAX || self.path_bytes >= PATH_BYTES_MAX {
+            return;
+        }
+        let complaint = format!("duplicate field \"{path}\"");
+        self.path_bytes += complaint.len();
+        if !self.told.contains(&complaint) {
+            self.told.push(complaint);
+        }
+    }
+}
+
 /// A value that is to be read.
 struct Node<'a> {
     path: &'a Path<'a>,
-    complaints: &'a mut Vec<String>,
+    duplicates: &'a mut Duplicates,
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {
@@ -114,7 +138,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             let path = Path::Index(self.path, values.len());
             let node = Node {
                 path: &path,
-                complaints: self.complaints,
+                duplicates: self.duplicates,
             };
             match items.next_element_seed(node)? {
                 Some(value) => values.push(value),
@@ -129,14 +153,11 @@ impl<'de> Visitor<'de> for Node<'_> {
             let path = Path::Field(self.path, &name);
             let node = Node {
                 path: &path,
-                complaints: self.complaints,
+                duplicates: self.duplicates,
             };
             let value = members.next_value_seed(node)?;
             if object.contains_key(&name) {
-                if self.complaints.len() >= COMPLAINTS_MAX {
-                    return Err(A::Error::custom("too many duplicate fields"));
-                }
-                self.complaints.push(format!("duplicate field \"{path}\""));
+                self.duplicates.tell(&path);
             }
             object.insert(name, value);
         }
@@ -159,6 +180,27 @@ mod tests {
             decoded.value,
             serde_json::json!({"a": [{"b": 2}], "c": {"d": 3}})
         );
+    }
+
+    #[test]
+    fn of_many_duplicates_the_first_are_told() {
+        let fields = |count: usize| {
+            let fields: Vec<String> = (0..count).map(|it| format!("\"a{it}\":1")).collect();
+            fields.join(",")
+        };
+        let repeated = format!("{{{0},{0}}}", fields(2 * COMPLAINTS_MAX));
+        let decoded = json(repeated.as_bytes()).expect("json");
+        assert_eq!(decoded.complaints.len(), COMPLAINTS_MAX);
+        let thrice = json(br#"{"a":1,"a":2,"a":3}"#).expect("json");
+        assert_eq!(thrice.complaints, ["duplicate field \"a\""]);
+    }
+
+    #[test]
+    fn long_names_above_duplicates_are_not_written_for_each() {
+        let name = "n".repeat(PATH_BYTES_MAX);
+        let content = format!("{{\"{name}\":{{\"a\":1,\"a\":2,\"b\":1,\"b\":2}}}}");
+        let decoded = json(content.as_bytes()).expect("json");
+        assert_eq!(decoded.complaints.len(), 1);
     }
 
     #[test]

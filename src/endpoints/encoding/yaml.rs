@@ -5,6 +5,8 @@
 //! case they are single. Where kube-apiserver trusts its own reader (`1e3`), quotes are written all
 //! the same, since other readers see a number. Long lines are not folded.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Value};
 
 /// How much deeper a block is than what it is in, in spaces.
@@ -36,6 +38,36 @@ pub(crate) fn yaml(value: &Value) -> String {
         Value::Array(items) if !items.is_empty() => sequence(&mut out, items, 0),
         scalar => leaf(&mut out, scalar, 0),
     }
+    out
+}
+
+/// What of a document comes before the items of one of its lists, and what after them. The document has the list, without
+/// its items.
+pub(crate) fn yaml_around(
+    document: &Map<String, Value>,
+    list: &str,
+    is_empty: bool,
+) -> (String, String) {
+    let part = |wanted: Ordering| {
+        let members = document.iter();
+        let members = members.filter(|(name, _)| name.as_str().cmp(list) == wanted);
+        let members: Map<_, _> = members
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let mut out = String::new();
+        mapping(&mut out, &members, 0);
+        out
+    };
+    let (mut before, after) = (part(Ordering::Less), part(Ordering::Greater));
+    one_line(&mut before, list);
+    before.push_str(if is_empty { ": []\n" } else { ":\n" });
+    (before, after)
+}
+
+/// An item of a list of a document.
+pub(crate) fn yaml_item(value: &Value) -> String {
+    let mut out = "- ".to_owned();
+    item(&mut out, value, 0);
     out
 }
 
@@ -278,6 +310,21 @@ fn spaces(out: &mut String, count: usize) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_list_in_pieces_is_the_list() {
+        let item = serde_json::json!({"cells": ["a", 1], "object": {"metadata": {"name": "x"}}});
+        let table = serde_json::json!({"kind": "Table", "apiVersion": "v1", "zone": [1],
+            "metadata": {}, "columnDefinitions": [{"name": "Name"}], "rows": []});
+        for count in 0..3 {
+            let around = table.as_object().expect("an object");
+            let (before, after) = yaml_around(around, "rows", count == 0);
+            let items = yaml_item(&item).repeat(count);
+            let mut whole = table.clone();
+            whole["rows"] = vec![item.clone(); count].into();
+            assert_eq!(before + &items + &after, yaml(&whole));
+        }
+    }
+
     use proptest::prelude::*;
     use serde_json::json;
 

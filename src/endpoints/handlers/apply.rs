@@ -63,7 +63,7 @@ pub(in super::super) async fn apply(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object)
+    response::object(code, output, call, object).await
 }
 
 /// The configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that its

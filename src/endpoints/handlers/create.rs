@@ -31,5 +31,5 @@ pub(in super::super) async fn create(
         .create(&call.context, call.namespace(), object, &options)
         .await
         .map_err(|error| call.fail(error))?;
-    response::object(StatusCode::CREATED, output, call, created)
+    response::object(StatusCode::CREATED, output, call, created).await
 }

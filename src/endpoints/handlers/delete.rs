@@ -36,7 +36,7 @@ pub(in super::super) async fn delete(
         StatusCode::OK
     };
     if !deleted.finished || deleted.returns_object {
-        return response::object(code, output, call, deleted.object);
+        return response::object(code, output, call, deleted.object).await;
     }
     let resource = call.store.resource();
     if unsafely {

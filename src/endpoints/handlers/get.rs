@@ -21,7 +21,7 @@ pub(in super::super) async fn get(call: &Call<'_>) -> Result<Response<ResponseBo
         .get(call.namespace(), call.name(), options)
         .await
         .map_err(|error| call.fail(error))?;
-    response::object(StatusCode::OK, output, call, object)
+    response::object(StatusCode::OK, output, call, object).await
 }
 
 /// The parameters of a read.

@@ -58,7 +58,7 @@ pub(in super::super) async fn patch(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object)
+    response::object(code, output, call, object).await
 }
 
 /// The patch in the body, and the parameters.

@@ -42,7 +42,7 @@ pub(in super::super) async fn update(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object)
+    response::object(code, output, call, object).await
 }
 
 /// What the parameters say about an update.

@@ -4,6 +4,7 @@
 //! told: what cannot be read (400), what must not be combined (422), then the selectors' fields
 //! (400). Versions are read last, because their error depends on the verb.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::super::errors::{About, Failure};
@@ -202,11 +203,9 @@ fn unsupported_match(value: &str, supported: &str) -> FieldError {
 /// The selector in the names under which the resource's fields are stored.
 fn stored_fields(selector: FieldSelector, resource: &Resource) -> Result<FieldSelector, Failure> {
     // The name under which a field is stored is the resource's, or the client's own.
-    let names: Vec<String> = selector.names().into_iter().map(str::to_owned).collect();
-    let translate = |name: &str| {
-        let own = names.iter().find(|own| *own == name)?;
-        resource.selectable_field(own)
-    };
+    let names = selector.names().into_iter().map(str::to_owned);
+    let names: HashSet<String> = names.collect();
+    let translate = |name: &str| resource.selectable_field(names.get(name)?);
     selector.renamed(translate).map_err(|name| {
         Failure::bad_request(if resource.schema.names().next().is_none() {
             format!(

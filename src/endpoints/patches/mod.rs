@@ -110,18 +110,36 @@ impl Patch {
 
 /// A value as Go's `%+v` writes it.
 fn go_words(value: &Value) -> String {
+    let mut words = String::new();
+    write_go_words(value, &mut words);
+    words
+}
+
+fn write_go_words(value: &Value, words: &mut String) {
     match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Null => words.push_str("<nil>"),
+        Value::String(text) => words.push_str(text),
+        Value::Bool(_) | Value::Number(_) => words.push_str(&value.to_string()),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_words).collect();
-            format!("[{}]", items.join(" "))
+            words.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    words.push(' ');
+                }
+                write_go_words(item, words);
+            }
+            words.push(']');
         }
         Value::Object(members) => {
-            let members = members.iter();
-            let members = members.map(|(name, value)| format!("{name}:{}", go_words(value)));
-            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+            words.push_str("map[");
+            for (index, (name, value)) in members.iter().enumerate() {
+                if index > 0 {
+                    words.push(' ');
+                }
+                words.extend([name, ":"]);
+                write_go_words(value, words);
+            }
+            words.push(']');
         }
     }
 }

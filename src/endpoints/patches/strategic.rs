@@ -4,6 +4,8 @@
 //! or a list's item, `$retainKeys` drops what is not named, `$deleteFromPrimitiveList/x` takes out
 //! of a set, `$setElementOrder/x` orders a list.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::strategic_keys::{ListMerge, list_merge, replaces_map};
@@ -19,8 +21,7 @@ const DEPTH_MAX: usize = 128;
 
 /// The object after the patch.
 pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
-    let empty = Map::new();
-    let current = object.as_object().unwrap_or(&empty);
+    let current = object.as_object().cloned().unwrap_or_default();
     let kind = object.get("kind").and_then(Value::as_str);
     let place = Place {
         kind: kind.unwrap_or_default(),
@@ -52,7 +53,7 @@ impl<'a> Place<'a> {
 }
 
 fn merge_map(
-    current: &Map<String, Value>,
+    current: Map<String, Value>,
     patch: &Map<String, Value>,
     place: Place<'_>,
     depth: usize,
@@ -80,9 +81,9 @@ fn merge_map(
         }
         let order = patch.get(&format!("{ELEMENT_ORDER}{key}"));
         let order = order.and_then(Value::as_array).map(Vec::as_slice);
-        match merge_member(merged.get(key), value, (place, key), order, depth)? {
-            Some(next) => drop(merged.insert(key.clone(), next)),
-            None => drop(merged.remove(key)),
+        let before = merged.remove(key);
+        if let Some(next) = merge_member(before, value, (place, key), order, depth)? {
+            merged.insert(key.clone(), next);
         }
     }
     for (key, value) in patch {
@@ -101,15 +102,16 @@ fn merge_map(
 
 /// The members that stay, if the patch says which.
 fn retained(
-    current: &Map<String, Value>,
+    mut current: Map<String, Value>,
     patch: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Error> {
     let Some(names) = patch.get(RETAIN_KEYS) else {
-        return Ok(current.clone());
+        return Ok(current);
     };
     let bad = || Error::BadRequest("invalid patch format of retainKeys".to_owned());
-    let names = names.as_array().ok_or_else(bad)?;
-    let named = |key: &String| names.iter().any(|it| it.as_str() == Some(key));
+    let names = names.as_array().ok_or_else(bad)?.iter();
+    let names: HashSet<&str> = names.filter_map(Value::as_str).collect();
+    let named = |key: &String| names.contains(key.as_str());
     let mut set = patch.iter().filter(|(key, value)| {
         let directive = key.starts_with('$');
         !directive && !value.is_null()
@@ -117,14 +119,13 @@ fn retained(
     if !set.all(|(key, _)| named(key)) {
         return Err(bad());
     }
-    let mut retained = current.clone();
-    retained.retain(|key, _| named(key));
-    Ok(retained)
+    current.retain(|key, _| named(key));
+    Ok(current)
 }
 
 /// A member after the patch; `None` if there is to be none.
 fn merge_member(
-    current: Option<&Value>,
+    current: Option<Value>,
     patch: &Value,
     (place, key): (Place<'_>, &str),
     order: Option<&[Value]>,
@@ -132,7 +133,7 @@ fn merge_member(
 ) -> Result<Option<Value>, Error> {
     match patch {
         Value::Object(patch) => {
-            let Some(current) = current.and_then(Value::as_object) else {
+            let Some(Value::Object(current)) = current else {
                 return new_map(patch, place.below(key), depth);
             };
             if replaces_map(place.kind, place.name, key) {
@@ -142,9 +143,11 @@ fn merge_member(
             Ok(Some(Value::Object(merged)))
         }
         Value::Array(patch) => {
-            let current = current.and_then(Value::as_array);
-            let current = current.map(Vec::as_slice).unwrap_or_default();
-            let merged = merge_list(current, patch, (place, key), order, depth)?;
+            let current = match current {
+                Some(Value::Array(items)) => items,
+                _ => Vec::new(),
+            };
+            let merged = merge_list(&current, patch, (place, key), order, depth)?;
             Ok(Some(Value::Array(merged)))
         }
         scalar => Ok(Some(scalar.clone())),
@@ -160,7 +163,7 @@ fn new_map(
     if patch.contains_key(PATCH) {
         return Ok(None);
     }
-    let merged = merge_map(&Map::new(), patch, place, depth)?;
+    let merged = merge_map(Map::new(), patch, place, depth)?;
     Ok(Some(Value::Object(merged)))
 }
 
@@ -175,13 +178,10 @@ fn merge_list(
     let merged = match by {
         ListMerge::Replace => return Ok(plain_items(patch)),
         ListMerge::Set => {
-            let mut merged = current.to_vec();
-            for item in patch {
-                if !merged.contains(item) {
-                    merged.push(item.clone());
-                }
-            }
-            merged
+            let mut seen: HashSet<&Value> = current.iter().collect();
+            let new = patch.iter().filter(|item| seen.insert(*item));
+            let all = current.iter().chain(new);
+            all.cloned().collect()
         }
         ListMerge::ByKey(key) => merge_by_key(current, patch, key, place.below(name), depth)?,
     };
@@ -196,7 +196,7 @@ fn merge_by_key(
     place: Place<'_>,
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
-    let mut merged = current.to_vec();
+    let mut deleted = HashSet::new();
     let mut replaces = false;
     let mut rest = Vec::new();
     for item in patch {
@@ -209,25 +209,31 @@ fn merge_by_key(
         match directive(members)? {
             None => rest.push(members),
             Some(Directive::Replace) => replaces = true,
-            Some(Directive::Delete) => {
-                let value = key_of(members, key)?;
-                merged.retain(|it| it.get(key) != Some(value));
-            }
+            Some(Directive::Delete) => drop(deleted.insert(key_of(members, key)?)),
         }
     }
-    if replaces {
-        merged.clear();
+    let stays = |item: &&Value| {
+        let value = item.get(key);
+        !replaces && value.is_none_or(|value| !deleted.contains(value))
+    };
+    let kept: Vec<&Value> = current.iter().filter(stays).collect();
+    let mut places = HashMap::new();
+    for (at, item) in kept.iter().enumerate() {
+        if let Some(value) = item.get(key) {
+            places.entry(value).or_insert(at);
+        }
     }
+    let mut merged: Vec<Value> = kept.into_iter().cloned().collect();
     for members in rest {
-        let value = key_of(members, key)?;
-        let at = merged.iter().position(|it| it.get(key) == Some(value));
-        let empty = Map::new();
-        let old = at.and_then(|at| merged[at].as_object()).unwrap_or(&empty);
-        let next = Value::Object(merge_map(old, members, place, depth)?);
-        match at {
-            Some(at) => merged[at] = next,
-            None => merged.push(next),
+        let at = *places.entry(key_of(members, key)?).or_insert(merged.len());
+        if at == merged.len() {
+            merged.push(Value::Object(Map::new()));
         }
+        let old = match merged[at].take() {
+            Value::Object(old) => old,
+            _ => Map::new(),
+        };
+        merged[at] = Value::Object(merge_map(old, members, place, depth)?);
     }
     Ok(merged)
 }
@@ -244,31 +250,50 @@ fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, E
 /// The items that a patch names in its order, and among them the others in the order in which they
 /// were. Where the two orders leave it open, the patch's items come first.
 fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) -> Vec<Value> {
-    let same = |one: &Value, other: &Value| match by {
-        ListMerge::ByKey(key) => one.get(key).is_some() && one.get(key) == other.get(key),
-        ListMerge::Set => one == other,
-        ListMerge::Replace => false,
-    };
-    let rank = |item: &Value, list: &[Value]| list.iter().position(|other| same(item, other));
-    let (mut named, mut rest): (Vec<Value>, Vec<Value>) = items
-        .into_iter()
-        .partition(|item| rank(item, order).is_some());
-    named.sort_by_key(|item| rank(item, order));
-    rest.sort_by_key(|item| rank(item, live));
+    let (in_order, in_live) = (ranks(order, by), ranks(live, by));
+    let (mut named, mut rest) = (Vec::new(), Vec::new());
+    for item in items {
+        let key = told_apart_by(&item, by);
+        let was_at = key.and_then(|key| in_live.get(key).copied());
+        let rank = key.and_then(|key| in_order.get(key).copied());
+        match rank {
+            Some(rank) => named.push((rank, was_at, item)),
+            None => rest.push((was_at, item)),
+        }
+    }
+    named.sort_by_key(|(rank, ..)| *rank);
+    rest.sort_by_key(|(was_at, _)| *was_at);
     let mut merged = Vec::with_capacity(named.len() + rest.len());
     let mut rest = rest.into_iter().peekable();
-    for item in named {
-        let before = |other: &Value| match (rank(other, live), rank(&item, live)) {
-            (Some(other), Some(item)) => other < item,
-            _ => false,
-        };
-        while let Some(other) = rest.next_if(before) {
+    for (_, was_at, item) in named {
+        let was_before = |(other, _): &(Option<usize>, Value)| matches!((other, was_at), (Some(other), Some(item)) if *other < item);
+        while let Some((_, other)) = rest.next_if(was_before) {
             merged.push(other);
         }
         merged.push(item);
     }
-    merged.extend(rest);
+    merged.extend(rest.map(|(_, other)| other));
     merged
+}
+
+/// Where in a list an item first comes, by what tells it apart.
+fn ranks(list: &[Value], by: ListMerge) -> HashMap<&Value, usize> {
+    let mut ranks = HashMap::with_capacity(list.len());
+    for (rank, item) in list.iter().enumerate() {
+        if let Some(key) = told_apart_by(item, by) {
+            ranks.entry(key).or_insert(rank);
+        }
+    }
+    ranks
+}
+
+/// What items of a list have in common that are one: the value of their key, or all of them.
+fn told_apart_by(item: &Value, by: ListMerge) -> Option<&Value> {
+    match by {
+        ListMerge::ByKey(key) => item.get(key),
+        ListMerge::Set => Some(item),
+        ListMerge::Replace => None,
+    }
 }
 
 /// What `$patch` says besides nothing.
@@ -292,6 +317,7 @@ fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, Error> {
 
 fn delete_from_set(merged: &mut Map<String, Value>, set: &str, gone: &Value) {
     if let (Some(Value::Array(items)), Value::Array(gone)) = (merged.get_mut(set), gone) {
+        let gone: HashSet<&Value> = gone.iter().collect();
         items.retain(|item| !gone.contains(item));
     }
 }

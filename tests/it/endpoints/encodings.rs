@@ -145,6 +145,41 @@ async fn lists_have_the_length_they_tell_in_every_form() {
 }
 
 #[tokio::test]
+async fn long_lists_for_people_are_written_while_they_are_sent() {
+    let fixture = Fixture::start(true).await;
+    for number in 0..20 {
+        let data = json!({"k": "x".repeat(10_000), "number": number.to_string()});
+        fixture.config_map(&format!("c{number:02}"), data).await;
+    }
+    let all = fixture.get(CONFIG_MAPS).await.json();
+    let path = format!("{CONFIG_MAPS}?pretty=true");
+    let pretty = fixture.send(request("GET", &path, Bytes::new())).await;
+    let yaml = in_protobuf("GET", CONFIG_MAPS, "application/yaml", Vec::new());
+    let yaml = fixture.send(yaml).await;
+    for (response, is_yaml) in [(pretty, false), (yaml, true)] {
+        // The whole of it is in memory only when a length is told.
+        let hint = response.body().size_hint();
+        assert_eq!(hint.exact(), None, "yaml: {is_yaml}");
+        assert!(hint.lower() < 160_000, "{hint:?}");
+        let body = response.into_body().collect().await.expect("a body");
+        let body = body.to_bytes();
+        let list: Value = if is_yaml {
+            serde_saphyr::from_slice(&body).expect("a list in YAML")
+        } else {
+            serde_json::from_slice(&body).expect("a list")
+        };
+        assert_eq!(list, all);
+    }
+    let none = format!("{CONFIG_MAPS}?labelSelector=none");
+    let none = in_protobuf("GET", &none, "application/yaml", Vec::new());
+    let none = fixture.ask(none).await.text();
+    assert!(
+        none.contains("\nitems: []\nkind: ConfigMapList\n"),
+        "{none}"
+    );
+}
+
+#[tokio::test]
 async fn what_two_versions_serve_is_encoded_for_each() {
     const OLD: &str = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
     const NEW: &str = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
