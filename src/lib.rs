@@ -35,3 +35,4 @@ pub mod ring;
 pub mod server;
 pub mod storage;
 pub mod sync;
+pub mod work;

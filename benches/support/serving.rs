@@ -23,12 +23,14 @@ use ringwatch::server::flags::ServeFlags;
 use ringwatch::server::logging;
 use ringwatch::server::security::Security;
 use ringwatch::server::shutdown::Steps;
+use ringwatch::server::threads::Elsewhere;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{
     Backend, BackendError, Compare, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
     WatchRequest, WatchResponses,
 };
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -79,9 +81,15 @@ impl Serving {
         let assembly = Assembly {
             flags: &line.flags,
             backend: Arc::clone(&store.backend) as Arc<dyn Backend>,
+            embedded: None,
             begun: Begun::default(),
             steps: &steps,
             end: &end,
+            elsewhere: Elsewhere {
+                large: Handle::current(),
+                expressions: Handle::current(),
+                background: Handle::current(),
+            },
             clock: clock.clone(),
         };
         let security = Security::load(&line.flags, &clock).unwrap();

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use indexmap::IndexSet;
 use serde_json::Value;
 
 use super::Error;
 use super::authorization::{Attributes, Authorizer};
 use crate::clock::Clock;
+
+/// How many warnings are kept: of more, clients are never told, however short they are.
+pub(super) const WARNINGS_MAX: usize = 4096;
 
 /// An authenticated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +42,7 @@ pub struct RequestContext {
     /// What the client has said about how to write, such as CreateOptions; not for the server itself.
     pub options: OnceLock<Value>,
     /// What the client will be told in Warning headers.
-    warnings: Mutex<Vec<String>>,
+    warnings: Mutex<IndexSet<String>>,
 }
 
 impl RequestContext {
@@ -52,7 +56,7 @@ impl RequestContext {
             clock,
             authorizer: None,
             options: OnceLock::new(),
-            warnings: Mutex::new(Vec::new()),
+            warnings: Mutex::default(),
         }
     }
 
@@ -82,22 +86,20 @@ impl RequestContext {
 
     /// Tells the client something, once.
     pub fn warn(&self, text: impl Into<String>) {
-        let text = text.into();
         let mut warnings = self
             .warnings
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !warnings.contains(&text) {
-            warnings.push(text);
+        if warnings.len() < WARNINGS_MAX {
+            warnings.insert(text.into());
         }
     }
 
     /// What was told so far.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        let warnings = self.warnings.lock();
+        let warnings = warnings.unwrap_or_else(std::sync::PoisonError::into_inner);
+        warnings.iter().cloned().collect()
     }
 }

@@ -39,6 +39,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = (context, object);
     }
 
+    /// Returns true if the size of an object does not tell what checking it costs, as with expressions and patterns. Then
+    /// it is not done where other requests wait.
+    fn is_costly(&self) -> bool {
+        false
+    }
+
     /// What is wrong with a new object, beyond its metadata.
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let _ = object;

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 
 use super::assembly::Assembly;
-use super::filters::{Fairness, InFlight, Limits, Watches};
+use super::connection;
+use super::filters::{Fairness, InFlight, LargeWork, Limits, Watches};
 use super::flow_control::{FlowStores, Flows};
+use super::open_files;
 use super::storage_factory::Storages;
+use super::unauthenticated::{ConnectionLimits, Unauthenticated};
+use crate::budget::Ledger;
 use crate::registry::default_flows;
 
 impl Assembly<'_> {
@@ -17,6 +22,7 @@ impl Assembly<'_> {
     pub(super) fn limits(
         &self,
         registry: &mut Registry,
+        ledger: &Ledger,
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) -> (Limits, Option<FlowStores>) {
@@ -37,9 +43,23 @@ impl Assembly<'_> {
             fairness,
             sizes: storages.counts.clone(),
             watches: Watches::new(flags.max_watches_per_user),
+            large_work: LargeWork::new(
+                &self.elsewhere,
+                ledger.clone(),
+                self.clock.clone(),
+                registry,
+            ),
             request_timeout: flags.request_timeout,
         };
         (limits, flows)
+    }
+
+    /// The count of failed handshakes, and the places of connections, as many as there are files for.
+    pub(super) fn connections(&self, registry: &mut Registry) -> (Counter, Unauthenticated) {
+        let limits = ConnectionLimits::of_files(open_files::for_connections());
+        let unauthenticated = Unauthenticated::new(limits, &self.clock);
+        unauthenticated.register(registry);
+        (connection::handshake_errors(registry), unauthenticated)
     }
 
     /// What lets requests wait for each other, which follows what is stored in the background.

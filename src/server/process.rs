@@ -46,7 +46,7 @@ struct Build {
 impl Process {
     /// Makes the numbers part of what `/metrics` shows.
     #[must_use]
-    pub fn register(registry: &mut Registry, version: &VersionInfo, started: Timestamp) -> Self {
+    pub fn register(registry: &mut Registry, started: Timestamp) -> Self {
         let process = Self::default();
         process.started_seconds.set(started.as_second());
         registry.register(
@@ -70,7 +70,7 @@ impl Process {
             process.started_seconds.clone(),
         );
         let build: Family<Build, Gauge<i64, AtomicI64>> = Family::default();
-        let version = version.clone();
+        let version = VersionInfo::kubernetes_1_36();
         build
             .get_or_create(&Build {
                 major: version.major,

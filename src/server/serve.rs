@@ -22,6 +22,7 @@ use super::flags::{ServeFlags, StorageBackend};
 use super::listener::Listener;
 use super::security::Security;
 use super::shutdown::{Signals, Steps};
+use super::threads::{Elsewhere, Threads};
 use super::{kubeconfig, logging, open_files, private_file};
 use crate::clock::Clock;
 use crate::storage::cacher::{Cacher, Feed};
@@ -32,8 +33,6 @@ const CACHES_FILLED_SECONDS_MAX: u64 = 20;
 const BACKGROUND_END_SECONDS_MAX: u64 = 2;
 /// Telling others that the server is gone has this long; later its lease tells them.
 const TAKING_BACK_SECONDS_MAX: u64 = 2;
-/// Blocking work still running at the end is left behind after this time.
-const RUNTIME_END_SECONDS_MAX: u64 = 1;
 
 /// Runs the server until a signal ends it.
 ///
@@ -42,22 +41,14 @@ const RUNTIME_END_SECONDS_MAX: u64 = 1;
 pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
     logging::start(flags.verbosity);
     open_files::raise_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            StartError::new(
-                "start threads",
-                error,
-                "raise the limit of threads (ulimit -u)",
-            )
-        })?;
-    let result = runtime.block_on(until_signalled(flags));
-    runtime.shutdown_timeout(Duration::from_secs(RUNTIME_END_SECONDS_MAX));
+    let threads = Threads::start()?;
+    let elsewhere = threads.elsewhere();
+    let result = threads.serving.block_on(until_signalled(flags, elsewhere));
+    threads.end();
     result
 }
 
-async fn until_signalled(flags: &ServeFlags) -> Result<(), StartError> {
+async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(), StartError> {
     let mut signals = Signals::new().map_err(|error| {
         StartError::new(
             "take over SIGTERM and SIGINT",
@@ -66,7 +57,7 @@ async fn until_signalled(flags: &ServeFlags) -> Result<(), StartError> {
         )
     })?;
     let server = tokio::select! {
-        server = Server::start(flags) => server?,
+        server = Server::start(flags, elsewhere) => server?,
         () = signals.next() => return Ok(()),
     };
     signals.next().await;
@@ -97,7 +88,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(flags: &ServeFlags) -> Result<Self, StartError> {
+    async fn start(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<Self, StartError> {
         let clock = Clock::real();
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
@@ -108,8 +99,8 @@ impl Server {
 
         let url = kubeconfig::local_url(address);
         let kubeconfig_path = data_dir.join("kubeconfig");
-        let content = kubeconfig::render(&url, &security.authority, &security.admin);
-        kubeconfig::write(&kubeconfig_path, &content).map_err(|error| {
+        let credentials = security.credentials.clone();
+        kubeconfig::write(&kubeconfig_path, &url, &credentials.borrow()).map_err(|error| {
             StartError::new(
                 format!("write {}", kubeconfig_path.display()),
                 error,
@@ -123,11 +114,15 @@ impl Server {
         let assembly = Assembly {
             flags,
             backend: Arc::clone(&backend.backend),
+            embedded: backend.embedded.clone(),
             begun: Begun::default(),
             steps: &steps,
             end: &background_end,
+            elsewhere,
             clock: clock.clone(),
         };
+        let kept = kubeconfig::keep(kubeconfig_path.clone(), url.clone(), credentials);
+        assembly.run(kept, &mut background);
         let assembled = assembly.build(security, address, Registry::default(), &mut background);
         let stop = steps.stop_accepting.clone();
         let listener = tokio::runtime::Handle::current()

@@ -2,6 +2,9 @@
 //!
 //! The layer table stands in ARCHITECTURE.md and nowhere else; this test reads it from there.
 
+mod bounds;
+mod readers;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Store;
 use super::incoming::deduplicate_owners;
-use super::read::value_of;
+use super::read::tree_of;
 use crate::meta::Object;
 use crate::registry::accessor::text;
 use crate::registry::admission::{Operation, Request};
@@ -154,7 +154,7 @@ impl DeletionCheck for AdmittedDeletion<'_> {
         if self.store.admission.is_empty() {
             return Ok(());
         }
-        let old = value_of(existing)?;
+        let old = tree_of(existing).await?;
         self.store
             .admit_deletion(self.write, self.name, &old)
             .await?;

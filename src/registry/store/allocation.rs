@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, ready};
 use serde_json::Value;
 
 use super::Store;
-use super::read::value_of;
+use super::read::tree_of;
 use crate::meta::Object;
 use crate::registry::Error;
 use crate::registry::allocation::{Allocation, Allocator, Outcome};
@@ -58,7 +58,7 @@ impl Store {
             return ready(()).boxed();
         };
         async move {
-            if let Ok(object) = value_of(object) {
+            if let Ok(object) = tree_of(object).await {
                 allocator.release(&object).await;
             }
         }

@@ -70,7 +70,7 @@ impl Store {
         Error::Invalid {
             kind: self.resource.qualified_kind(),
             name: text(object, "name").to_owned(),
-            errors,
+            errors: FieldError::as_told(errors),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::admit::AdmittedDeletion;
 use super::before_delete::Grace;
 use super::garbage_collection::deletion_finalizers;
 use super::interpret::{Operation, interpret};
-use super::read::value_of;
+use super::read::tree_of;
 use crate::meta::Object;
 use crate::registry::accessor::{
     bump_generation, finalizers, format_time, is_terminating, set, set_finalizers, time,
@@ -98,7 +98,7 @@ impl TryUpdate for Attempt<'_, '_> {
         self.admission.check(existing).await?;
         let store = self.admission.store;
         let context = self.admission.write.context;
-        let mut object = value_of(existing)?;
+        let mut object = tree_of(existing).await?;
         let grace = store.before_delete(context, &mut object, self.options)?;
         if grace == Grace::Pending {
             return Err(Box::new(Unchanged::AlreadyDeleting));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::admit::Write;
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::interpret::{Operation, interpret};
-use super::read::value_of;
+use super::read::tree_of;
 use super::{Store, dry_run};
 use crate::meta::Object;
 use crate::registry::accessor::{is_terminating, remove, set, text};
@@ -32,6 +32,7 @@ impl Store {
         object: Value,
         options: &CreateOptions,
     ) -> Result<Arc<Object>, Error> {
+        self.leave_if_costly().await;
         let mut object = self.incoming(context, object)?;
         wipe_system_fields(&mut object);
         self.ensure_namespace(namespace, &mut object)?;
@@ -147,7 +148,10 @@ impl Store {
         {
             *generated = !text(object, "generateName").is_empty();
             let existing = self.storage.get(key, GetOptions::default()).await;
-            let existing = existing.ok().and_then(|existing| value_of(&existing).ok());
+            let existing = match existing {
+                Ok(existing) => tree_of(&existing).await.ok(),
+                Err(_) => None,
+            };
             *being_deleted = existing.is_some_and(|it| is_terminating(&it));
         }
         error
@@ -177,6 +181,7 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::json;
 
+    use super::super::read::value_of;
     use super::*;
     use crate::registry::testing::{Fixture, NOW, TestStrategy, config_map};
 

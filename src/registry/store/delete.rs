@@ -9,7 +9,7 @@ use super::before_delete::Grace;
 use super::begin_deletion::Begun;
 use super::garbage_collection::deletion_finalizers;
 use super::interpret::{Operation, interpret};
-use super::read::value_of;
+use super::read::tree_of;
 use super::{Deleted, Store, dry_run};
 use crate::meta::Object;
 use crate::registry::accessor::{finalizers, format_time, is_terminating, set, set_finalizers};
@@ -35,7 +35,7 @@ struct Unfinalized<'a> {
 #[async_trait]
 impl DeletionCheck for Unfinalized<'_> {
     async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
-        let object = value_of(existing)?;
+        let object = tree_of(existing).await?;
         let default = self.admission.store.strategy().default_garbage_collection();
         let left = deletion_finalizers(&object, &self.options, default);
         if !left.map_or_else(|| finalizers(&object).is_empty(), |left| left.is_empty()) {
@@ -107,7 +107,7 @@ impl Store {
     ) -> Result<Option<Deleted>, Error> {
         let existing = self.storage.get(key, GetOptions::default()).await;
         let existing = existing.map_err(|error| self.undeletable(error, name))?;
-        let mut object = value_of(&existing)?;
+        let mut object = tree_of(&existing).await?;
         let mut admission = AdmittedDeletion {
             store: self,
             write: Write {
@@ -248,7 +248,7 @@ impl Store {
             });
         }
         let mut object = Arc::clone(&existing);
-        if !is_terminating(&value_of(&existing)?) {
+        if !is_terminating(&tree_of(&existing).await?) {
             preconditions.uid = Some(existing.uid().to_owned());
             let storage_options = storage::UpdateOptions {
                 preconditions,
@@ -279,7 +279,7 @@ impl TryUpdate for Hold<'_, '_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
         let existing = existing.ok_or("an update of nothing")?;
         self.admission.check(existing).await?;
-        let mut object = value_of(existing)?;
+        let mut object = tree_of(existing).await?;
         let AdmittedDeletion { store, write, .. } = self.admission;
         if !is_terminating(&object) {
             let now = format_time(write.context.clock.wall());

@@ -38,6 +38,7 @@ use super::validation::formats;
 use super::{Error, Escalation, RequestContext, Resource, Strategy};
 use crate::meta::Object;
 use crate::storage::Interface;
+use crate::work::{self, Work};
 
 /// What an update makes of the current object.
 #[async_trait]
@@ -155,6 +156,13 @@ impl Store {
 
     fn strategy(&self) -> &dyn Strategy {
         &*self.resource.strategy
+    }
+
+    /// Moves the request to where large work is done if the size of an object does not tell what checking it costs.
+    async fn leave_if_costly(&self) {
+        if self.strategy().is_costly() {
+            work::leave(Work::Expressions).await;
+        }
     }
 
     /// The strategy of what the request writes: that of the subresource if it has its own.

@@ -12,6 +12,7 @@ use crate::meta::Object;
 use crate::registry::Error;
 use crate::registry::validation::formats;
 use crate::storage::{GetOptions, List, ListOptions, SelectionPredicate, WatchStream};
+use crate::work::{self, Work};
 
 impl Store {
     /// Reads an object.
@@ -106,6 +107,12 @@ impl Store {
         }
         (self.root_key(&namespace), true)
     }
+}
+
+/// A stored object as a tree, for a request that goes on to work with it.
+pub(super) async fn tree_of(object: &Object) -> Result<serde_json::Value, Error> {
+    work::at_size(Work::Object, object.bytes().len()).await;
+    value_of(object)
 }
 
 /// A stored object as a tree.

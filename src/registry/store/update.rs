@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::admit::Write;
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::interpret::{Operation, interpret};
-use super::read::value_of;
+use super::read::tree_of;
 use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::meta::Object;
 use crate::registry::allocation::{Allocation, Outcome as WriteOutcome};
@@ -167,6 +167,7 @@ impl Store {
 #[async_trait]
 impl TryUpdate for Attempt<'_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        self.store.leave_if_costly().await;
         // An attempt is repeated when the one before was not written: what that was given is taken back.
         self.outcome = Outcome::Undecided;
         let given = self.allocation.take();
@@ -212,7 +213,7 @@ impl<'a> Attempt<'a> {
 
     async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
         let store = self.store;
-        let mut old = value_of(existing)?;
+        let mut old = tree_of(existing).await?;
         // It may have been stored before there was a default. What that adds is nobody's change.
         store.strategy().default(&mut old);
         let served = if store.strategy().converts() {

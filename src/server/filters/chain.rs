@@ -11,7 +11,7 @@ use http::header::{CACHE_CONTROL, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
 use super::fairness::{TooMany, Turn, width};
-use super::{Fairness, HeldBody, InFlight, Start, Watches, answer, deadline};
+use super::{Asking, Fairness, HeldBody, InFlight, LargeWork, Start, Watches, answer, deadline};
 use crate::authentication::{Authenticator, Peer};
 use crate::clock::Clock;
 use crate::endpoints::{
@@ -22,6 +22,7 @@ use crate::registry::User;
 use crate::registry::authorization::Authorizer;
 use crate::server::ending::Ending;
 use crate::server::object_counts::ObjectCounts;
+use crate::server::unauthenticated::Standing;
 
 /// The header that names a request in logs.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -60,6 +61,8 @@ pub struct Limits {
     pub sizes: ObjectCounts,
     /// Counts the watches of users.
     pub watches: Watches,
+    /// Where the API does what would keep a worker from others.
+    pub large_work: LargeWork,
     /// How long a request may take, watches aside.
     pub request_timeout: Duration,
 }
@@ -136,6 +139,9 @@ impl Filters {
             .authenticator
             .authenticate(peer, request.headers(), request.uri().path(), now)
             .await;
+        if let Some(standing) = request.extensions().get::<Standing>() {
+            standing.judge(user.as_ref());
+        }
         let Some(user) = user else {
             let refusal = Status::failure(401, "Unauthorized", "Unauthorized");
             return answer::status(&refusal).map(HeldBody::from);
@@ -260,16 +266,29 @@ impl Filters {
         let refused = endpoints::refuse(&self.authorizer, &user, info, query, request.headers());
         match refused.await {
             Some(refusal) => refusal,
-            None => self.dispatch(request, user).await,
+            None => self.dispatch(request, user, info).await,
         }
     }
 
-    async fn dispatch(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
-        let uri = request.uri();
-        let own = self.own.answer(uri.path(), uri.query().unwrap_or_default());
+    async fn dispatch(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &RequestInfo,
+    ) -> Response<ResponseBody> {
+        let query = request.uri().query().unwrap_or_default();
+        let own = self.own.answer(&info.path, query);
         match own.await {
             Some(response) => response,
-            None => self.api.handle(request, user).await,
+            None => {
+                let api = Arc::clone(&self.api);
+                let asking = Asking::from(&user);
+                let request = async move { api.handle(request, user).await };
+                self.limits
+                    .large_work
+                    .answer(Box::pin(request), &asking)
+                    .await
+            }
         }
     }
 }
@@ -378,6 +397,7 @@ mod tests {
                 fairness: None,
                 sizes: ObjectCounts::default(),
                 watches: Watches::new(1),
+                large_work: LargeWork::here(),
                 request_timeout: Duration::from_secs(60),
             },
             end_of_watches: Ending::default(),

@@ -22,7 +22,7 @@ use crate::server::ending::{Ended, Ending};
 pub struct HeldBody {
     inner: ResponseBody,
     /// Held for its drop.
-    held: Held,
+    _held: Held,
     /// When it is over although the inner body is not.
     end: Option<Ended>,
     /// When it breaks off although it is not over.
@@ -49,7 +49,7 @@ impl HeldBody {
     #[must_use]
     pub fn holding(inner: ResponseBody, permit: Permit, turn: Option<Turn>) -> Self {
         Self {
-            held: Held::Place {
+            _held: Held::Place {
                 _permit: permit,
                 _turn: turn.map(Box::new),
             },
@@ -62,7 +62,7 @@ impl HeldBody {
     pub fn until(inner: ResponseBody, end: &Ending, place: Option<WatchPlace>) -> Self {
         Self {
             end: Some(end.cancelled()),
-            held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
+            _held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
             ..Self::from(inner)
         }
     }
@@ -74,10 +74,10 @@ impl HeldBody {
         self
     }
 
-    /// Whether it holds a permit.
+    /// Says whether it ends by itself soon, as all but watches and the like do.
     #[must_use]
-    pub fn holds_permit(&self) -> bool {
-        matches!(self.held, Held::Place { .. })
+    pub fn ends_by_itself(&self) -> bool {
+        self.end.is_none()
     }
 }
 
@@ -86,7 +86,7 @@ impl From<ResponseBody> for HeldBody {
     fn from(inner: ResponseBody) -> Self {
         Self {
             inner,
-            held: Held::Nothing,
+            _held: Held::Nothing,
             end: None,
             time: None,
         }

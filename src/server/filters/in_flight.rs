@@ -22,6 +22,11 @@ use crate::registry::User;
 /// The group that is never turned away.
 const PRIVILEGED: &str = "system:masters";
 
+/// Returns true if a user is never turned away.
+pub(super) fn is_privileged(user: &User) -> bool {
+    user.groups.iter().any(|group| group == PRIVILEGED)
+}
+
 /// The places for requests in progress.
 #[derive(Debug)]
 pub struct InFlight {
@@ -103,7 +108,7 @@ impl InFlight {
         let place = match places.take(now, self.lapse) {
             Some(place) => Some(place),
             None if places.most == 0 => None,
-            None if user.groups.iter().any(|group| group == PRIVILEGED) => None,
+            None if is_privileged(user) => None,
             None => return None,
         };
         let gauge = self.gauge(places);

@@ -8,7 +8,7 @@
 //!       deadline -> 504
 //!         a turn among all users, in flight, watches -> 429
 //!           authorization -> 403
-//!             health and metrics, or the API
+//!             health and metrics, or the API, large work on threads of its own
 //! ```
 
 mod answer;
@@ -17,6 +17,7 @@ mod deadline;
 mod fairness;
 mod held_body;
 mod in_flight;
+mod large_work;
 mod start;
 
 pub use answer::{error_text, plain};
@@ -24,4 +25,5 @@ pub use chain::{Filters, Handler, Limits, OwnPaths};
 pub use fairness::{Fairness, Filed, TooMany, Turn, WatchPlace, Watches};
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};
+pub use large_work::{Answering, Asking, LargeWork};
 pub use start::Start;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::read::value_of;
 use super::*;
 use crate::registry::accessor::{later, time};
 use crate::registry::testing::{Fixture, NOW, TestStrategy, config_map, patch};

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::read::value_of;
 use super::*;
 use crate::codec;
 use crate::registry::testing::{Fixture, Put, TestStrategy, config_map, patch};
