@@ -4,6 +4,8 @@
 //! ([`super::joined_io`]). On HTTP/1.1 there is nothing to join: its one stream at a time hands over
 //! all it has. A watch is then written without hyper ([`super::event_stream`]).
 
+mod http2;
+
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,44 +18,44 @@ use http::header::{CONNECTION, EXPECT};
 use http::{HeaderValue, Method, Request, Response, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::credentials::CurrentCredentials;
 use super::ending::Ending;
 use super::event_stream::{self, Ended, Watchful};
 use super::filters::Filters;
-use super::joined_io;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::Prefaced;
+use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
-use crate::authentication::{ClientCertificates, Peer};
+use crate::authentication::Peer;
 use crate::budget::Ledger;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 
 /// A client has this long for the handshake, and on HTTP/2 as long again to begin.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
-/// A client has this long to send a request's head on HTTP/1.1, and may be idle for as long.
-const HEAD_SECONDS_MAX: u64 = 90;
+/// A connection without a request in progress is closed after this time, as in kube-apiserver. On HTTP/1.1 an
+/// authenticated client has as long to send a request's head.
+const IDLE: Duration = Duration::from_secs(90);
 /// The head of a request may be this large, as in kube-apiserver.
 const HEAD_BYTES_MAX: u32 = 1 << 20;
-/// A stream may send this much before the server has read any of it.
-const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-/// All streams of a connection together may send this much ahead.
-const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
-/// A stream holds this much that the client has not taken; then the body waits.
-const STREAM_SEND_BUFFER_BYTES: usize = 64 << 10;
-/// An HTTP/2 client is asked for a sign of life this often, and has as long to give it.
-const KEEP_ALIVE_SECONDS: u64 = 30;
-/// Streams of an HTTP/2 connection if the flag says 0, as in kube-apiserver.
-const STREAMS_MAX_DEFAULT: u32 = 100;
+/// A client that is told why its connection ends has this long to read it.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
+/// So much of what it still sends meanwhile is thrown away.
+const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
+/// The answer to a head that is too large, as in Go.
+const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    431 Request Header Fields Too Large";
 
 /// What is spoken over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +71,14 @@ pub enum Protocol {
 pub struct Connections {
     /// Ends in [`Filters::answer`].
     pub filters: Arc<Filters>,
-    /// Does handshakes.
-    pub tls: Arc<rustls::ServerConfig>,
-    /// Judges client certificates.
-    pub clients: ClientCertificates,
+    /// TLS for handshakes, and the judge of client certificates, as they are now.
+    pub credentials: CurrentCredentials,
     /// How many streams an HTTP/2 connection may have; 0 for the default.
     pub streams_max: u32,
     /// What connections spend memory from.
     pub ledger: Ledger,
+    /// The connections whose client is not authenticated yet.
+    pub unauthenticated: Unauthenticated,
     /// Handshakes that failed.
     pub handshake_errors: Counter,
     /// When connections should end as soon as their requests are answered.
@@ -96,13 +98,18 @@ pub fn handshake_errors(registry: &mut Registry) -> Counter {
 
 impl Connections {
     /// Does the handshake; `None` if it fails or takes too long.
-    pub async fn handshake(&self, tcp: TcpStream) -> Option<Box<TlsStream<TcpStream>>> {
+    pub async fn handshake(
+        &self,
+        tcp: TcpStream,
+        standing: &Standing,
+    ) -> Option<Box<TlsStream<ClientIo<TcpStream>>>> {
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
-        match tokio::time::timeout(limit, acceptor.accept(tcp)).await {
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
+        let io = ClientIo::new(tcp, standing);
+        match tokio::time::timeout(limit, acceptor.accept(io)).await {
             Ok(Ok(stream)) => Some(Box::new(stream)),
             Ok(Err(error)) => {
                 self.handshake_errors.inc();
@@ -121,7 +128,11 @@ impl Connections {
     ///
     /// The stream is boxed and no step is awaited that need not be, so that the task stays small: of
     /// a watch, all that is touched for an event is then in few places.
-    pub fn serve(&self, stream: Box<TlsStream<TcpStream>>) -> impl Future<Output = ()> + Send {
+    pub fn serve(
+        &self,
+        stream: Box<TlsStream<ClientIo<TcpStream>>>,
+        standing: &Standing,
+    ) -> impl Future<Output = ()> + Send {
         let session = stream.get_ref().1;
         let protocol = if session.alpn_protocol() == Some(b"h2".as_slice()) {
             Protocol::Http2
@@ -130,19 +141,36 @@ impl Connections {
         };
         let chain = session.peer_certificates().unwrap_or_default();
         let now = self.filters.clock.wall();
-        let peer = Arc::new(self.clients.identify(chain, now));
-        self.serve_http(stream, protocol, peer)
+        let credentials = Arc::clone(&self.credentials.borrow());
+        let peer = credentials.clients.identify(chain, now);
+        if peer.user.is_some() || peer.names_others_at(now) {
+            standing.authenticate();
+        }
+        self.serve_client(stream, protocol, Arc::new(peer), standing.clone())
     }
 
-    /// Serves HTTP over any I/O object until the client or the server wants to end.
+    /// Serves HTTP over an I/O object that no limit of connections counts, until the client or the server wants to end.
     pub async fn serve_http<T>(&self, io: T, protocol: Protocol, peer: Arc<Peer>)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        self.serve_client(io, protocol, peer, Standing::uncounted())
+            .await;
+    }
+
+    async fn serve_client<T>(&self, io: T, protocol: Protocol, peer: Arc<Peer>, standing: Standing)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let client = Client {
+            peer,
+            standing,
+            outgoing: Outgoing::new(&self.ledger),
+        };
         let result = match protocol {
-            Protocol::Http1 => self.serve_h1(io, peer).await,
+            Protocol::Http1 => self.serve_h1(io, client).await,
             Protocol::Http2 => match self.preface(io).await {
-                Some(io) => Box::pin(self.serve_h2(io, peer)).await,
+                Some(io) => Box::pin(self.serve_h2(io, client)).await,
                 None => return,
             },
         };
@@ -171,14 +199,13 @@ impl Connections {
     }
 
     /// Serves HTTP/1.1: requests in turn by hyper, and the watches and tunnels among them without it.
-    async fn serve_h1<T>(&self, mut io: T, peer: Arc<Peer>) -> Result<(), BoxError>
+    async fn serve_h1<T>(&self, mut io: T, client: Client) -> Result<(), BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let outgoing = Outgoing::new(&self.ledger);
         loop {
             // What a watch needs lies together, and apart from what only requests need.
-            let requests = Box::pin(self.answer_until_taken(io, &peer, &outgoing));
+            let requests = Box::pin(self.answer_until_taken(io, &client));
             let Some(Taken {
                 io: taken,
                 unread,
@@ -236,20 +263,23 @@ impl Connections {
     async fn answer_until_taken<T>(
         &self,
         io: T,
-        peer: &Arc<Peer>,
-        outgoing: &Outgoing,
+        client: &Client,
     ) -> Result<Option<Taken<T>>, BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (io, waiting) = Watchful::new(io);
+        let heads = Heads::new(client.outgoing.share());
+        let io = FirstHeads::new(io, &heads, &client.standing, &self.filters.clock);
         let (hand_over, mut answers) = mpsc::channel(1);
         // hyper keeps room for a future of the service as long as there is a connection: let it be that of a
         // pointer. What makes an answer has thousands of bytes.
         let service = service_fn(|request: Request<Incoming>| {
             Box::pin(async {
+                heads.end();
                 let (takes_chunks, last) = (takes_chunks(&request), is_last(&request));
-                let mut response = self.answer(request, peer.clone(), outgoing.clone()).await?;
+                let mut response = self.answer(request, client.clone()).await?;
+                heads.begin();
                 let watch = response.extensions().get::<EventStream>().is_some();
                 let tunnel = response.extensions().get::<Tunnel>().is_some();
                 if (takes_chunks && watch || tunnel) && !waiting.is_waiting() {
@@ -265,19 +295,25 @@ impl Connections {
         });
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX))
+            .header_read_timeout(IDLE)
             .max_buf_size(HEAD_BYTES_MAX as usize)
             .serve_connection(TokioIo::new(io), service);
         let mut closing = false;
-        let mut abandoned = pin!(self.abandoned(outgoing));
+        let mut abandoned = pin!(self.abandoned(&client.outgoing));
         loop {
             tokio::select! {
                 biased;
-                result = &mut connection => return result.map(|()| None).map_err(Into::into),
+                result = &mut connection => {
+                    if heads.was_too_large() {
+                        let io = connection.into_parts().io.into_inner();
+                        say_last(io.into_inner().into_inner(), HEAD_TOO_LARGE).await;
+                    }
+                    return result.map(|()| None).map_err(Into::into);
+                }
                 Some(answer) = answers.recv() => {
                     let parts = connection.into_parts();
                     return Ok(Some(Taken {
-                        io: parts.io.into_inner().into_inner(),
+                        io: parts.io.into_inner().into_inner().into_inner(),
                         unread: parts.read_buf,
                         answer,
                     }));
@@ -291,54 +327,6 @@ impl Connections {
         }
     }
 
-    async fn serve_h2<T>(&self, io: T, peer: Arc<Peer>) -> Result<(), BoxError>
-    where
-        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let outgoing = Outgoing::new(&self.ledger);
-        let counted = outgoing.clone();
-        let mut abandoned = pin!(self.abandoned(&counted));
-        // Streams are tasks of their own and may outlive this call's borrow.
-        let filters = Arc::clone(&self.filters);
-        let service = service_fn(move |request| {
-            // A stream's task is as large as the larger of what makes its answer and what writes it,
-            // so the first must not be a part of it: of a watch it would stay for good.
-            let answer = answer(
-                Arc::clone(&filters),
-                request,
-                peer.clone(),
-                outgoing.clone(),
-            );
-            Box::pin(answer)
-        });
-        let streams_max = match self.streams_max {
-            0 => STREAMS_MAX_DEFAULT,
-            streams => streams,
-        };
-        let (io, mut turns) = joined_io::join(io);
-        let mut connection = pin!(
-            http2::Builder::new(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .max_concurrent_streams(streams_max)
-                .max_header_list_size(HEAD_BYTES_MAX)
-                .initial_stream_window_size(STREAM_WINDOW_BYTES)
-                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-                .max_send_buf_size(STREAM_SEND_BUFFER_BYTES)
-                .keep_alive_interval(Duration::from_secs(KEEP_ALIVE_SECONDS))
-                .keep_alive_timeout(Duration::from_secs(KEEP_ALIVE_SECONDS))
-                .serve_connection(TokioIo::new(io), service)
-        );
-        tokio::select! {
-            result = turns.drive(connection.as_mut()) => return Ok(result??),
-            () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
-            () = abandoned.as_mut() => return Err(abandonment()),
-        }
-        tokio::select! {
-            result = turns.drive(connection) => Ok(result??),
-            () = abandoned => Err(abandonment()),
-        }
-    }
-
     /// Completes when the client leaves an answer unread for longer than a request may take.
     async fn abandoned(&self, outgoing: &Outgoing) {
         let Filters { clock, limits, .. } = &*self.filters;
@@ -349,20 +337,27 @@ impl Connections {
     async fn answer(
         &self,
         request: Request<Incoming>,
-        peer: Arc<Peer>,
-        outgoing: Outgoing,
+        client: Client,
     ) -> Result<Response<CountedBody>, Infallible> {
         // A client that waits to be told to go on would be told so by reading.
         let waits = request.headers().contains_key(EXPECT);
         let (parts, body) = request.into_parts();
         let (lent, lender) = unread_body::lend(body);
         let request = Request::from_parts(parts, lent);
-        let Ok(mut response) = answer(Arc::clone(&self.filters), request, peer, outgoing).await;
+        let Ok(mut response) = answer(Arc::clone(&self.filters), request, client).await;
         if !waits && !lender.finish().await {
             close_after(&mut response);
         }
         Ok(response)
     }
+}
+
+/// All that the requests of a connection have in common.
+#[derive(Clone, Debug)]
+struct Client {
+    peer: Arc<Peer>,
+    standing: Standing,
+    outgoing: Outgoing,
 }
 
 /// A connection taken from hyper, with the answer to its last request.
@@ -399,6 +394,23 @@ fn close_after<B>(response: &mut Response<B>) {
     response.headers_mut().insert(CONNECTION, close);
 }
 
+/// Tells a client, which may be sending still, why its connection ends.
+async fn say_last<T>(mut io: T, answer: &[u8])
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let said = async {
+        io.write_all(answer).await?;
+        io.shutdown().await?;
+        // Closed with unread bytes, the connection would be reset, and the answer with it.
+        let mut rest = io.take(LAST_WORDS_BYTES_MAX);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+    };
+    if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS_MAX, said).await {
+        tracing::debug!(%error, "a client was not told that its request is too large");
+    }
+}
+
 /// Why a connection ends whose client leaves an answer unread.
 fn abandonment() -> BoxError {
     io::Error::from(io::ErrorKind::TimedOut).into()
@@ -407,18 +419,21 @@ fn abandonment() -> BoxError {
 async fn answer<B>(
     filters: Arc<Filters>,
     request: Request<B>,
-    peer: Arc<Peer>,
-    outgoing: Outgoing,
+    client: Client,
 ) -> Result<Response<CountedBody>, Infallible>
 where
     B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
 {
-    let request = request.map(|body| {
+    let answering = client.outgoing.begin();
+    let mut request = request.map(|body| {
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()
     });
-    let response = filters.answer(request, &peer).await;
-    Ok(response.map(|body| outgoing.count(body)))
+    request.extensions_mut().insert(client.standing.clone());
+    let answer = client.standing.answer();
+    let response = filters.answer(request, &client.peer).await;
+    drop(answer);
+    Ok(response.map(|body| answering.count(body)))
 }
 
 #[cfg(test)]

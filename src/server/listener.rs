@@ -1,21 +1,17 @@
-//! Accepts connections, so many at a time, and waits for them at the end.
+//! Accepts connections, gives each a place, and waits for them at the end.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connections;
 use super::error::StartError;
 
-/// So many connections may be open at once; further ones wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 65_536;
-/// So many of them may be in their handshake, which costs the server more than the client.
-const HANDSHAKES_MAX: usize = 1_024;
+/// So many connections wait in the kernel to be accepted, unless the system allows fewer.
+const BACKLOG: u32 = 4_096;
 /// After a failed accept (no file descriptors left) the next one waits this long.
 const ACCEPT_PAUSE_MILLISECONDS: u64 = 100;
 
@@ -42,7 +38,7 @@ impl Listener {
             };
             StartError::new(format!("listen on {address}"), error, advice)
         };
-        let tcp = TcpListener::bind(address).await.map_err(wrong)?;
+        let tcp = listen(address).map_err(wrong)?;
         let address = tcp.local_addr().map_err(wrong)?;
         Ok(Self { tcp, address })
     }
@@ -55,17 +51,10 @@ impl Listener {
 
     /// Accepts and serves until `stop`; then no longer accepts, and gives what is still open.
     pub async fn run(self, connections: Connections, stop: CancellationToken) -> JoinSet<()> {
-        let open = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let shaking = Arc::new(Semaphore::new(HANDSHAKES_MAX));
         let mut tasks = JoinSet::new();
         loop {
-            let accepted = async {
-                let open = Arc::clone(&open).acquire_owned().await;
-                let shaking = Arc::clone(&shaking).acquire_owned().await;
-                (self.tcp.accept().await, open, shaking)
-            };
-            let (accepted, open, shaking) = tokio::select! {
-                accepted = accepted => accepted,
+            let accepted = tokio::select! {
+                accepted = self.tcp.accept() => accepted,
                 Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
                     report(ended);
                     continue;
@@ -73,14 +62,21 @@ impl Listener {
                 () = stop.cancelled() => return tasks,
             };
             match accepted {
-                Ok((tcp, _)) => {
+                Ok((tcp, address)) => {
+                    let entered = connections.unauthenticated.enter(address.ip());
+                    let entered = tokio::select! {
+                        entered = entered => entered,
+                        () = stop.cancelled() => return tasks,
+                    };
+                    let Some(entered) = entered else {
+                        continue;
+                    };
                     let connections = connections.clone();
                     tasks.spawn(async move {
-                        let _open = open;
-                        let stream = Box::pin(connections.handshake(tcp)).await;
-                        drop(shaking);
+                        let standing = entered.standing();
+                        let stream = Box::pin(connections.handshake(tcp, standing)).await;
                         if let Some(stream) = stream {
-                            connections.serve(stream).await;
+                            connections.serve(stream, standing).await;
                         }
                     });
                 }
@@ -91,6 +87,17 @@ impl Listener {
             }
         }
     }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that starts again need not wait for the connections of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Waits until all have ended, for at most this long; then ends them. Says how many it ended.
@@ -116,6 +123,8 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use async_trait::async_trait;
     use http::header::AUTHORIZATION;
     use http::{Request, Response, Version};
@@ -162,6 +171,11 @@ mod tests {
     /// A client that says nothing is not borne with for longer.
     const SILENCE_SECONDS_MAX: u64 = 300;
 
+    /// More connections than one address may have that is not authenticated.
+    const SILENT: usize = 1_100;
+    /// A new client tries this often, a second apart: less than a handshake may take in all.
+    const ATTEMPTS_MAX: u32 = 3;
+
     struct Server {
         address: SocketAddr,
         certificates: Certificates,
@@ -191,11 +205,11 @@ mod tests {
     }
 
     impl Server {
-        async fn connect(
+        async fn try_connect(
             &self,
             protocol: &[u8],
             client: Option<&Identity>,
-        ) -> TlsStream<TcpStream> {
+        ) -> std::io::Result<TlsStream<TcpStream>> {
             let pem = |text: &str| CertificateDer::from_pem_slice(text.as_bytes()).expect("PEM");
             let mut roots = RootCertStore::empty();
             roots
@@ -215,12 +229,19 @@ mod tests {
                 }
             };
             config.alpn_protocols = vec![protocol.to_vec()];
-            let tcp = TcpStream::connect(self.address)
-                .await
-                .expect("a connection");
+            let tcp = TcpStream::connect(self.address).await?;
             let name = ServerName::try_from("localhost").expect("a name");
             let connector = TlsConnector::from(Arc::new(config));
-            connector.connect(name, tcp).await.expect("a handshake")
+            connector.connect(name, tcp).await
+        }
+
+        async fn connect(
+            &self,
+            protocol: &[u8],
+            client: Option<&Identity>,
+        ) -> TlsStream<TcpStream> {
+            let connected = self.try_connect(protocol, client).await;
+            connected.expect("a handshake")
         }
     }
 
@@ -354,6 +375,29 @@ mod tests {
         let refusal = String::from_utf8(end).expect("text");
         assert!(refusal.starts_with("HTTP/1.1 401"), "{refusal}");
         assert!(refusal.contains("connection: close"), "{refusal}");
+    }
+
+    #[tokio::test]
+    async fn silent_connections_do_not_keep_others_out() {
+        crate::server::open_files::raise_limit();
+        let server = serve().await;
+        let mut silent = Vec::new();
+        for _ in 0..SILENT {
+            let connected = TcpStream::connect(server.address).await;
+            silent.push(connected.expect("a connection"));
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            // They have been silent for a while.
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(1)).await;
+            tokio::time::resume();
+            let at_most = Duration::from_secs(1);
+            let connected = server.try_connect(b"http/1.1", None);
+            if let Ok(Ok(_)) = tokio::time::timeout(at_most, connected).await {
+                return;
+            }
+        }
+        panic!("nobody is let in");
     }
 
     #[tokio::test]

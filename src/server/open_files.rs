@@ -1,7 +1,24 @@
 //! Every connection is an open file, and shells allow few of them by default: the limit is raised
-//! to what the system lets a process have.
+//! to what the system lets a process have, and some are kept for everything else.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// So many files are kept from the connections of clients: for the store, certificates, webhooks and kubelets.
+const RESERVED: u64 = 512;
+/// Where there are few files, this part of them is kept.
+const RESERVED_PART: u64 = 4;
+
+/// How many files the connections of clients may have.
+#[must_use]
+pub fn for_connections() -> usize {
+    without_reserve(getrlimit(Resource::Nofile).current)
+}
+
+fn without_reserve(limit: Option<u64>) -> usize {
+    let left = limit.map(|files| files - RESERVED.min(files / RESERVED_PART));
+    left.and_then(|left| usize::try_from(left).ok())
+        .unwrap_or(usize::MAX)
+}
 
 /// Raises the limit. If that fails the server goes on with what it has.
 pub fn raise_limit() {
@@ -21,6 +38,14 @@ pub fn raise_limit() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_files_are_kept_for_everything_else() {
+        assert_eq!(without_reserve(None), usize::MAX);
+        assert_eq!(without_reserve(Some(65_536)), 65_024);
+        assert_eq!(without_reserve(Some(1_024)), 768);
+        assert_eq!(without_reserve(Some(16)), 12);
+    }
 
     #[test]
     fn the_limit_is_what_the_system_allows() {

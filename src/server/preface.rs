@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 /// How long the preface is, whatever it says: hyper judges that.
-const PREFACE_BYTES: usize = 24;
+pub(super) const PREFACE_BYTES: usize = 24;
 
 /// A stream whose first bytes have been read already.
 #[derive(Debug)]

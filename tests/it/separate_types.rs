@@ -147,8 +147,9 @@ async fn names_that_are_no_names_are_told_so() {
         for (name, told) in [
             ("%2e%2e", "may not be '..'"),
             ("..", "may not be '..'"),
-            ("a%2fb", "may not contain '/'"),
-            ("..%2fa", "may not contain '/'"),
+            // An object a, and of it something called b.
+            ("a%2fb", "could not find the requested resource"),
+            ("..%2fa", "could not find the requested resource"),
             ("a%00b", "not found"),
             ("%252e%252e", "may not contain '%'"),
         ] {
@@ -176,5 +177,50 @@ async fn names_that_are_no_names_are_told_so() {
                 "{name:?}"
             );
         }
+    }
+}
+
+/// As in kube-apiserver, which decodes a path before it splits it.
+#[tokio::test]
+async fn an_escaped_slash_is_a_slash() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    for (path, code, word) in [
+        ("/api/v1/namespaces/default%2fsecrets", 200, "SecretList"),
+        (
+            "/api/v1/namespaces/..%2fsecrets",
+            500,
+            "invalid key: \\\"/secrets/..\\\"",
+        ),
+        (
+            "/api/v1/namespaces/../secrets",
+            500,
+            "invalid key: \\\"/secrets/..\\\"",
+        ),
+        (
+            "/api/v1/namespaces/default/secrets/%2e%2e",
+            400,
+            "may not be '..'",
+        ),
+        (
+            "/api/v1/namespaces/default/secrets/a%252fb",
+            400,
+            "may not contain '%'",
+        ),
+        (
+            "/api/v1/namespaces/default/secrets/a%2fb",
+            404,
+            "could not find the requested resource",
+        ),
+        ("/healthz%2fping", 200, "ok"),
+    ] {
+        let request = Request::get(path).body(Vec::new()).expect("a request");
+        let answer = client.send(request.map(Into::into)).await;
+        let answer = answer.expect("an answer");
+        let status = answer.status();
+        let body = answer.into_body().collect().await.expect("a body");
+        let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+        assert_eq!(status, code, "{path}: {text}");
+        assert!(text.contains(word), "{path}: {text}");
     }
 }

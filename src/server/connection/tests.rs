@@ -1,5 +1,7 @@
 //! HTTP/1.1 as its clients write it, byte for byte, around watches that are written without hyper.
 
+mod unauthenticated;
+
 use std::time::Duration;
 
 use async_trait::async_trait;

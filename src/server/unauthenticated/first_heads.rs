@@ -1,0 +1,191 @@
+//! Heads of HTTP/1.1 requests: counted while they are read, and kept small and short until the client is authenticated.
+//!
+//! hyper keeps a head in one buffer until it is complete, and is told its largest size and longest time when the connection
+//! begins. So what of these depends on the client is decided here, below hyper. The buffer doubles as it grows, so what
+//! is counted is the next power of two.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX, Standing};
+use crate::budget::Share;
+use crate::clock::{Clock, Timer};
+
+/// A head up to this is covered by what is counted for every connection.
+const COVERED_BYTES: u64 = 8 << 10;
+
+/// A connection's heads. Clones are of the same connection.
+#[derive(Clone, Debug)]
+pub struct Heads(Arc<Mutex<Head>>);
+
+/// The head that is being read.
+#[derive(Debug)]
+struct Head {
+    /// True while one is; else a request's body comes.
+    reading: bool,
+    /// How much of it has come.
+    bytes: u64,
+    /// The bytes of it that the memory budget knows of.
+    share: Share,
+    /// When a client that is not authenticated must have sent all of it.
+    deadline: Option<Pin<Box<Timer>>>,
+    /// True if it was larger than such a client may send.
+    too_large: bool,
+}
+
+impl Heads {
+    /// Spends from the account of a share.
+    #[must_use]
+    pub fn new(share: Share) -> Self {
+        Self(Arc::new(Mutex::new(Head {
+            reading: true,
+            bytes: 0,
+            share,
+            deadline: None,
+            too_large: false,
+        })))
+    }
+
+    /// Notes that a head is complete, and is not kept.
+    pub fn end(&self) {
+        let mut head = self.lock();
+        head.reading = false;
+        head.bytes = 0;
+        head.share.set(0);
+        head.deadline = None;
+    }
+
+    /// Notes that the request is answered: what comes now is another head.
+    pub fn begin(&self) {
+        self.lock().reading = true;
+    }
+
+    /// Says whether the connection ended because of a head that was too large.
+    #[must_use]
+    pub fn was_too_large(&self) -> bool {
+        self.lock().too_large
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Head> {
+        // A head is whole after each of its changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Head {
+    /// Counts bytes that have come.
+    fn grow(&mut self, more: usize, standing: &Standing) -> io::Result<()> {
+        self.bytes += more as u64;
+        let unknown = !standing.is_authenticated();
+        if unknown && self.bytes > FIRST_HEAD_BYTES_MAX as u64 {
+            self.too_large = true;
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if self.bytes <= COVERED_BYTES {
+            return Ok(());
+        }
+        let held = self.bytes.next_power_of_two();
+        if unknown {
+            let more = held - self.share.bytes();
+            self.share.admit(more).map_err(io::Error::other)
+        } else {
+            self.share.set(held);
+            Ok(())
+        }
+    }
+
+    /// Completes when a client that is not authenticated has taken too long.
+    fn poll_late(&mut self, context: &mut Context<'_>, clock: &Clock) -> Poll<()> {
+        let timer = || Box::pin(clock.timer(clock.now() + FIRST_HEAD_MAX));
+        self.deadline
+            .get_or_insert_with(timer)
+            .as_mut()
+            .poll(context)
+    }
+}
+
+/// An I/O object whose reads are a connection's heads and bodies.
+#[derive(Debug)]
+pub struct FirstHeads<T> {
+    inner: T,
+    heads: Heads,
+    standing: Standing,
+    clock: Clock,
+}
+
+impl<T> FirstHeads<T> {
+    /// Wraps an I/O object.
+    pub fn new(inner: T, heads: &Heads, standing: &Standing, clock: &Clock) -> Self {
+        Self {
+            inner,
+            heads: heads.clone(),
+            standing: standing.clone(),
+            clock: clock.clone(),
+        }
+    }
+
+    /// The I/O object.
+    pub fn into_inner(self) -> T {
+        self.inner
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for FirstHeads<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.inner).poll_read(context, buffer);
+        let mut head = this.heads.lock();
+        if !head.reading {
+            return polled;
+        }
+        match polled {
+            Poll::Ready(Ok(())) => {
+                let more = buffer.filled().len() - before;
+                Poll::Ready(head.grow(more, &this.standing))
+            }
+            Poll::Pending if !this.standing.is_authenticated() => head
+                .poll_late(context, &this.clock)
+                .map(|()| Err(io::ErrorKind::TimedOut.into())),
+            polled => polled,
+        }
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for FirstHeads<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, data)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
