@@ -193,6 +193,12 @@ pub(super) fn target_audiences(
     Ok(common)
 }
 
+/// Says whether a user is whoever has no credentials.
+#[must_use]
+pub fn is_anonymous(user: &User) -> bool {
+    user.name == ANONYMOUS || user.groups.iter().any(|group| group == UNAUTHENTICATED)
+}
+
 fn anonymous() -> User {
     User {
         name: ANONYMOUS.to_owned(),
@@ -201,8 +207,10 @@ fn anonymous() -> User {
     }
 }
 
+/// Adds the group of everybody who has been identified. Who was let in without that, be it by a proxy, is not in it.
 fn authenticated(mut user: User) -> User {
-    if !user.groups.iter().any(|group| group == AUTHENTICATED) {
+    let decided = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+    if user.name != ANONYMOUS && !user.groups.iter().any(decided) {
         user.groups.push(AUTHENTICATED.to_owned());
     }
     user
@@ -221,6 +229,8 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::super::CertifiedUser;
     use super::*;
 
@@ -276,6 +286,38 @@ mod tests {
             Some("Bearer "),
         ] {
             assert_eq!(authenticate(value, None).await, None, "{value:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn whom_a_proxy_has_not_identified_is_not_among_the_identified() {
+        let request_headers = RequestHeaders {
+            names: vec![HeaderName::from_static("x-remote-user")],
+            uids: Vec::new(),
+            groups: vec![HeaderName::from_static("x-remote-group")],
+            extra_prefixes: Vec::new(),
+        };
+        let authenticator =
+            Authenticator::new(TokenFile::default()).with_request_headers(Some(request_headers));
+        let proxy = Peer {
+            names_others_until_seconds: Some(101),
+            ..Peer::default()
+        };
+        let now = Timestamp::from_second(100).expect("a time");
+        for (name, group, groups) in [
+            (ANONYMOUS, "", &[][..]),
+            (ANONYMOUS, UNAUTHENTICATED, &[UNAUTHENTICATED]),
+            ("ann", "", &[AUTHENTICATED]),
+            ("ann", "a", &["a", AUTHENTICATED]),
+            ("ann", UNAUTHENTICATED, &[UNAUTHENTICATED]),
+            ("ann", AUTHENTICATED, &[AUTHENTICATED]),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-remote-user", name.parse().expect("a header"));
+            headers.insert("x-remote-group", group.parse().expect("a header"));
+            let user = authenticator.authenticate(&proxy, &headers, "/api", now);
+            let user = user.await.expect("a user");
+            assert_eq!(user.groups, groups, "{name} in {group:?}");
         }
     }
 

@@ -147,8 +147,8 @@ impl Peer {
 
 impl Proxies {
     fn knows(&self, certificate: &X509Certificate<'_>) -> bool {
-        let mut names = certificate.subject().iter_common_name();
-        let name = names.next().and_then(|it| it.as_str().ok());
+        let names = certificate.subject().iter_common_name();
+        let name = names.last().and_then(|it| it.as_str().ok());
         self.names.is_empty() || self.names.iter().any(|known| Some(known.as_str()) == name)
     }
 }
@@ -163,7 +163,8 @@ fn verifier(authorities: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>, r
 /// Nobody if the certificate has no common name.
 fn user_of(certificate: &X509Certificate<'_>, der: &[u8]) -> Option<User> {
     let subject = certificate.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?;
+    // Of several names the last counts, as in Go, by which others judge what is signed.
+    let name = subject.iter_common_name().last()?.as_str().ok()?;
     let groups = subject
         .iter_organization()
         .filter_map(|group| group.as_str().ok())
@@ -224,6 +225,25 @@ mod tests {
         assert_eq!(certified.user.groups, ["system:masters"]);
         assert!(certified.user.extra[CREDENTIAL_ID][0].starts_with("X509SHA256="));
         assert!(certified.is_valid_at(now()));
+    }
+
+    #[test]
+    fn of_several_names_the_last_counts_and_all_organizations() {
+        let mut parameters = rcgen::CertificateParams::default();
+        let names = &mut parameters.distinguished_name;
+        names.push(rcgen::DnType::CommonName, "system:node:a");
+        names.push(rcgen::DnType::OrganizationName, "a");
+        names.push(rcgen::DnType::CustomDnType(vec![2, 5, 4, 10]), "b");
+        names.push(
+            rcgen::DnType::CustomDnType(vec![2, 5, 4, 3]),
+            "system:node:b",
+        );
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let signed = parameters.self_signed(&key).expect("a certificate");
+        let (_, certificate) = X509Certificate::from_der(signed.der()).expect("DER");
+        let user = user_of(&certificate, signed.der()).expect("a user");
+        assert_eq!(user.name, "system:node:b");
+        assert_eq!(user.groups, ["a", "b"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub mod service_accounts;
 mod token_file;
 
 use authenticator::target_audiences;
-pub use authenticator::{Authenticator, Identified};
+pub use authenticator::{Authenticator, Identified, is_anonymous};
 pub use client_certificate::{CertifiedUser, ClientCertificates, Peer};
 pub use error::TokenError;
 pub use keys::{KeyError, SigningKey, VerifyingKey};

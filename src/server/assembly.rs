@@ -14,10 +14,10 @@ use super::api_endpoints::ApiEndpoints;
 use super::api_services::ApiServices;
 use super::authentication_file::TokenIssuers;
 use super::authorization_config::{AuthorizationFile, Authorizers};
-use super::backend_factory::store_check;
+use super::backend_factory::{add_store_checks, store_check};
 use super::bootstrap::{Begun, FirstStores};
 use super::component_statuses::ComponentStatuses;
-use super::connection::{self, Connections};
+use super::connection::Connections;
 use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
 use super::extension_authentication;
@@ -35,6 +35,7 @@ use super::roles::{RoleStores, Roles};
 use super::security::Security;
 use super::shutdown::Steps;
 use super::storage_factory::{StorageFactory, Storages};
+use super::threads::{Elsewhere, until};
 use crate::authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
 use crate::authentication::{Authenticator, TokenFile};
 use crate::budget::Ledger;
@@ -45,6 +46,7 @@ use crate::endpoints::{
 use crate::registry::allocation::Repair;
 use crate::registry::authorization::Authorizer;
 use crate::storage::backend::Backend;
+use crate::storage::backend::embedded::Embedded;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
 use crate::storage::encryption::EncryptionConfig;
 use crate::storage::etcd3;
@@ -61,12 +63,16 @@ pub struct Assembly<'server> {
     pub flags: &'server ServeFlags,
     /// Where objects are kept.
     pub backend: Arc<dyn Backend>,
+    /// The same if it is the embedded store.
+    pub embedded: Option<Arc<Embedded>>,
     /// What is to be done before the server is ready.
     pub begun: Begun,
     /// How the server ends.
     pub steps: &'server Steps,
     /// Ends what runs in the background.
     pub end: &'server CancellationToken,
+    /// Where what would keep a worker from others runs.
+    pub elsewhere: Elsewhere,
     /// The time.
     pub clock: Clock,
 }
@@ -112,7 +118,7 @@ impl Assembly<'_> {
     ) -> Assembled {
         let ledger = Ledger::new(self.flags.memory_budget());
         let (metrics, encodings) = answers(&mut registry, &ledger);
-        let handshake_errors = connection::handshake_errors(&mut registry);
+        let (handshake_errors, unauthenticated) = self.connections(&mut registry);
         let (factory, storages, known, file) = self.storages(
             &mut registry,
             ledger.clone(),
@@ -121,35 +127,35 @@ impl Assembly<'_> {
             background,
         );
         self.relieve(&ledger, &encodings, &storages, background);
-        let (limits, flows) = self.limits(&mut registry, &storages, background);
+        let (limits, flows) = self.limits(&mut registry, &ledger, &storages, background);
         let api_endpoints = ApiEndpoints::of(self.flags, &factory, &storages, address, &self.clock);
-        let version = VersionInfo::kubernetes_1_36();
         let accounts = &security.service_accounts;
         let (tokens, issuers) = (security.tokens, security.issuers);
         let authenticator = self.authenticator(tokens, issuers, accounts, &storages, background);
         let (authorizer, roles) = self.authorization((&factory, file), &storages, background);
-        let has = (roles.is_some(), flows.is_some());
-        let health = self.health(&storages.cachers, has);
-        let own = self.own_paths(health, registry, &ledger, &version, accounts, address);
+        let health = self.health(&storages.cachers, (roles.is_some(), flows.is_some()));
+        let own = self.own_paths(health, registry, &ledger, accounts, address);
+        let min_request_timeout = self.flags.limits.min_request_timeout;
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
             stores: storages.stores.clone(),
             storeless: storages.storeless.clone(),
             clock: self.clock.clone(),
-            version,
+            version: VersionInfo::kubernetes_1_36(),
             server_address: address.to_string(),
             extra_root_paths: own.paths(),
             metrics,
             ledger: ledger.clone(),
             encodings,
-            min_request_timeout: self.min_request_timeout(),
+            min_request_timeout: Duration::from_secs(min_request_timeout.into()),
             unsafe_deletion: self.flags.unsafe_deletion(),
             kubelets: security.kubelets,
             authenticator: Arc::clone(&authenticator),
             token_issuer: TokenIssuer::new(accounts),
         }));
         self.serve_custom((factory, known), &storages, &api, background);
-        let first = FirstStores::of(&storages, security.extension);
+        self.run(security.files.follow(self.clock.clone()), background);
+        let first = FirstStores::of(&storages, security.credentials.clone());
         self.aggregate(security.proxy, &storages, (&api, &first), background);
         let connections = Connections {
             filters: Arc::new(Filters {
@@ -162,9 +168,9 @@ impl Assembly<'_> {
                 api,
                 clock: self.clock.clone(),
             }),
-            tls: security.tls,
-            clients: security.clients,
+            credentials: security.credentials,
             ledger,
+            unauthenticated,
             handshake_errors,
             streams_max: self.flags.serving.http2_max_streams_per_connection,
             closing: self.steps.closing.clone(),
@@ -182,7 +188,7 @@ impl Assembly<'_> {
         }
     }
 
-    /// Gives memory back in the background, when it is short.
+    /// Gives memory back when it is short. That does not wait for other work in the background.
     fn relieve(
         &self,
         ledger: &Ledger,
@@ -191,11 +197,7 @@ impl Assembly<'_> {
         background: &mut JoinSet<()>,
     ) {
         let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
-        self.run(relief, background);
-    }
-
-    fn min_request_timeout(&self) -> Duration {
-        Duration::from_secs(self.flags.limits.min_request_timeout.into())
+        background.spawn(until(self.end.clone(), relief));
     }
 
     /// What gives back addresses and ports that writes left behind.
@@ -232,16 +234,17 @@ impl Assembly<'_> {
         health: Health,
         mut registry: Registry,
         ledger: &Ledger,
-        version: &VersionInfo,
         accounts: &ServiceAccountConfig,
         address: SocketAddr,
     ) -> HealthAndMetrics {
+        let embedded = self.embedded.clone();
+        let limited = embedded.map(|it| (it, self.flags.quota_bytes()));
         HealthAndMetrics {
             health,
             keys: key_discovery(accounts, &self.flags.serving, address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
-            process: Process::register(&mut registry, version, self.clock.wall()),
-            size: StoreSize::register(&mut registry, Arc::clone(&self.backend)),
+            process: Process::register(&mut registry, self.clock.wall()),
+            size: StoreSize::register(&mut registry, Arc::clone(&self.backend), limited),
             registry,
         }
     }
@@ -327,8 +330,8 @@ impl Assembly<'_> {
         if let Some(aggregation) = Aggregation::of(storages, tls, api, synced, self.clock.clone()) {
             self.run(aggregation.run(), background);
         }
-        if let Some(said) = first.extension.clone() {
-            let told = extension_authentication::run(said, self.clock.clone());
+        if let Some((config_maps, credentials)) = first.extension.clone() {
+            let told = extension_authentication::run(config_maps, credentials, self.clock.clone());
             self.run(told, background);
         }
     }
@@ -339,10 +342,7 @@ impl Assembly<'_> {
         task: impl Future<Output = ()> + Send + 'static,
         background: &mut JoinSet<()>,
     ) {
-        let end = self.end.clone();
-        background.spawn(async move {
-            end.run_until_cancelled(task).await;
-        });
+        background.spawn_on(until(self.end.clone(), task), &self.elsewhere.background);
     }
 
     fn storages(
@@ -359,6 +359,11 @@ impl Assembly<'_> {
         Option<AuthorizationFile>,
     ) {
         let (steps, file) = authorizers.steps(&self.clock);
+        let authorizer = Arc::new(Authorizer::new(steps));
+        let mut plugins = self.flags.admission.plugins();
+        if authorizer.node_graph().is_some() {
+            plugins = plugins.with_node_restriction();
+        }
         let interval = self.flags.etcd.etcd_compaction_interval;
         let compactor = etcd3::Compactor::new(
             Arc::clone(&self.backend),
@@ -372,10 +377,10 @@ impl Assembly<'_> {
             media_type: self.flags.storage_media_type,
             encryption,
             caches: self.flags.watch_cache_sizes(),
-            plugins: self.flags.admission.plugins(),
+            plugins,
             components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
             event_ttl: self.flags.etcd.event_ttl,
-            authorizer: Arc::new(Authorizer::new(steps)),
+            authorizer,
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),
@@ -385,7 +390,8 @@ impl Assembly<'_> {
             clock: self.clock.clone(),
         });
         let (storages, reflector) = factory.build();
-        background.spawn(compactor.run(self.end.clone().cancelled_owned()));
+        let compacting = compactor.run(self.end.clone().cancelled_owned());
+        background.spawn_on(compacting, &self.elsewhere.background);
         let (tell, known) = oneshot::channel();
         let (feed, definitions) = (storages.feed.clone(), storages.of(DEFINITIONS).cloned());
         let (types, end) = (Arc::clone(&factory), self.end.clone());
@@ -418,6 +424,9 @@ impl Assembly<'_> {
             Scope::Readiness,
             store_check(&self.backend, &self.flags.etcd, &self.clock),
         );
+        if let Some(embedded) = &self.embedded {
+            add_store_checks(embedded, &mut health);
+        }
         let cachers = cachers.to_vec();
         let filled = check(move || {
             let unready: Vec<String> = cachers.iter().filter_map(|it| it.complaint()).collect();

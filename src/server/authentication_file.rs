@@ -10,7 +10,7 @@ use super::error::StartError;
 use super::flags::ServeFlags;
 use super::oidc::Provider;
 use super::tls;
-use super::watched_file::WatchedFile;
+use super::watched_file::WatchedFiles;
 use crate::authentication::Authenticator;
 use crate::authentication::oidc::{Anonymous, AuthenticationConfig, ConfigError};
 use crate::clock::Clock;
@@ -39,6 +39,15 @@ impl TokenIssuers {
         Ok(provider.map_or(Self::None, Self::Provider))
     }
 
+    /// True if some requests are served without credentials. It stays as it is while the server runs.
+    #[must_use]
+    pub fn serve_anonymous(&self) -> bool {
+        match self {
+            Self::None | Self::Provider(_) => false,
+            Self::File(file) => file.anonymous != Anonymous::Refused,
+        }
+    }
+
     /// Tells an authenticator of them, and follows their keys.
     pub async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
         match self {
@@ -56,9 +65,11 @@ impl TokenIssuers {
 /// The file, and what it said last.
 #[derive(Debug)]
 pub struct AuthenticationFile {
-    file: WatchedFile,
+    file: WatchedFiles<1>,
     /// Whose tokens it may not be about: they are those of service accounts.
     taken: Vec<String>,
+    /// The requests that were served without credentials at the start.
+    anonymous: Anonymous,
     read: Option<Issuers>,
 }
 
@@ -76,6 +87,8 @@ enum FileError {
     Config(#[from] ConfigError),
     #[error("issuer.certificateAuthority: {0}")]
     Authority(String),
+    #[error("anonymous: Forbidden: changed from initial configuration file")]
+    AnonymousChanged,
 }
 
 impl AuthenticationFile {
@@ -98,8 +111,9 @@ impl AuthenticationFile {
             )
         })?;
         Ok(Some(Self {
-            file: WatchedFile::new(path, text),
+            file: WatchedFiles::new([path], [text]),
             taken,
+            anonymous: read.anonymous.clone(),
             read: Some(read),
         }))
     }
@@ -133,19 +147,25 @@ impl AuthenticationFile {
     /// Waits until the file says something else that can be used.
     async fn changed(&mut self, clock: &Clock) -> Issuers {
         loop {
-            let text = self.file.changed(clock).await;
-            let issuers = match read(&text, &self.taken) {
+            let [text] = self.file.changed(clock).await;
+            let read = read(&text, &self.taken).and_then(|it| {
+                let is_as_before = it.anonymous == self.anonymous;
+                is_as_before
+                    .then_some(it)
+                    .ok_or(FileError::AnonymousChanged)
+            });
+            let issuers = match read {
                 Ok(issuers) => issuers,
                 Err(error) => {
                     tracing::warn!(%error, "the authentication configuration cannot be used, and what it said before counts");
-                    self.file.used(text);
+                    self.file.used([text]);
                     continue;
                 }
             };
             let prepared = join_all(issuers.providers.iter().map(Provider::prepare)).await;
             if prepared.into_iter().all(|known| known) {
                 tracing::info!("the authentication configuration has changed");
-                self.file.used(text);
+                self.file.used([text]);
                 return issuers;
             }
         }

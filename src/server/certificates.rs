@@ -29,7 +29,7 @@ const RENEWAL_DAYS: i64 = 30;
 const BACKDATE_HOURS: i64 = 1;
 
 /// A certificate and its key, in PEM.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The certificate; intermediates may follow it.
     pub certificate: String,
@@ -38,7 +38,7 @@ pub struct Identity {
 }
 
 /// What a server without certificates of its own uses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificates {
     /// The authority's certificate, in PEM.
     pub authority: String,

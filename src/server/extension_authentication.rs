@@ -3,33 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::StartError;
+use super::credentials::CurrentCredentials;
 use super::flags::AggregationFlags;
-use super::tls;
 use crate::clock::Clock;
 use crate::registry::{ExtensionAuthentication, Store};
 
 /// How often it is looked whether what was told is still there, as in kube-apiserver.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What the flags say, beside the authorities of clients.
-///
-/// # Errors
-/// A file cannot be read.
-pub fn load(
+/// The flags' part of it, with the authorities of clients and of proxies in PEM.
+#[must_use]
+pub fn said(
     flags: &AggregationFlags,
     client_authorities: String,
-) -> Result<ExtensionAuthentication, StartError> {
+    proxies: Option<&str>,
+) -> ExtensionAuthentication {
     let mut said = ExtensionAuthentication {
         authorities: vec![("client-ca-file", client_authorities)],
         ..ExtensionAuthentication::default()
     };
-    let Some(path) = &flags.requestheader_client_ca_file else {
-        return Ok(said);
+    let Some(proxies) = proxies else {
+        return said;
     };
-    let proxies = tls::read(path, "--requestheader-client-ca-file")?;
     said.authorities
-        .push(("requestheader-client-ca-file", proxies));
+        .push(("requestheader-client-ca-file", proxies.to_owned()));
     said.lists = [
         ("requestheader-allowed-names", &flags.allowed_names()),
         (
@@ -51,14 +48,25 @@ pub fn load(
     ]
     .map(|(key, list)| (key, list.clone()))
     .to_vec();
-    Ok(said)
+    said
 }
 
-/// Tells it again when somebody has taken it away.
-pub async fn run((config_maps, said): (Arc<Store>, ExtensionAuthentication), clock: Clock) {
+/// Tells it again when it has changed, or somebody has taken it away.
+pub async fn run(config_maps: Arc<Store>, mut credentials: CurrentCredentials, clock: Clock) {
     loop {
-        clock.sleep(PERIOD).await;
-        if let Err(error) = said.publish(&config_maps, &clock).await {
+        let change = async {
+            if credentials.changed().await.is_err() {
+                // Nobody follows the files any more.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = change => {}
+            () = clock.sleep(PERIOD) => {}
+        }
+        let credentials = Arc::clone(&credentials.borrow_and_update());
+        let published = credentials.extension.publish(&config_maps, &clock).await;
+        if let Err(error) = published {
             tracing::warn!(%error, "servers of aggregated APIs may not know whom to believe");
         }
     }

@@ -28,6 +28,10 @@ pub use service_accounts::ServiceAccountFlags;
 
 /// The least memory with which anything can be served.
 const MEMORY_BUDGET_MIB_MIN: u64 = 16;
+/// The default quota of the embedded store: the most that etcd recommends.
+const QUOTA_BACKEND_BYTES_DEFAULT: i64 = 8 << 30;
+/// The quota that 0 stands for in etcd.
+const QUOTA_BACKEND_BYTES_OF_ZERO: u64 = 2 << 30;
 /// More than any machine has.
 const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 
@@ -178,6 +182,12 @@ pub struct EtcdFlags {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     pub etcd_compaction_interval: Duration,
 
+    /// How many bytes the embedded store may need. Beyond that it takes deletions alone, until that
+    /// and compaction have made room. As in etcd, 0 means 2 GiB and a negative number any size.
+    #[arg(long, value_name = "BYTES", default_value_t = QUOTA_BACKEND_BYTES_DEFAULT,
+          allow_negative_numbers = true)]
+    pub quota_backend_bytes: i64,
+
     /// For how long events are kept; 0 for ever.
     #[arg(long, value_name = "DURATION", default_value = "1h0m0s", value_parser = duration::parse)]
     pub event_ttl: Duration,
@@ -257,7 +267,8 @@ pub struct IdentityFlags {
 #[derive(Args, Clone, Debug)]
 pub struct AdmissionFlags {
     /// Admission plugins that must be asked about writes, comma-separated. Those that are here are
-    /// asked anyway, but for ServiceAccount; one that is not here is refused. Their order does not matter.
+    /// asked anyway, but for ServiceAccount, and NodeRestriction unless Node is among the authorization modes; one that is
+    /// not here is refused. Their order does not matter.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub enable_admission_plugins: Vec<&'static str>,
 
@@ -418,6 +429,16 @@ impl ServeFlags {
         named.map_or_else(memory::default_budget, |mib| mib << 20)
     }
 
+    /// How much the embedded store may need, in bytes; any size if `None`.
+    #[must_use]
+    pub fn quota_bytes(&self) -> Option<u64> {
+        match u64::try_from(self.etcd.quota_backend_bytes) {
+            Ok(0) => Some(QUOTA_BACKEND_BYTES_OF_ZERO),
+            Ok(bytes) => Some(bytes),
+            Err(_) => None,
+        }
+    }
+
     /// Which resources are served from memory.
     #[must_use]
     pub fn watch_cache_sizes(&self) -> WatchCacheSizes {
@@ -521,6 +542,8 @@ mod tests {
             flags.kubelets.kubelet_preferred_address_types.join(","),
             "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
         );
+        let rbac = ModeFlag::Mode(crate::registry::authorization::AuthorizationMode::Rbac);
+        assert_eq!(flags.authorization.authorization_mode, [rbac]);
         assert!(flags.watch_cache);
         assert_eq!(flags.pki_dir(), PathBuf::from("ringwatch-data/pki"));
     }
@@ -607,6 +630,15 @@ mod tests {
         for wrong in ["0", "15", "1073741825", "-1", "64MiB"] {
             assert!(parse(&[&format!("--memory-budget-mib={wrong}")]).is_err());
         }
+    }
+
+    #[test]
+    fn quotas_of_the_store_are_those_of_etcd() {
+        let quota = |flags: &[&str]| parse(flags).expect("flags").quota_bytes();
+        assert_eq!(quota(&[]), Some(8 << 30));
+        assert_eq!(quota(&["--quota-backend-bytes=0"]), Some(2 << 30));
+        assert_eq!(quota(&["--quota-backend-bytes=1000"]), Some(1000));
+        assert_eq!(quota(&["--quota-backend-bytes", "-1"]), None);
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::certificates::Identity;
+use super::credentials::{Credentials, CurrentCredentials};
 use super::private_file::{Access, replace};
 
 /// The URL at which this machine reaches a server that listens on an address.
@@ -23,8 +25,7 @@ pub fn local_url(listening: SocketAddr) -> String {
 }
 
 /// The content of a kubeconfig. `authority` and the identity are in PEM and become part of it.
-#[must_use]
-pub fn render(url: &str, authority: &str, admin: &Identity) -> String {
+fn render(url: &str, authority: &str, admin: &Identity) -> String {
     let authority = STANDARD.encode(authority);
     let certificate = STANDARD.encode(&admin.certificate);
     let key = STANDARD.encode(&admin.key);
@@ -55,11 +56,23 @@ current-context: ringwatch
 ///
 /// # Errors
 /// The operating system's.
-pub fn write(path: &Path, content: &str) -> io::Result<()> {
+pub fn write(path: &Path, url: &str, credentials: &Credentials) -> io::Result<()> {
+    let content = render(url, &credentials.authority, &credentials.admin);
     if fs::read_to_string(path).is_ok_and(|there| there == content) {
         return Ok(());
     }
     replace(path, content.as_bytes(), Access::Owner)
+}
+
+/// Writes a kubeconfig again whenever the credentials have changed.
+pub async fn keep(path: PathBuf, url: String, mut credentials: CurrentCredentials) {
+    while credentials.changed().await.is_ok() {
+        let credentials = Arc::clone(&credentials.borrow_and_update());
+        if let Err(error) = write(&path, &url, &credentials) {
+            let path = path.display();
+            tracing::warn!(%error, %path, "the kubeconfig cannot be written, and may be outdated");
+        }
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +80,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::server::testing::{certificates, credentials};
 
     #[test]
     fn any_address_is_reached_by_loopback() {
@@ -97,7 +111,8 @@ mod tests {
         );
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("kubeconfig");
-        write(&path, &content).expect("written");
+        let credentials = credentials(&certificates());
+        write(&path, "https://127.0.0.1:1", &credentials.borrow()).expect("written");
         let metadata = fs::metadata(&path).expect("a file");
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
     }

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
+use super::client_identity::{ClientIdentity, IdentityFiles};
 use super::error::StartError;
 use super::flags::KubeletFlags;
-use super::tls_client::{ClientIdentity, Trust, config};
+use super::tls_client::{Trust, config};
 use crate::endpoints::{KubeletTls, Kubelets};
 
-/// Reads what the flags name. Without an authority kubelets need not prove anything, as in
-/// kube-apiserver.
+/// Reads what the flags name, and tells which files may change. Without an authority kubelets need
+/// not prove anything, as in kube-apiserver.
 ///
 /// # Errors
 /// A file cannot be read or understood.
-pub fn load(flags: &KubeletFlags) -> Result<Kubelets, StartError> {
-    let identity = identity(flags)?;
+pub fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFiles>), StartError> {
+    let files = identity(flags)?;
+    let identity = files.as_ref().map(IdentityFiles::identity);
     let made = |trust, identity: Option<&ClientIdentity>| {
         let failed = |error| StartError::new("speak TLS with kubelets", error, "report this");
         config(trust, identity).map_err(failed)
@@ -26,7 +28,7 @@ pub fn load(flags: &KubeletFlags) -> Result<Kubelets, StartError> {
             made(trust, identity.as_ref())?
         }
     };
-    Ok(Kubelets {
+    let kubelets = Kubelets {
         tls: KubeletTls {
             trusted,
             unverified,
@@ -35,14 +37,15 @@ pub fn load(flags: &KubeletFlags) -> Result<Kubelets, StartError> {
         },
         address_types: flags.kubelet_preferred_address_types.clone(),
         connect_timeout: flags.kubelet_timeout,
-    })
+    };
+    Ok((kubelets, files))
 }
 
-fn identity(flags: &KubeletFlags) -> Result<Option<ClientIdentity>, StartError> {
+fn identity(flags: &KubeletFlags) -> Result<Option<IdentityFiles>, StartError> {
     let certificate = flags.kubelet_client_certificate.as_deref();
     let pair = certificate.zip(flags.kubelet_client_key.as_deref());
     let load = |(certificate, key)| {
-        ClientIdentity::load(
+        IdentityFiles::load(
             (certificate, "--kubelet-client-certificate"),
             (key, "--kubelet-client-key"),
         )

@@ -45,6 +45,9 @@ const BELOW_BYTES: u64 = 80 << 10;
 /// the first one, and the ledger is left alone.
 const STEP_BYTES: u64 = 16 << 10;
 
+/// A connection is looked at this often before it counts as idle.
+const IDLE_LOOKS: u32 = 3;
+
 /// What a connection holds for its client. Clones are of the same connection.
 #[derive(Clone, Debug)]
 pub struct Outgoing(Arc<Mutex<Pending>>);
@@ -61,6 +64,10 @@ struct Pending {
     taken: u64,
     /// How many bodies there are that must be read in time.
     answers: usize,
+    /// How many requests there are whose answer is not written to its end.
+    streams: usize,
+    /// How many requests there have been.
+    begun: u64,
 }
 
 impl Outgoing {
@@ -75,24 +82,47 @@ impl Outgoing {
             waiting: Vec::new(),
             taken: 0,
             answers: 0,
+            streams: 0,
+            begun: 0,
         })))
     }
 
-    /// A body whose chunks count as pending until they are written.
+    /// Notes that a request has come. It is in progress until its answer is written or dropped.
     #[must_use]
-    pub fn count(&self, inner: HeldBody) -> CountedBody {
-        let answer = inner.holds_permit();
-        self.lock().answers += usize::from(answer);
-        CountedBody {
-            inner,
-            stream: Arc::new(Stream(self.clone())),
-            alone: false,
-            answer,
-            waiting: None,
+    pub fn begin(&self) -> Answering {
+        let mut pending = self.lock();
+        pending.streams += 1;
+        pending.begun += 1;
+        drop(pending);
+        Answering(Arc::new(Stream(self.clone())))
+    }
+
+    /// How many requests are in progress.
+    #[must_use]
+    pub fn in_progress(&self) -> usize {
+        self.lock().streams
+    }
+
+    /// A share of the account that connections spend from.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        self.lock().share.another()
+    }
+
+    /// Completes when no request has been in progress for so long, or for up to a third longer.
+    pub async fn idle(&self, clock: &Clock, at_least: Duration) {
+        let mut quiet = 0;
+        let mut begun = None;
+        while quiet < IDLE_LOOKS {
+            clock.sleep(at_least / IDLE_LOOKS).await;
+            let pending = self.lock();
+            let same = pending.streams == 0 && begun == Some(pending.begun);
+            quiet = if same { quiet + 1 } else { 0 };
+            begun = (pending.streams == 0).then_some(pending.begun);
         }
     }
 
-    /// Completes when an answer that is no watch is pending and the client has taken nothing of
+    /// Completes when an answer that is no stream, such as a watch, is pending and the client has taken nothing of
     /// anything for `at_most`. It would hold its place among the requests in flight, and its memory,
     /// for as long as the client likes; kube-apiserver cuts such connections off as well.
     pub async fn abandoned(&self, clock: &Clock, at_most: Duration) {
@@ -159,6 +189,26 @@ impl Pending {
             CONNECTION_BYTES + BELOW_BYTES + self.bytes.next_multiple_of(STEP_BYTES)
         };
         self.share.set(held);
+    }
+}
+
+/// A request in progress.
+#[derive(Debug)]
+pub struct Answering(Arc<Stream>);
+
+impl Answering {
+    /// The answer's body, whose chunks count as pending until they are written.
+    #[must_use]
+    pub fn count(self, inner: HeldBody) -> CountedBody {
+        let answer = inner.ends_by_itself();
+        self.0.0.lock().answers += usize::from(answer);
+        CountedBody {
+            inner,
+            stream: self.0,
+            alone: false,
+            answer,
+            waiting: None,
+        }
     }
 }
 
@@ -254,6 +304,12 @@ impl Drop for CountedBody {
         if let Some(own) = &self.waiting {
             pending.waiting.retain(|waker| !waker.will_wake(own));
         }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.lock().streams -= 1;
     }
 }
 

@@ -20,6 +20,7 @@ use super::process::Process;
 use crate::authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 use crate::endpoints::{ResponseBody, full};
 use crate::storage::backend::Backend;
+use crate::storage::backend::embedded::Embedded;
 
 /// A scrape waits this long for the store to tell its size.
 const SIZE_SECONDS_MAX: u64 = 2;
@@ -46,6 +47,8 @@ pub struct HealthAndMetrics {
 pub struct StoreSize {
     backend: Arc<dyn Backend>,
     gauge: Gauge<i64, AtomicI64>,
+    /// The embedded store, and how much of its size it needs.
+    used: Option<(Arc<Embedded>, Gauge<i64, AtomicI64>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,9 +57,13 @@ struct Cluster {
 }
 
 impl StoreSize {
-    /// Makes the size part of what `/metrics` shows.
+    /// Makes the size part of what `/metrics` shows, and what the quota limits of the embedded store.
     #[must_use]
-    pub fn register(registry: &mut Registry, backend: Arc<dyn Backend>) -> Self {
+    pub fn register(
+        registry: &mut Registry,
+        backend: Arc<dyn Backend>,
+        limited: Option<(Arc<Embedded>, Option<u64>)>,
+    ) -> Self {
         let family: Family<Cluster, Gauge<i64, AtomicI64>> = Family::default();
         registry.register(
             "apiserver_storage_size_bytes",
@@ -66,20 +73,47 @@ impl StoreSize {
         let gauge = family.get_or_create_owned(&Cluster {
             storage_cluster_id: "etcd-0",
         });
-        Self { backend, gauge }
+        let used = limited.map(|(embedded, quota_bytes)| {
+            let quota = Gauge::<i64, AtomicI64>::default();
+            quota.set(quota_bytes.map_or(-1, shown));
+            registry.register(
+                "etcd_server_quota_backend_bytes",
+                "Current backend storage quota size in bytes.",
+                quota,
+            );
+            let used = Gauge::default();
+            registry.register(
+                "etcd_mvcc_db_total_size_in_use_in_bytes",
+                "Total size of the underlying database logically in use in bytes.",
+                Gauge::clone(&used),
+            );
+            (embedded, used)
+        });
+        Self {
+            backend,
+            gauge,
+            used,
+        }
     }
 
     /// Asks the store. If it does not tell in time the number stays.
     async fn refresh(&self) {
+        if let Some((embedded, used)) = &self.used {
+            used.set(shown(embedded.used_bytes()));
+        }
         let at_most = Duration::from_secs(SIZE_SECONDS_MAX);
         match tokio::time::timeout(at_most, self.backend.size_bytes()).await {
             Ok(Ok(bytes)) => {
-                self.gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+                self.gauge.set(shown(bytes));
             }
             Ok(Err(error)) => tracing::debug!(%error, "the store does not tell its size"),
             Err(_) => tracing::debug!("the store does not tell its size in time"),
         }
     }
+}
+
+fn shown(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 impl HealthAndMetrics {

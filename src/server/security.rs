@@ -1,30 +1,31 @@
 //! What the flags say about trust, read from files: certificates, authorities, tokens.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+
+use futures::future::join_all;
 
 use super::aggregation::ProxyTls;
 use super::authentication_file::TokenIssuers;
 use super::authorization_config::Authorizers;
-use super::certificates::{Certificates, Identity, subjects};
+use super::certificates::subjects;
+use super::client_identity::IdentityFiles;
+use super::credentials::{CredentialFiles, CurrentCredentials};
 use super::error::StartError;
 use super::flags::{AggregationFlags, ServeFlags};
-use super::tls_client::{self, ClientIdentity};
-use super::{extension_authentication, kubelets, service_account_keys, tls};
+use super::{kubelets, service_account_keys, tls};
+use crate::authentication::TokenFile;
 use crate::authentication::service_accounts::ServiceAccountConfig;
-use crate::authentication::{ClientCertificates, TokenFile};
 use crate::clock::Clock;
 use crate::endpoints::Kubelets;
-use crate::registry::ExtensionAuthentication;
 use crate::storage::encryption::EncryptionConfig;
 
 /// Who may come in and how the server proves itself.
 #[derive(Debug)]
 pub struct Security {
-    /// The server's side of TLS.
-    pub tls: Arc<rustls::ServerConfig>,
-    /// Judges client certificates.
-    pub clients: ClientCertificates,
+    /// The server's side of TLS, and whose client certificates count.
+    pub credentials: CurrentCredentials,
+    /// The files of these, and of who this server says it is elsewhere.
+    pub files: TrustFiles,
     /// Who has which bearer token.
     pub tokens: TokenFile,
     /// How tokens of service accounts are made and judged.
@@ -33,18 +34,28 @@ pub struct Security {
     pub issuers: TokenIssuers,
     /// Who decides what users may do.
     pub authorizers: Authorizers,
-    /// What clients check the server against, in PEM.
-    pub authority: String,
-    /// The admin's identity.
-    pub admin: Identity,
     /// What is encrypted in the store.
     pub encryption: EncryptionConfig,
     /// How kubelets are reached.
     pub kubelets: Kubelets,
     /// How the servers of aggregated APIs are spoken with.
     pub proxy: ProxyTls,
-    /// What those servers are told.
-    pub extension: ExtensionAuthentication,
+}
+
+/// Files with certificates, keys and authorities, which may change.
+#[derive(Debug)]
+pub struct TrustFiles {
+    credentials: CredentialFiles,
+    identities: Vec<IdentityFiles>,
+}
+
+impl TrustFiles {
+    /// Has what was made of the files follow them until it is dropped.
+    pub async fn follow(self, clock: Clock) {
+        let identities = self.identities.into_iter();
+        let identities = join_all(identities.map(|it| it.follow(clock.clone())));
+        tokio::join!(self.credentials.follow(clock.clone()), identities);
+    }
 }
 
 impl Security {
@@ -53,54 +64,25 @@ impl Security {
     /// # Errors
     /// A file cannot be read, written or understood.
     pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
-        let pki = flags.pki_dir();
         let subjects = subjects(flags.serving.bind_address, host_name());
-        let own = Certificates::load_or_generate(&pki, &subjects, clock.wall())?;
-        let client_ca = flags.identity.client_ca_file.as_deref();
-        let authorities = tls::authorities(&own.authority, client_ca)?;
-        let named = client_ca.map(|path| tls::read(path, "--client-ca-file"));
-        let named = named.transpose()?.unwrap_or_default();
-        let extension = format!("{}\n{named}", own.authority);
-        let extension = extension_authentication::load(&flags.aggregation, extension)?;
-        let clients = ClientCertificates::new(authorities).map_err(|error| {
-            StartError::new(
-                "use the authorities of clients",
-                error,
-                "check --client-ca-file",
-            )
-        })?;
-        let clients = with_proxies(clients, &flags.aggregation)?;
-        let serving = &flags.serving;
-        let (server, source, authority) =
-            match (&serving.tls_cert_file, &serving.tls_private_key_file) {
-                (Some(certificate), Some(key)) => {
-                    let identity = Identity {
-                        certificate: tls::read(certificate, "--tls-cert-file")?,
-                        key: tls::read(key, "--tls-private-key-file")?,
-                    };
-                    // Whoever signed it, a client that trusts the certificate itself can check it.
-                    let authority = identity.certificate.clone();
-                    (identity, certificate.clone(), authority)
-                }
-                _ => (own.server, pki.join("apiserver.crt"), own.authority),
-            };
+        let issuers = TokenIssuers::load(flags)?;
+        let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;
+        let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;
+        let (proxy, proxy_identity) = proxy(&flags.aggregation)?;
+        let credentials = CredentialFiles::load(flags, subjects, clock)?;
         Ok(Self {
-            tls: Arc::new(tls::server_config(
-                &server,
-                &source.display().to_string(),
-                &clients,
-            )?),
-            clients,
+            credentials: credentials.current(),
+            files: TrustFiles {
+                credentials,
+                identities: kubelet_identity.into_iter().chain(proxy_identity).collect(),
+            },
             tokens: tokens(flags)?,
             service_accounts: service_account_keys::load(flags)?,
-            issuers: TokenIssuers::load(flags)?,
-            authorizers: Authorizers::load(&flags.authorization)?,
-            authority,
-            admin: own.admin,
+            issuers,
+            authorizers,
             encryption: encryption(flags)?,
-            kubelets: kubelets::load(&flags.kubelets)?,
-            proxy: proxy(&flags.aggregation)?,
-            extension,
+            kubelets,
+            proxy,
         })
     }
 }
@@ -119,33 +101,20 @@ fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
     })
 }
 
-/// Lets other API servers say who asks, if a flag says which.
-fn with_proxies(
-    clients: ClientCertificates,
-    flags: &AggregationFlags,
-) -> Result<ClientCertificates, StartError> {
-    let Some(path) = &flags.requestheader_client_ca_file else {
-        return Ok(clients);
-    };
-    let flag = "--requestheader-client-ca-file";
-    let authorities = tls_client::authorities(path, flag)?;
-    let names = flags.allowed_names();
-    clients
-        .with_proxies(authorities, names)
-        .map_err(|error| StartError::new("use the authorities of proxies", error, flag))
-}
-
-fn proxy(flags: &AggregationFlags) -> Result<ProxyTls, StartError> {
+/// How other API servers are spoken with, and the files of who this server says it is.
+fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), StartError> {
     let certificate = flags.proxy_client_cert_file.as_deref();
     let pair = certificate.zip(flags.proxy_client_key_file.as_deref());
     let load = |(certificate, key)| {
-        ClientIdentity::load(
+        IdentityFiles::load(
             (certificate, "--proxy-client-cert-file"),
             (key, "--proxy-client-key-file"),
         )
     };
-    ProxyTls::new(pair.map(load).transpose()?)
-        .map_err(|error| StartError::new("speak TLS with API servers", error, "report this"))
+    let files = pair.map(load).transpose()?;
+    let tls = ProxyTls::new(files.as_ref().map(IdentityFiles::identity))
+        .map_err(|error| StartError::new("speak TLS with API servers", error, "report this"))?;
+    Ok((tls, files))
 }
 
 fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {

@@ -6,17 +6,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http::Response;
 use prometheus_client::metrics::counter::Counter;
+use rustls::RootCertStore;
+use tokio::sync::watch;
 
 use super::certificates::Certificates;
 use super::connection::Connections;
+use super::credentials::{Credentials, CurrentCredentials};
 use super::ending::Ending;
-use super::filters::{Filters, Handler, InFlight, Limits, OwnPaths, Start, Watches};
+use super::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start, Watches};
 use super::object_counts::ObjectCounts;
 use super::tls;
+use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::authentication::{Authenticator, ClientCertificates, TokenFile};
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::endpoints::ResponseBody;
+use crate::registry::ExtensionAuthentication;
 
 /// A server without paths of its own.
 struct Nothing;
@@ -36,15 +41,30 @@ pub(super) fn certificates() -> Certificates {
     Certificates::load_or_generate(folder.path(), &subjects, now).expect("certificates")
 }
 
+/// The credentials of a server with these certificates.
+pub(super) fn credentials(certificates: &Certificates) -> CurrentCredentials {
+    let mut roots = RootCertStore::empty();
+    for authority in tls::certificates(&certificates.authority).expect("an authority") {
+        roots.add(authority).expect("an authority");
+    }
+    let clients = ClientCertificates::new(roots).expect("authorities");
+    let tls = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
+    let credentials = Credentials {
+        tls: Arc::new(tls),
+        clients,
+        authority: certificates.authority.clone(),
+        admin: certificates.admin.clone(),
+        extension: ExtensionAuthentication::default(),
+    };
+    watch::channel(Arc::new(credentials)).1
+}
+
 /// Connections on which whoever has the token `secret`, or a certificate, reaches an API.
 pub(super) fn connections(
     api: Arc<dyn Handler>,
     ledger: &Ledger,
     certificates: &Certificates,
 ) -> Connections {
-    let roots = tls::authorities(&certificates.authority, None).expect("an authority");
-    let clients = ClientCertificates::new(roots).expect("authorities");
-    let config = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
     let request_timeout = Duration::from_secs(60);
     let filters = Filters {
         start: Start::default(),
@@ -55,6 +75,7 @@ pub(super) fn connections(
             fairness: None,
             sizes: ObjectCounts::default(),
             watches: Watches::new(0),
+            large_work: LargeWork::here(),
             request_timeout,
         },
         end_of_watches: Ending::default(),
@@ -64,10 +85,13 @@ pub(super) fn connections(
     };
     Connections {
         filters: Arc::new(filters),
-        tls: Arc::new(config),
-        clients,
+        credentials: credentials(certificates),
         streams_max: 0,
         ledger: ledger.clone(),
+        unauthenticated: Unauthenticated::new(
+            ConnectionLimits::of_files(usize::MAX),
+            &Clock::real(),
+        ),
         handshake_errors: Counter::default(),
         closing: Ending::default(),
     }

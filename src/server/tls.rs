@@ -8,9 +8,7 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
-};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme};
 
 use super::certificates::Identity;
 use super::error::StartError;
@@ -51,38 +49,6 @@ pub fn server_config(
         .map_err(|error| wrong(error.to_string()))?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     Ok(config)
-}
-
-/// The authorities of client certificates: the generated one, and those in a file.
-///
-/// # Errors
-/// The file cannot be read or holds no certificates.
-pub fn authorities(own: &str, file: Option<&Path>) -> Result<RootCertStore, StartError> {
-    let mut roots = RootCertStore::empty();
-    let mut add = |text: &str| -> Result<(), String> {
-        for certificate in certificates(text)? {
-            roots.add(certificate).map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    };
-    add(own).map_err(|why| {
-        StartError::new(
-            "use the generated authority",
-            why,
-            "delete the pki directory",
-        )
-    })?;
-    if let Some(path) = file {
-        let text = read(path, "--client-ca-file")?;
-        add(&text).map_err(|why| {
-            StartError::new(
-                format!("use {}", path.display()),
-                why,
-                "give --client-ca-file a file of certificates in PEM",
-            )
-        })?;
-    }
-    Ok(roots)
 }
 
 /// Reads a file that a flag names.

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use rustls::client::Resumption;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
+use super::client_identity::ClientIdentity;
 use super::error::StartError;
 use super::tls;
 use super::trusted_servers::{Authorities, TrustedServers};
@@ -66,19 +68,6 @@ impl Trust {
     }
 }
 
-/// The authorities in a file that a flag names.
-///
-/// # Errors
-/// The file cannot be read or understood.
-pub fn authorities(path: &Path, flag: &str) -> Result<RootCertStore, StartError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(path, flag)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| unusable(path, flag, error.to_string()))?;
-    }
-    Ok(roots)
-}
-
 fn certificates(path: &Path, flag: &str) -> Result<Vec<CertificateDer<'static>>, StartError> {
     tls::certificates(&tls::read(path, flag)?).map_err(|why| unusable(path, flag, why))
 }
@@ -88,52 +77,10 @@ fn unusable(path: &Path, flag: &str, why: String) -> StartError {
     StartError::new(format!("use {}", path.display()), why, advice)
 }
 
-/// Who this server says it is.
-#[derive(Debug)]
-pub struct ClientIdentity {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-}
-
-impl ClientIdentity {
-    /// Reads a certificate and its key from files that flags name.
-    ///
-    /// # Errors
-    /// A file cannot be read or understood, or the key is not the certificate's.
-    pub fn load(
-        (certificate, certificate_flag): (&Path, &str),
-        (key, key_flag): (&Path, &str),
-    ) -> Result<Self, StartError> {
-        let wrong = |why: String| {
-            StartError::new(
-                format!("use the client certificate {}", certificate.display()),
-                why,
-                "give a certificate and its key in PEM",
-            )
-        };
-        let chain = tls::read(certificate, certificate_flag)?;
-        let key = tls::read(key, key_flag)?;
-        Self::read(&chain, key.as_bytes()).map_err(wrong)
-    }
-
-    /// Reads a certificate and its key from PEM.
-    ///
-    /// # Errors
-    /// A line that says why they cannot be used.
-    pub fn read(certificate: &str, key: &[u8]) -> Result<Self, String> {
-        let chain = tls::certificates(certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|error| format!("the key cannot be read: {error}"))?;
-        let identity = Self { chain, key };
-        config(Trust::Anyone, Some(&identity)).map_err(|error| error.to_string())?;
-        Ok(identity)
-    }
-}
-
 /// How TLS is spoken.
 ///
 /// # Errors
-/// The identity's key is not its certificate's.
+/// Nobody is trusted.
 pub fn config(
     trust: Trust,
     identity: Option<&ClientIdentity>,
@@ -155,12 +102,12 @@ pub fn config(
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider))),
     };
-    let config = match identity {
-        Some(ClientIdentity { chain, key }) => {
-            builder.with_client_auth_cert(chain.clone(), key.clone_key())?
-        }
-        None => builder.with_no_client_auth(),
+    let Some(identity) = identity else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
     };
+    let mut config = builder.with_client_cert_resolver(identity.resolver());
+    // A resumed session goes by the certificate of the first one, which may have changed.
+    config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
 

@@ -1,57 +1,72 @@
-//! A file that is looked at again and again: what it says counts without a restart.
+//! Files that are looked at again and again: what they say counts without a restart.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
 use crate::clock::Clock;
 
-/// How often it is looked whether it has changed.
+/// How often it is looked whether they have changed.
 const RELOAD_PERIOD: Duration = Duration::from_secs(1);
-/// No more is read of it.
+/// How large a file may be. A larger one counts as one that cannot be read.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// A file, and what it said when it was used last.
+/// Files that belong together, and what they said when they were used last.
 #[derive(Debug)]
-pub(super) struct WatchedFile {
-    path: PathBuf,
-    text: String,
+pub(super) struct WatchedFiles<const N: usize> {
+    paths: [PathBuf; N],
+    texts: [String; N],
 }
 
-impl WatchedFile {
-    /// A file that says this.
+impl<const N: usize> WatchedFiles<N> {
+    /// Files that say this.
     #[must_use]
-    pub(super) fn new(path: PathBuf, text: String) -> Self {
-        Self { path, text }
+    pub(super) fn new(paths: [PathBuf; N], texts: [String; N]) -> Self {
+        Self { paths, texts }
     }
 
-    /// Waits until it says something else. That is given again until it was [`Self::used`].
-    pub(super) async fn changed(&self, clock: &Clock) -> String {
+    /// Waits until they say something else. That is given again until it was [`Self::used`].
+    pub(super) async fn changed(&self, clock: &Clock) -> [String; N] {
         loop {
             clock.sleep(RELOAD_PERIOD).await;
-            match self.content().await {
-                Ok(text) if text == self.text => {}
-                Ok(text) => return text,
-                // It may be just about to be exchanged.
-                Err(error) => {
-                    let path = self.path.display();
-                    tracing::debug!(%error, %path, "a file cannot be read");
-                }
+            match self.contents().await {
+                Some(texts) if texts == self.texts => {}
+                Some(texts) => return texts,
+                None => {}
             }
         }
     }
 
-    /// What it says has been used, or cannot be.
-    pub(super) fn used(&mut self, text: String) {
-        self.text = text;
+    /// Notes that these contents have been used, or cannot be.
+    pub(super) fn used(&mut self, texts: [String; N]) {
+        self.texts = texts;
     }
 
-    async fn content(&self) -> io::Result<String> {
-        let file = tokio::fs::File::open(&self.path).await?;
-        let mut text = String::new();
-        file.take(BYTES_MAX).read_to_string(&mut text).await?;
-        Ok(text)
+    /// `None` if one cannot be read: it may be just about to be exchanged.
+    async fn contents(&self) -> Option<[String; N]> {
+        let mut texts = [const { String::new() }; N];
+        for (path, text) in self.paths.iter().zip(&mut texts) {
+            match content(path).await {
+                Ok(content) => *text = content,
+                Err(error) => {
+                    let path = path.display();
+                    tracing::debug!(%error, %path, "a file cannot be read");
+                    return None;
+                }
+            }
+        }
+        Some(texts)
     }
+}
+
+async fn content(path: &Path) -> io::Result<String> {
+    let file = tokio::fs::File::open(path).await?;
+    let mut text = String::new();
+    let read = file.take(BYTES_MAX + 1).read_to_string(&mut text).await?;
+    if u64::try_from(read).is_ok_and(|read| read > BYTES_MAX) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
 }

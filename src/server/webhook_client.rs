@@ -11,8 +11,9 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, StatusCode, Uri};
 
+use super::client_identity::ClientIdentity;
 use super::https_get;
-use super::tls_client::{BundleTls, ClientIdentity};
+use super::tls_client::BundleTls;
 use crate::endpoints::{Backend, RelayError, fetch, full};
 use crate::registry::ServiceAddresses;
 use crate::registry::webhook_client::{CallError, ClientConfig, Target, WebhookClient};

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::tls_client::ClientIdentity;
+use super::client_identity::ClientIdentity;
 use crate::registry::webhook_client::{ClientConfig, ClientPair, Target};
 
 /// Why a kubeconfig cannot be used.

@@ -25,10 +25,11 @@ use rustls::ClientConfig;
 
 use self::inquiry::Told;
 use self::known::KnownApis;
+use super::client_identity::ClientIdentity;
 use super::following::pause_after;
 use super::health::Done;
 use super::storage_factory::Storages;
-use super::tls_client::{self, BundleTls, ClientIdentity, Trust};
+use super::tls_client::{self, BundleTls, Trust};
 use crate::clock::Clock;
 use crate::codec;
 use crate::endpoints::{Api, Remote, Remotes};

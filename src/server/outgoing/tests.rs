@@ -298,7 +298,7 @@ async fn a_stream_that_is_reset_does_not_wait_any_more() {
             Ok(Frame::data(Bytes::from_static(&[b'x'; CHUNK_BYTES])))
         });
         let body = StreamBody::new(chunks).boxed_unsync();
-        let mut body = outgoing.count(body.into());
+        let mut body = outgoing.begin().count(body.into());
         // A task of its own, as a stream has.
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -328,7 +328,9 @@ async fn a_body_waits_for_room_and_goes_on_when_there_is() {
         let chunks = futures::stream::repeat_with(|| {
             Ok(Frame::data(Bytes::from_static(&[b'x'; CHUNK_BYTES])))
         });
-        outgoing.count(StreamBody::new(chunks).boxed_unsync().into())
+        outgoing
+            .begin()
+            .count(StreamBody::new(chunks).boxed_unsync().into())
     };
     let mut first = body();
     let mut held = Vec::new();
