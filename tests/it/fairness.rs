@@ -33,7 +33,12 @@ impl Fixture {
         let path = tokens.path().join("tokens.csv");
         fs::write(&path, "jane-token,jane,1\njoe-token,joe,2\n").expect("tokens");
         let path = path.display().to_string();
-        let flags = [flags, &["--token-auth-file", &path]].concat();
+        let users = [
+            "--token-auth-file",
+            &path,
+            "--authorization-mode=AlwaysAllow",
+        ];
+        let flags = [flags, &users].concat();
         let mut server = Server::start(&flags);
         let admin = server.client().await;
         Self {

@@ -82,7 +82,11 @@ async fn custom_resources_are_counted_while_they_are_defined() {
     let tokens = folder.path().join("tokens.csv");
     fs::write(&tokens, "jane-token,jane,1\n").expect("tokens");
     let tokens = tokens.display().to_string();
-    let mut server = Server::start(&["--token-auth-file", &tokens]);
+    let mut server = Server::start(&[
+        "--token-auth-file",
+        &tokens,
+        "--authorization-mode=AlwaysAllow",
+    ]);
     let admin = server.client().await;
     let defined = send(&admin, "POST", DEFINITIONS, Some(&definition())).await;
     assert_eq!(defined.status(), StatusCode::CREATED);

@@ -76,6 +76,26 @@ async fn wrong_flags() {
 }
 
 #[tokio::test]
+async fn anybody_could_do_everything() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("authentication.yaml");
+    let text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
+                anonymous: {enabled: true}\n";
+    fs::write(&file, text).expect("written");
+    let flag = format!("--authentication-config={}", file.display());
+    let flags = [
+        "--storage-backend=memory",
+        &flag,
+        "--authorization-mode=AlwaysAllow",
+    ];
+    let words = [
+        "anonymous users are not allowed with the AlwaysAllow authorizer",
+        "RBAC",
+    ];
+    expect(directory.path(), &flags, 1, &words).await;
+}
+
+#[tokio::test]
 async fn an_occupied_port() {
     let directory = tempfile::tempdir().expect("a directory");
     let occupied = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -148,6 +148,7 @@ impl Front {
         let own = [
             proxy.front_flags(),
             flags(&[("--token-auth-file", &tokens)]),
+            vec!["--authorization-mode=AlwaysAllow".to_owned()],
         ];
         let mut server = start(&[own.concat(), more.concat()]);
         let client = server.client().await;

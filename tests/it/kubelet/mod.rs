@@ -58,7 +58,7 @@ impl Cluster {
 
     async fn with(kubelet: StandIn, flags: &[&str]) -> Self {
         let tokens = tempfile::NamedTempFile::new().expect("a file");
-        fs::write(tokens.path(), "secret,admin,1").expect("written");
+        fs::write(tokens.path(), "secret,admin,1,system:masters").expect("written");
         let tokens = tokens.path().display().to_string();
         let mut server = Server::start(&[&["--token-auth-file", &tokens], flags].concat());
         let client = server.client().await;
@@ -119,7 +119,7 @@ impl Cluster {
             kubelet_preferred_address_types: Vec::new(),
             kubelet_timeout: PATIENCE,
         };
-        let tls = kubelets::load(&flags).expect("no files").tls.unverified;
+        let tls = kubelets::load(&flags).expect("no files").0.tls.unverified;
         let kubeconfig = fs::read_to_string(self.server.kubeconfig()).expect("a kubeconfig");
         let (_, port) = kubeconfig.split_once("127.0.0.1:").expect("a URL");
         let digits = port.split(|character: char| !character.is_ascii_digit());

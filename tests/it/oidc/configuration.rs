@@ -33,6 +33,11 @@ fn jwt(provider: &Provider, audiences: Value, rules: &Value) -> Value {
     jwt
 }
 
+/// The paths that are served without credentials, which does not change while a server runs.
+fn anonymous() -> Value {
+    json!({"enabled": true, "conditions": [{"path": "/livez"}]})
+}
+
 fn configuration(issuers: &[Value], anonymous: &Value) -> String {
     json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
         "jwt": issuers, "anonymous": anonymous})
@@ -62,8 +67,7 @@ impl Configured {
             jwt(&one.0, json!(["kubernetes", "others"]), &rules),
             jwt(&two.0, json!(["kubernetes"]), &plain()),
         ];
-        let anonymous = json!({"enabled": true, "conditions": [{"path": "/livez"}]});
-        std::fs::write(&path, configuration(&issuers, &anonymous)).expect("written");
+        std::fs::write(&path, configuration(&issuers, &anonymous())).expect("written");
         let flag = format!("--authentication-config={}", path.display());
         let mut server = Server::start(&[&flag]);
         server.client().await;
@@ -157,7 +161,7 @@ async fn a_changed_configuration_counts_and_a_broken_one_does_not() {
         .await
         .expect("a warning");
     assert!(configured.who(&of_one).await.is_ok());
-    std::fs::write(&configured.path, configuration(&only_two, &json!(null))).expect("written");
+    std::fs::write(&configured.path, configuration(&only_two, &anonymous())).expect("written");
     configured.until(&of_one, false).await;
     assert!(configured.who(&of_two).await.is_ok());
 }
