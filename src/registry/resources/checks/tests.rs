@@ -618,5 +618,14 @@ fn cron_jobs_that_are_wrong() {
     );
 }
 
+mod access;
 mod admission;
-mod others;
+mod api_services;
+mod autoscaling;
+mod claims;
+mod cluster;
+mod endpoints;
+mod flowcontrol;
+mod networking;
+mod quotas;
+mod storage;
