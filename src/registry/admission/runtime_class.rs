@@ -136,20 +136,19 @@ fn place(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Those that no other of them includes; of equal ones the first.
+/// Those that no other one kept and no other one behind them includes; of equal ones the first.
 fn without_redundant(all: &[Value]) -> Vec<&Value> {
-    let mut seen = HashSet::new();
-    let different: Vec<&Value> = all.iter().filter(|it| seen.insert(*it)).collect();
     let mut later = Tolerated::default();
-    let mut included_later = vec![false; different.len()];
-    for (included, one) in included_later.iter_mut().zip(&different).rev() {
+    let mut included_later = vec![false; all.len()];
+    for (included, one) in included_later.iter_mut().zip(all).rev() {
         *included = later.includes(one);
         later.add(one);
     }
     let mut before = Tolerated::default();
+    let mut seen = HashSet::new();
     let mut kept = Vec::new();
-    for (included, one) in included_later.into_iter().zip(different) {
-        if !included && !before.includes(one) {
+    for (included, one) in included_later.into_iter().zip(all) {
+        if !included && !before.includes(one) && seen.insert(one) {
             before.add(one);
             kept.push(one);
         }
@@ -157,9 +156,37 @@ fn without_redundant(all: &[Value]) -> Vec<&Value> {
     kept
 }
 
-/// What some tolerations tolerate, filed so that one that includes another is found at once.
+/// Tolerations, filed so that one that includes another is found at once.
 #[derive(Default)]
-struct Tolerated<'v>(HashMap<Toleration<'v>, Seconds>);
+struct Tolerated<'v>(HashMap<Toleration<'v>, Longest<'v>>);
+
+/// Of the tolerations that differ in their time at most, the one of the longest time, and the next one that is not equal.
+struct Longest<'v> {
+    first: (Seconds, &'v Value),
+    second: Option<(Seconds, &'v Value)>,
+}
+
+impl<'v> Longest<'v> {
+    fn add(&mut self, time: Seconds, one: &'v Value) {
+        if self.first.1 == one {
+            return;
+        }
+        let mut other = (time, one);
+        if self.first.0 < time {
+            std::mem::swap(&mut self.first, &mut other);
+        }
+        if self.second.is_none_or(|(time, _)| time < other.0) {
+            self.second = Some(other);
+        }
+    }
+
+    /// Says whether one that is not equal to this lasts as long.
+    fn lasts(&self, time: Seconds, but: &Value) -> bool {
+        let all = [Some(self.first), self.second];
+        let mut others = all.into_iter().flatten().filter(|it| it.1 != but);
+        others.any(|(longest, _)| longest >= time)
+    }
+}
 
 /// A toleration but for its time: its key, effect, and value; any value if it is none.
 type Toleration<'v> = (Key<'v>, &'v str, Option<&'v str>);
@@ -191,11 +218,16 @@ impl<'v> Tolerated<'v> {
             Some(seconds) if effect == "NoExecute" => Seconds::Some(seconds),
             _ => Seconds::Forever,
         };
-        let known = self.0.entry((key, effect, value)).or_insert(time);
-        *known = time.max(*known);
+        let first = (time, toleration);
+        let new = || Longest {
+            first,
+            second: None,
+        };
+        let known = self.0.entry((key, effect, value)).or_insert_with(new);
+        known.add(time, toleration);
     }
 
-    /// Whether one of them tolerates whatever another one does.
+    /// Says whether one of them that is not equal tolerates all that another toleration does.
     fn includes(&self, other: &'v Value) -> bool {
         let time = seconds(other).map_or(Seconds::Forever, Seconds::Some);
         let value = text(other, "value");
@@ -207,7 +239,7 @@ impl<'v> Tolerated<'v> {
                 let mut found = values
                     .iter()
                     .map(|value| self.0.get(&(key, effect, *value)));
-                found.any(|found| found.is_some_and(|known| *known >= time))
+                found.any(|found| found.is_some_and(|known| known.lasts(time, other)))
             })
         })
     }
@@ -259,7 +291,7 @@ mod tests {
         assert!(includes(&all, &ever) && !includes(&ever, &all));
     }
 
-    /// Whether whoever tolerates this tolerates the other as well, as kube-apiserver says it.
+    /// kube-apiserver's rule by which one toleration includes another.
     fn model(this: &Value, other: &Value) -> bool {
         let same = |member| text(this, member) == text(other, member);
         let any_key = text(this, "key").is_empty() && text(this, "operator") == "Exists";
