@@ -9,7 +9,8 @@
 //!
 //! Whoever keeps memory for long holds a [`Share`] of an account and says when its size changes;
 //! dropping the share gives everything back. Only new lists and watches must ask beforehand, since
-//! only they can be refused: [`Ledger::admit`]. Objects come from the store and cannot be refused,
+//! only they can be refused: [`Ledger::admit`]; large requests ask before they go on side by side:
+//! [`Ledger::admit_large`]. Objects come from the store and cannot be refused,
 //! nor can what is written; the reserve is for them and for bytes that are on their way to clients.
 //!
 //! The hard part is that sizes change on every core at every moment. A share's owner knows its own
@@ -40,6 +41,9 @@ const RELIEF_EIGHTHS: u64 = 6;
 
 /// Above so many eighths of the limit no list and no watch begins.
 const ADMISSION_EIGHTHS: u64 = 7;
+
+/// Above so many sixteenths of the limit no large request goes on beside others: half-way between the two.
+const LARGE_SIXTEENTHS: u64 = 13;
 
 /// What memory is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +172,19 @@ impl Ledger {
         Ok(share)
     }
 
+    /// Spends what a large request is estimated to take. The estimates are high, and what the request really takes is counted
+    /// as well where it is kept, so they stay farther from the limit than newcomers' do.
+    ///
+    /// # Errors
+    /// [`Exceeded`] when the total would rise above what is open to large requests.
+    pub fn admit_large(&self, estimate: u64) -> Result<Share, Exceeded> {
+        let mut share = self.share(Account::Requests);
+        let most = self.0.limit / 16 * LARGE_SIXTEENTHS;
+        self.try_add(share.account, estimate, most)?;
+        share.bytes = estimate;
+        Ok(share)
+    }
+
     /// How many bytes encodings may have now.
     #[must_use]
     pub fn allowed_to_encodings(&self) -> u64 {
@@ -216,9 +233,8 @@ impl Ledger {
         self.0.total.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Adds if the sum does not exceed what is open to newcomers.
-    fn try_add(&self, account: Account, bytes: u64) -> Result<(), Exceeded> {
-        let most = self.admission_mark();
+    /// Adds if the sum does not exceed a mark.
+    fn try_add(&self, account: Account, bytes: u64, most: u64) -> Result<(), Exceeded> {
         let within = |total: u64| total.checked_add(bytes).filter(|sum| *sum <= most);
         // Relaxed: as in `total`. One step on one variable, so that no two take the same bytes.
         let spent = self
@@ -290,7 +306,8 @@ impl Share {
     /// # Errors
     /// [`Exceeded`] when the total would rise above what is open to newcomers.
     pub fn admit(&mut self, more: u64) -> Result<(), Exceeded> {
-        self.ledger.try_add(self.account, more)?;
+        let most = self.ledger.admission_mark();
+        self.ledger.try_add(self.account, more, most)?;
         self.bytes += more;
         Ok(())
     }
@@ -324,6 +341,19 @@ mod tests {
         assert_eq!((spent(Account::Objects), ledger.total()), (0, 200));
         drop(window);
         assert_eq!(ledger.total(), 0);
+    }
+
+    #[test]
+    fn large_requests_are_let_in_while_newcomers_would_be_as_well() {
+        let ledger = Ledger::new(16_000);
+        let mut objects = ledger.share(Account::Objects);
+        objects.set(12_000);
+        assert!(ledger.admit_large(1_001).is_err());
+        let large = ledger.admit_large(1_000).expect("room");
+        assert_eq!(ledger.total(), 13_000);
+        assert!(ledger.admit(1_000).is_ok());
+        drop(large);
+        assert_eq!(ledger.total(), 12_000);
     }
 
     #[test]
