@@ -16,10 +16,10 @@
 //!
 //! What hyper has not written yet would be lost. It has written everything when it is asked for an
 //! answer, unless the client sends requests without reading the answers. Then the socket takes no
-//! more, which [`Watchful`] notices, and the watch stays with hyper.
+//! more, which [`Waiting`] notes, and the watch stays with hyper.
 
 use std::future::Future;
-use std::io::{self, Cursor, IoSlice, Write};
+use std::io::{self, Cursor, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +37,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_util::io::poll_write_buf;
 
 use super::doorbell::Doorbell;
+use super::layered_io::IoLayer;
 use crate::clock::{Clock, Instant, Timer};
 use crate::endpoints::{BoxError, EventStream};
 
@@ -273,20 +274,12 @@ fn poll_write_all<T: AsyncWrite>(
     Poll::Ready(Ok(()))
 }
 
-/// An I/O object that tells whether what was to be written is still waiting.
-#[derive(Debug)]
-pub struct Watchful<T> {
-    inner: T,
-    /// Shared with [`Waiting`].
-    waiting: Arc<AtomicBool>,
-}
-
-/// Whether bytes wait to be written.
-#[derive(Clone, Debug)]
+/// The layer that notes whether bytes wait to be written. Clones are of the same layer.
+#[derive(Clone, Debug, Default)]
 pub struct Waiting(Arc<AtomicBool>);
 
 impl Waiting {
-    /// Whether the last write or flush is still under way.
+    /// Says whether the last write or flush is still under way.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         // Relaxed: read and written by the connection's one task.
@@ -294,66 +287,16 @@ impl Waiting {
     }
 }
 
-impl<T> Watchful<T> {
-    /// Wraps an I/O object to which nothing is under way.
-    pub fn new(inner: T) -> (Self, Waiting) {
-        let waiting = Arc::new(AtomicBool::new(false));
-        let told = Waiting(Arc::clone(&waiting));
-        (Self { inner, waiting }, told)
-    }
-
-    /// The I/O object.
-    pub fn into_inner(self) -> T {
-        self.inner
-    }
-
-    fn note<R>(&self, polled: Poll<R>) -> Poll<R> {
-        // Relaxed: as in `Waiting::is_waiting`.
-        self.waiting.store(polled.is_pending(), Ordering::Relaxed);
+impl IoLayer for Waiting {
+    fn poll_out<R>(
+        &mut self,
+        context: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        let polled = poll(context);
+        // Relaxed: as in `is_waiting`.
+        self.0.store(polled.is_pending(), Ordering::Relaxed);
         polled
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Watchful<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(context, buffer)
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Watchful<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.inner).poll_write(context, data);
-        self.note(polled)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.inner).poll_write_vectored(context, parts);
-        self.note(polled)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.inner).poll_flush(context);
-        self.note(polled)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
 

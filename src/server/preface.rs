@@ -8,81 +8,53 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+
+use super::layered_io::{IoLayer, LayeredIo};
 
 /// How long the preface is, whatever it says: hyper judges that.
 pub(super) const PREFACE_BYTES: usize = 24;
 
-/// A stream whose first bytes have been read already.
+/// The layer that hands over the first bytes of a stream, which have been read already.
 #[derive(Debug)]
-pub struct Prefaced<T> {
-    inner: T,
-    preface: [u8; PREFACE_BYTES],
-    /// How much of the preface has been handed over.
+pub struct Preface {
+    bytes: [u8; PREFACE_BYTES],
+    /// How much of them has been handed over.
     handed_over: usize,
 }
 
-impl<T: AsyncRead + Unpin> Prefaced<T> {
-    /// Reads the preface. The caller bounds the time.
-    ///
-    /// # Errors
-    /// Those of the stream, and its end before the preface is complete.
-    pub async fn read(mut inner: T) -> io::Result<Self> {
-        let mut preface = [0; PREFACE_BYTES];
-        inner.read_exact(&mut preface).await?;
-        Ok(Self {
-            inner,
-            preface,
-            handed_over: 0,
-        })
-    }
+/// Reads the preface of a stream. The caller bounds the time.
+///
+/// # Errors
+/// Those of the stream, and its end before the preface is complete.
+pub async fn read_preface<T>(mut stream: T) -> io::Result<LayeredIo<T, Preface>>
+where
+    T: AsyncRead + Unpin,
+{
+    let mut bytes = [0; PREFACE_BYTES];
+    stream.read_exact(&mut bytes).await?;
+    let preface = Preface {
+        bytes,
+        handed_over: 0,
+    };
+    Ok(LayeredIo::new(stream, preface))
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Prefaced<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
+impl IoLayer for Preface {
+    fn poll_read<T: AsyncRead + Unpin>(
+        &mut self,
+        inner: Pin<&mut T>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let left = &this.preface[this.handed_over..];
+        let left = &self.bytes[self.handed_over..];
         if left.is_empty() {
-            return Pin::new(&mut this.inner).poll_read(context, buffer);
+            return inner.poll_read(context, buffer);
         }
         let fits = left.len().min(buffer.remaining());
         buffer.put_slice(&left[..fits]);
-        this.handed_over += fits;
+        self.handed_over += fits;
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Prefaced<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, data)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, data)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
     }
 }
 
@@ -93,7 +65,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_read_first_is_read_again() {
         let sent: Vec<u8> = (0..100).collect();
-        let mut stream = Prefaced::read(sent.as_slice()).await.expect("a preface");
+        let mut stream = read_preface(sent.as_slice()).await.expect("a preface");
         let mut few = [0; 7];
         stream.read_exact(&mut few).await.expect("bytes");
         let mut rest = Vec::new();
@@ -103,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_that_ends_early_has_no_preface() {
-        let error = Prefaced::read(&[0; PREFACE_BYTES - 1][..]).await;
+        let error = read_preface(&[0; PREFACE_BYTES - 1][..]).await;
         assert_eq!(
             error.expect_err("too short").kind(),
             io::ErrorKind::UnexpectedEof

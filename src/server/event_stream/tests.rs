@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, BufStream, DuplexStream};
 
 use super::*;
 use crate::endpoints::ResponseBody;
+use crate::server::layered_io::LayeredIo;
 
 /// A client is not waited for longer.
 const SECONDS_MAX: u64 = 30;
@@ -185,10 +186,11 @@ async fn a_client_that_does_not_read_the_end_is_left_as_well() {
 #[tokio::test]
 async fn writes_that_wait_are_noticed() {
     let (mut client, server) = tokio::io::duplex(4);
-    let (mut watchful, waiting) = Watchful::new(server);
-    watchful.write_all(b"four").await.expect("room");
+    let waiting = Waiting::default();
+    let mut io = LayeredIo::new(server, waiting.clone());
+    io.write_all(b"four").await.expect("room");
     assert!(!waiting.is_waiting());
-    let mut more = Box::pin(watchful.write_all(b"more"));
+    let mut more = Box::pin(io.write_all(b"more"));
     assert!(futures::poll!(more.as_mut()).is_pending());
     assert!(waiting.is_waiting());
     let mut read = [0; 4];

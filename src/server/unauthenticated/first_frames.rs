@@ -8,10 +8,11 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{FIRST_HEAD_BYTES_MAX, Standing};
 use crate::budget::Share;
+use crate::server::layered_io::IoLayer;
 use crate::server::preface::PREFACE_BYTES;
 
 /// How long the head of a frame is (RFC 9113, section 4.1).
@@ -27,13 +28,9 @@ const READ_BYTES: usize = 4 << 10;
 /// Held bytes up to this are covered by what is counted for every connection.
 const COVERED_BYTES: usize = 8 << 10;
 
-/// An I/O object whose reads are frames of HTTP/2, after the preface.
+/// The layer that sees the frames of HTTP/2, and the preface before them. `None` once the client is authenticated.
 #[derive(Debug)]
-pub struct FirstFrames<T> {
-    inner: T,
-    /// The state of looking at frames; `None` once the client is authenticated.
-    first: Option<Box<First>>,
-}
+pub struct FirstFrames(Option<Box<First>>);
 
 #[derive(Debug)]
 struct First {
@@ -52,10 +49,11 @@ struct First {
     share: Share,
 }
 
-impl<T> FirstFrames<T> {
-    /// Wraps an I/O object on which the preface comes next. Spends from the account of a share.
-    pub fn new(inner: T, standing: &Standing, share: Share) -> Self {
-        let first = First {
+impl FirstFrames {
+    /// The layer of a connection on which the preface comes next. Spends from the account of a share.
+    #[must_use]
+    pub fn new(standing: &Standing, share: Share) -> Self {
+        Self(Some(Box::new(First {
             standing: standing.clone(),
             input: Vec::new(),
             passing: PREFACE_BYTES,
@@ -63,11 +61,7 @@ impl<T> FirstFrames<T> {
             output: Vec::new(),
             asked: false,
             share,
-        };
-        Self {
-            inner,
-            first: Some(Box::new(first)),
-        }
+        })))
     }
 }
 
@@ -145,14 +139,14 @@ impl First {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for FirstFrames<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
+impl IoLayer for FirstFrames {
+    fn poll_read<T: AsyncRead + Unpin>(
+        &mut self,
+        mut inner: Pin<&mut T>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        while let Some(first) = &mut this.first {
+        while let Some(first) = &mut self.0 {
             let more = first.advance()?;
             if !first.output.is_empty() {
                 let fits = first.output.len().min(buffer.remaining());
@@ -161,7 +155,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for FirstFrames<T> {
                 return Poll::Ready(Ok(()));
             }
             if first.standing.is_authenticated() {
-                this.first = None;
+                self.0 = None;
                 break;
             }
             if !more {
@@ -170,43 +164,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for FirstFrames<T> {
             }
             let mut bytes = [0; READ_BYTES];
             let mut read = ReadBuf::new(&mut bytes);
-            ready!(Pin::new(&mut this.inner).poll_read(context, &mut read))?;
+            ready!(inner.as_mut().poll_read(context, &mut read))?;
             if read.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
             first.input.extend_from_slice(read.filled());
         }
-        Pin::new(&mut this.inner).poll_read(context, buffer)
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for FirstFrames<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, data)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
+        inner.poll_read(context, buffer)
     }
 }
 
@@ -214,6 +178,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for FirstFrames<T> {
 mod tests {
     use super::*;
     use crate::budget::{Account, Ledger};
+    use crate::server::layered_io::LayeredIo;
 
     /// A frame of a type with flags and so many bytes.
     fn frame(kind: u8, flags: u8, bytes: usize) -> Vec<u8> {
@@ -227,7 +192,7 @@ mod tests {
     fn going_on(sent: &[u8], standing: &Standing) -> (io::Result<Vec<u8>>, u64) {
         let ledger = Ledger::unlimited();
         let share = ledger.share(Account::Connections);
-        let mut io = FirstFrames::new(sent, standing, share);
+        let mut io = LayeredIo::new(sent, FirstFrames::new(standing, share));
         let mut gone_on = Vec::new();
         let mut context = Context::from_waker(std::task::Waker::noop());
         loop {

@@ -9,11 +9,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX, Standing};
 use crate::budget::Share;
 use crate::clock::{Clock, Timer};
+use crate::server::layered_io::IoLayer;
 
 /// A head up to this is covered by what is counted for every connection.
 const COVERED_BYTES: u64 = 8 << 10;
@@ -108,84 +109,48 @@ impl Head {
     }
 }
 
-/// An I/O object whose reads are a connection's heads and bodies.
+/// The layer that sees a connection's heads and bodies as they are read.
 #[derive(Debug)]
-pub struct FirstHeads<T> {
-    inner: T,
+pub struct FirstHeads {
     heads: Heads,
     standing: Standing,
     clock: Clock,
 }
 
-impl<T> FirstHeads<T> {
-    /// Wraps an I/O object.
-    pub fn new(inner: T, heads: &Heads, standing: &Standing, clock: &Clock) -> Self {
+impl FirstHeads {
+    /// The layer of a connection.
+    #[must_use]
+    pub fn new(heads: &Heads, standing: &Standing, clock: &Clock) -> Self {
         Self {
-            inner,
             heads: heads.clone(),
             standing: standing.clone(),
             clock: clock.clone(),
         }
     }
-
-    /// The I/O object.
-    pub fn into_inner(self) -> T {
-        self.inner
-    }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for FirstHeads<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
+impl IoLayer for FirstHeads {
+    fn poll_read<T: AsyncRead + Unpin>(
+        &mut self,
+        inner: Pin<&mut T>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut this.inner).poll_read(context, buffer);
-        let mut head = this.heads.lock();
+        let polled = inner.poll_read(context, buffer);
+        let mut head = self.heads.lock();
         if !head.reading {
             return polled;
         }
         match polled {
             Poll::Ready(Ok(())) => {
                 let more = buffer.filled().len() - before;
-                Poll::Ready(head.grow(more, &this.standing))
+                Poll::Ready(head.grow(more, &self.standing))
             }
-            Poll::Pending if !this.standing.is_authenticated() => head
-                .poll_late(context, &this.clock)
+            Poll::Pending if !self.standing.is_authenticated() => head
+                .poll_late(context, &self.clock)
                 .map(|()| Err(io::ErrorKind::TimedOut.into())),
             polled => polled,
         }
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for FirstHeads<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, data)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }

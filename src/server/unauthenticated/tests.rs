@@ -35,7 +35,7 @@ impl Connection {
     fn open(places: &Unauthenticated, from: &str) -> Option<Self> {
         let entered = places.enter(address(from)).now_or_never().flatten()?;
         let (client, server) = tokio::io::duplex(64);
-        let io = ClientIo::new(server, entered.standing());
+        let io = ClientIo::new(server, entered.standing().clone());
         Some(Self {
             entered,
             io,
