@@ -42,11 +42,7 @@ impl Watches {
             let socket = tokio::net::TcpStream::from_std(socket).unwrap();
             let shared = serving.connections.clone();
             connections.spawn_on(
-                async move {
-                    shared
-                        .serve_http(socket, protocol, Default::default())
-                        .await
-                },
+                async move { shared.serve_http(socket, protocol).await },
                 runtime.handle(),
             );
         }

@@ -31,13 +31,14 @@ use tokio_rustls::server::TlsStream;
 
 use super::credentials::CurrentCredentials;
 use super::ending::Ending;
-use super::event_stream::{self, Ended, Watchful};
+use super::event_stream::{self, Ended, Waiting};
 use super::filters::Filters;
+use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
-use super::preface::Prefaced;
+use super::preface::{Preface, read_preface};
+use super::shown_certificate::ShownCertificate;
 use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
-use crate::authentication::Peer;
 use crate::budget::Ledger;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 
@@ -108,7 +109,7 @@ impl Connections {
         }
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
-        let io = ClientIo::new(tcp, standing);
+        let io = ClientIo::new(tcp, standing.clone());
         match tokio::time::timeout(limit, acceptor.accept(io)).await {
             Ok(Ok(stream)) => Some(Box::new(stream)),
             Ok(Err(error)) => {
@@ -139,31 +140,38 @@ impl Connections {
         } else {
             Protocol::Http1
         };
-        let chain = session.peer_certificates().unwrap_or_default();
         let now = self.filters.clock.wall();
-        let credentials = Arc::clone(&self.credentials.borrow());
-        let peer = credentials.clients.identify(chain, now);
-        if peer.user.is_some() || peer.names_others_at(now) {
+        let certificate = session
+            .peer_certificates()
+            .map(|chain| Arc::new(ShownCertificate::new(chain, &self.credentials, now)));
+        if let Some(peer) = certificate.as_ref().map(|it| it.peer(now))
+            && (peer.user.is_some() || peer.names_others_at(now))
+        {
             standing.authenticate();
         }
-        self.serve_client(stream, protocol, Arc::new(peer), standing.clone())
+        self.serve_client(stream, protocol, certificate, standing.clone())
     }
 
     /// Serves HTTP over an I/O object that no limit of connections counts, until the client or the server wants to end.
-    pub async fn serve_http<T>(&self, io: T, protocol: Protocol, peer: Arc<Peer>)
+    pub async fn serve_http<T>(&self, io: T, protocol: Protocol)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.serve_client(io, protocol, peer, Standing::uncounted())
+        self.serve_client(io, protocol, None, Standing::uncounted())
             .await;
     }
 
-    async fn serve_client<T>(&self, io: T, protocol: Protocol, peer: Arc<Peer>, standing: Standing)
-    where
+    async fn serve_client<T>(
+        &self,
+        io: T,
+        protocol: Protocol,
+        certificate: Option<Arc<ShownCertificate>>,
+        standing: Standing,
+    ) where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let client = Client {
-            peer,
+            certificate,
             standing,
             outgoing: Outgoing::new(&self.ledger),
         };
@@ -180,10 +188,10 @@ impl Connections {
     }
 
     /// Waits until an HTTP/2 client begins; `None` if it takes too long or the server ends.
-    async fn preface<T: AsyncRead + Unpin>(&self, io: T) -> Option<Prefaced<T>> {
+    async fn preface<T: AsyncRead + Unpin>(&self, io: T) -> Option<LayeredIo<T, Preface>> {
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         tokio::select! {
-            read = tokio::time::timeout(limit, Prefaced::read(io)) => match read {
+            read = tokio::time::timeout(limit, read_preface(io)) => match read {
                 Ok(Ok(io)) => Some(io),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a connection ended before it began");
@@ -268,9 +276,11 @@ impl Connections {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (io, waiting) = Watchful::new(io);
+        let waiting = Waiting::default();
+        let io = LayeredIo::new(io, waiting.clone());
         let heads = Heads::new(client.outgoing.share());
-        let io = FirstHeads::new(io, &heads, &client.standing, &self.filters.clock);
+        let first_heads = FirstHeads::new(&heads, &client.standing, &self.filters.clock);
+        let io = LayeredIo::new(io, first_heads);
         let (hand_over, mut answers) = mpsc::channel(1);
         // hyper keeps room for a future of the service as long as there is a connection: let it be that of a
         // pointer. What makes an answer has thousands of bytes.
@@ -355,7 +365,8 @@ impl Connections {
 /// All that the requests of a connection have in common.
 #[derive(Clone, Debug)]
 struct Client {
-    peer: Arc<Peer>,
+    /// `None` if it has shown none.
+    certificate: Option<Arc<ShownCertificate>>,
     standing: Standing,
     outgoing: Outgoing,
 }
@@ -404,7 +415,12 @@ where
         io.shutdown().await?;
         // Closed with unread bytes, the connection would be reset, and the answer with it.
         let mut rest = io.take(LAST_WORDS_BYTES_MAX);
-        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+        let unread = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
+        if unread == LAST_WORDS_BYTES_MAX {
+            // There may be more: the client has the rest of its time to read the answer.
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, io::Error>(())
     };
     if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS_MAX, said).await {
         tracing::debug!(%error, "a client was not told that its request is too large");
@@ -431,7 +447,9 @@ where
     });
     request.extensions_mut().insert(client.standing.clone());
     let answer = client.standing.answer();
-    let response = filters.answer(request, &client.peer).await;
+    let certificate = client.certificate.as_ref();
+    let peer = certificate.map(|it| it.peer(filters.clock.wall()));
+    let response = filters.answer(request, &peer.unwrap_or_default()).await;
     drop(answer);
     Ok(response.map(|body| answering.count(body)))
 }

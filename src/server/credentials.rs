@@ -3,7 +3,8 @@
 //!
 //! Generated certificates are looked at from time to time and made anew before they end. Whatever changes
 //! is checked together with the rest before it counts; if it cannot be used, what was there before
-//! counts on. New connections go by the newest; those that there are stay as they are.
+//! counts on. New connections go by the newest. Those that there are keep their TLS, but client certificates are judged by
+//! the newest authorities at each request.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

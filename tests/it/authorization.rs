@@ -115,7 +115,7 @@ pub(crate) async fn ask(
     match client.request_text(request).await {
         Ok(text) => Ok(text),
         Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
-        Err(error) => panic!("{path}: {error}"),
+        Err(error) => panic!("{path}: {error:?}"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Certificates and authorities that change while the server runs: new connections go by the new
-//! ones, those that there are go on, and what cannot be used changes nothing.
+//! Certificates and authorities that change while the server runs: new connections go by the new ones, clients of those that
+//! there are are judged by the new authorities, and what cannot be used changes nothing.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -215,6 +215,15 @@ async fn new_authorities_of_clients_count_without_a_restart() {
     };
     assert!(is(&ann, "", "ann").await);
     assert!(!is(&bob, "", "bob").await);
+    let mut open = [
+        connect(port, Some(&ann)).await,
+        connect(port, Some(&bob)).await,
+    ];
+    assert!(
+        who_am_i(&mut open[0], "")
+            .await
+            .contains("\"username\":\"ann\"")
+    );
 
     let half = &new.pem[..new.pem.len() / 2];
     files.write("clients", half);
@@ -226,6 +235,16 @@ async fn new_authorities_of_clients_count_without_a_restart() {
     files.write("clients", &new.pem);
     until("the new authority of clients", || is(&bob, "", "bob")).await;
     assert!(!is(&ann, "", "ann").await);
+    let answers = [
+        who_am_i(&mut open[0], "").await,
+        who_am_i(&mut open[1], "").await,
+    ];
+    assert!(answers[0].starts_with("HTTP/1.1 401"), "{}", answers[0]);
+    assert!(
+        answers[1].contains("\"username\":\"bob\""),
+        "{}",
+        answers[1]
+    );
 
     let for_eve = "X-Remote-User: eve\r\n";
     assert!(!is(&proxy, for_eve, "eve").await);

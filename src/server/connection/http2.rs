@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::{Client, Connections, HEAD_BYTES_MAX, IDLE, abandonment, answer};
 use crate::endpoints::BoxError;
 use crate::server::joined_io;
+use crate::server::layered_io::LayeredIo;
 use crate::server::unauthenticated::{FIRST_HEAD_MAX, FirstFrames};
 
 /// A stream may send this much before the server has read any of it.
@@ -57,7 +58,8 @@ impl Connections {
             0 => STREAMS_MAX_DEFAULT,
             streams => streams,
         };
-        let io = FirstFrames::new(io, &counted.standing, counted.outgoing.share());
+        let first_frames = FirstFrames::new(&counted.standing, counted.outgoing.share());
+        let io = LayeredIo::new(io, first_frames);
         let (io, mut turns) = joined_io::join(io);
         let mut connection = pin!(
             http2::Builder::new(TokioExecutor::new())

@@ -60,9 +60,7 @@ impl Client {
         );
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            connections
-                .serve_http(server, Protocol::Http1, Arc::default())
-                .await;
+            connections.serve_http(server, Protocol::Http1).await;
         });
         Self { io, _server: tasks }
     }

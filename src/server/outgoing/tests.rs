@@ -79,9 +79,7 @@ impl Fixture {
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
         let connections = self.connections.clone();
         self.tasks.spawn(async move {
-            connections
-                .serve_http(server, protocol, Arc::default())
-                .await;
+            connections.serve_http(server, protocol).await;
         });
         TokioIo::new(client)
     }

@@ -24,9 +24,7 @@ async fn connect(ledger: &Ledger, protocol: Protocol) -> (DuplexStream, JoinSet<
     let connections = testing::connections(Arc::new(Stub), ledger, &testing::certificates());
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        connections
-            .serve_http(server, protocol, Arc::default())
-            .await;
+        connections.serve_http(server, protocol).await;
     });
     (io, tasks)
 }
@@ -54,6 +52,18 @@ async fn a_first_head_that_is_too_large_is_refused() {
         answer.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"),
         "{answer}"
     );
+}
+
+/// Over TCP the answer would be lost if the connection were closed before everything has been read.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_on_sending_has_time_to_read_the_refusal() {
+    let (mut io, tasks) = connect(&Ledger::unlimited(), Protocol::Http1).await;
+    let head = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(9 * LARGE_HEAD_BYTES));
+    io.write_all(head.as_bytes()).await.expect("sent");
+    assert_eq!(seconds_until_end(tasks).await, 1);
+    let mut answer = String::new();
+    io.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }
 
 #[tokio::test]
