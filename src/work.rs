@@ -7,7 +7,7 @@
 //!
 //! Reading, patching, checking and converting what a client sends is synchronous, and no worker can do anything else meanwhile. So a
 //! request asks to leave before such work: [`at_size`] where the work grows with bytes, [`leave`] where bytes do not tell its cost.
-//! What polls the request (a [`Movable`]) then moves it whole, and it stays where it was moved to. Small requests never move: up to
+//! The [`Movable`] that polls the request then moves it whole, and it stays where it was moved to. Small requests never move: up to
 //! [`LARGE_BYTES`] the work is shorter than the move is worth.
 //!
 //! Outside of a request, such as in the server's own tasks, nothing is moved.
@@ -36,12 +36,14 @@ pub enum Work {
     Object,
     /// Compiling or running expressions and patterns.
     Expressions,
+    /// Looking through many roles, or comparing them.
+    Permissions,
 }
 
 /// Why a request leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// What it is about to do.
+    /// The kind of work that it is about to do.
     pub work: Work,
     /// The bytes with which it does that; 0 where they do not tell the cost.
     pub bytes: usize,
@@ -83,9 +85,9 @@ struct Place(Mutex<State>);
 struct State {
     /// Why the request waits to be moved.
     asked: Option<Departure>,
-    /// Whether it has been moved.
+    /// True once it has been moved.
     moved: bool,
-    /// Whether nobody waits for its answer any more.
+    /// True once nobody waits for its answer any more.
     abandoned: bool,
     /// Wakes the parts of the request that wait to be moved.
     waiting: Vec<Waker>,
@@ -159,7 +161,7 @@ impl<T> Movable<T> {
         }
     }
 
-    /// What is to be held for as long as somebody waits for the answer.
+    /// Gives the handle to hold for as long as somebody waits for the answer.
     #[must_use]
     pub fn audience(&self) -> Audience {
         Audience(Arc::clone(&self.place))

@@ -12,6 +12,7 @@ use super::response;
 use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::User;
 use crate::registry::authorization::{Attributes, Authorizer};
+use crate::work::{self, Work};
 
 /// What can be done to objects that are selected.
 const SELECTING_VERBS: [&str; 3] = ["deletecollection", "list", "watch"];
@@ -27,6 +28,7 @@ pub async fn refuse(
     query: &str,
     headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
+    work::at_size(Work::Body, query.len()).await;
     let query = Query::parse(query);
     let selector = selector(info, &query);
     let selected = selected_name(info, selector.as_ref());

@@ -45,7 +45,7 @@ impl Escalation {
             return Ok(());
         }
         // A short binding may be of a role with many rules.
-        work::leave(Work::Expressions).await;
+        work::leave(Work::Permissions).await;
         if request.resource.plural.ends_with("roles") {
             check_role(authorizer, request, object).await
         } else {

@@ -111,7 +111,7 @@ async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<
                 return Err(Error::BadRequest("no namespace on request".to_owned()));
             }
             // A user may have any number of rules.
-            work::leave(Work::Expressions).await;
+            work::leave(Work::Permissions).await;
             access::rules(&review.authorizer.rules(&context.user, namespace))
         }
         "TokenReview" => token::status(review.authenticator, context, &asked).await?,

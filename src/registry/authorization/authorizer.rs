@@ -9,9 +9,14 @@ use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, WebhookAutho
 use crate::registry::User;
 use crate::registry::bootstrap::node_rules;
 use crate::registry::webhook_client::WebhookClient;
+use crate::work::{self, Work};
 
 /// Whoever is in this group may do everything, whatever the modes.
 const MASTERS: &str = "system:masters";
+
+/// A user's roles are looked through where the request is up to so many words: comparing them takes about as long as
+/// reading a body of [`work::LARGE_BYTES`].
+const ROLE_WORDS_MAX: usize = 10_000;
 
 /// A way to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,11 +163,22 @@ impl Authorizer {
                 break;
             }
             decision.hear(match step {
-                Step::Mode(mode) => self.decide_here(*mode, asked),
+                Step::Mode(mode) => {
+                    self.leave_for_roles(*mode, asked).await;
+                    self.decide_here(*mode, asked)
+                }
                 Step::Webhook(webhook) => webhook.decide(asked).await,
             });
         }
         decision.end()
+    }
+
+    /// Moves the request before it looks through roles for long.
+    async fn leave_for_roles(&self, mode: AuthorizationMode, asked: &Attributes<'_>) {
+        let roles = || self.roles.load().words(asked.user, asked.namespace);
+        if mode == AuthorizationMode::Rbac && roles() > ROLE_WORDS_MAX {
+            work::leave(Work::Permissions).await;
+        }
     }
 
     /// The same where nobody can wait: webhooks are not asked, but what they have said counts.

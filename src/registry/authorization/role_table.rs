@@ -92,8 +92,24 @@ enum Who {
 #[derive(Debug, Default)]
 pub struct RoleTable {
     /// By subject, what holds everywhere (no namespace) and in each namespace.
-    grants: HashMap<Who, HashMap<String, Vec<Grant>>>,
-    roles: HashMap<(String, String), Arc<[Rule]>>,
+    grants: HashMap<Who, HashMap<String, Grants>>,
+    roles: HashMap<(String, String), Resolved>,
+}
+
+/// The rules of a role.
+#[derive(Debug)]
+struct Resolved {
+    rules: Arc<[Rule]>,
+    /// How many words they have.
+    words: usize,
+}
+
+/// The grants to a subject in one place.
+#[derive(Debug, Default)]
+struct Grants {
+    grants: Vec<Grant>,
+    /// How many words their roles have. A role bound twice counts twice.
+    words: usize,
 }
 
 impl RoleTable {
@@ -102,7 +118,9 @@ impl RoleTable {
     pub fn new(roles: &[Arc<Role>], bindings: &[Arc<Binding>]) -> Self {
         let rules = roles.iter().map(|role| {
             let key = (role.metadata.namespace.clone(), role.metadata.name.clone());
-            (key, Arc::from(role.resolve(roles)))
+            let rules: Arc<[Rule]> = role.resolve(roles).into();
+            let words = rules.iter().map(Rule::words).sum();
+            (key, Resolved { rules, words })
         });
         let mut table = Self {
             roles: rules.collect(),
@@ -115,7 +133,10 @@ impl RoleTable {
     }
 
     fn file(&mut self, binding: &Binding) {
-        let rules = self.role(&binding.metadata.namespace, &binding.role_ref);
+        let (rules, words) = match self.role(&binding.metadata.namespace, &binding.role_ref) {
+            Ok(role) => (Ok(Arc::clone(&role.rules)), role.words),
+            Err(why) => (Err(why), 0),
+        };
         for subject in binding.subjects.iter().flatten() {
             let Some(who) = subject.who(&binding.metadata.namespace) else {
                 continue;
@@ -126,19 +147,23 @@ impl RoleTable {
             };
             let of_subject = self.grants.entry(who).or_default();
             let namespace = binding.metadata.namespace.clone();
-            of_subject.entry(namespace).or_default().push(grant);
+            let here = of_subject.entry(namespace).or_default();
+            here.grants.push(grant);
+            // The binding itself is looked at as well.
+            here.words += words + 1;
         }
     }
 
-    /// The rules of the role that a binding in a namespace refers to.
-    fn role(&self, namespace: &str, reference: &RoleRef) -> Result<Arc<[Rule]>, Arc<str>> {
+    /// The role that a binding in a namespace refers to.
+    fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&Resolved, Arc<str>> {
         let name = &reference.name;
         let (namespace, resource) = if reference.kind == "Role" {
             (namespace, "role")
         } else {
             ("", "clusterrole")
         };
-        self.rules(namespace, name).ok_or_else(|| {
+        let key = (namespace.to_owned(), name.clone());
+        self.roles.get(&key).ok_or_else(|| {
             format!("{resource}.rbac.authorization.k8s.io {name:?} not found").into()
         })
     }
@@ -146,11 +171,22 @@ impl RoleTable {
     /// The rules of a role; without a namespace it is one of the cluster.
     pub(super) fn rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
         let key = (namespace.to_owned(), name.to_owned());
-        self.roles.get(&key).cloned()
+        Some(Arc::clone(&self.roles.get(&key)?.rules))
     }
 
-    /// What a user has in a namespace: first what holds everywhere.
-    pub(super) fn grants(&self, user: &User, namespace: &str) -> Vec<&Grant> {
+    /// Lists the grants to a user in a namespace: first those that hold everywhere.
+    pub(super) fn grants(&self, user: &User, namespace: &str) -> impl Iterator<Item = &Grant> {
+        let places = self.places(user, namespace).into_iter();
+        places.flat_map(|place| &place.grants)
+    }
+
+    /// Counts the words that [`Self::decide`] may have to compare.
+    pub(super) fn words(&self, user: &User, namespace: &str) -> usize {
+        let places = self.places(user, namespace).into_iter();
+        places.map(|place| place.words).sum()
+    }
+
+    fn places(&self, user: &User, namespace: &str) -> Vec<&Grants> {
         let groups = user.groups.iter().cloned().map(Who::Group);
         let subjects: Vec<_> = std::iter::once(Who::User(user.name.clone()))
             .chain(groups)
@@ -161,8 +197,7 @@ impl RoleTable {
             .iter()
             .take(1 + usize::from(!namespace.is_empty()))
         {
-            let here = subjects.iter().filter_map(|it| it.get(*place));
-            found.extend(here.flatten());
+            found.extend(subjects.iter().filter_map(|it| it.get(*place)));
         }
         found
     }
@@ -371,6 +406,25 @@ mod tests {
             ask(&jane, "get", "a").expect_err("refused"),
             r#"clusterrole.rbac.authorization.k8s.io "gone" not found"#
         );
+    }
+
+    #[test]
+    fn the_words_of_a_user_are_those_of_all_bound_roles() {
+        let role = json!({"metadata": {"name": "r", "namespace": "a"}, "rules": pods("get")});
+        let binding = |name: &str, subject: Value| {
+            json!({"metadata": {"name": name, "namespace": "a"},
+                "roleRef": {"kind": "Role", "name": "r"}, "subjects": [subject]})
+        };
+        let bindings = [
+            binding("one", json!({"kind": "User", "name": "jane"})),
+            binding("two", json!({"kind": "Group", "name": "g"})),
+        ];
+        let table = table(&[role], &bindings);
+        let jane = user("jane", &["g"]);
+        // A verb, a group, a resource and the binding.
+        assert_eq!(table.words(&jane, "a"), 2 * 4);
+        assert_eq!(table.words(&jane, ""), 0);
+        assert_eq!(table.words(&user("jane", &[]), "a"), 4);
     }
 
     #[test]

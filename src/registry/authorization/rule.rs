@@ -47,6 +47,18 @@ fn null_is_empty<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String
 }
 
 impl Rule {
+    /// Counts the words that [`Self::allows`] may have to compare.
+    pub(super) fn words(&self) -> usize {
+        let lists = [
+            &self.verbs,
+            &self.api_groups,
+            &self.resources,
+            &self.resource_names,
+            &self.non_resource_urls,
+        ];
+        lists.iter().map(|list| list.len()).sum()
+    }
+
     /// Whether the rule allows this.
     #[must_use]
     pub fn allows(&self, asked: &Attributes<'_>) -> bool {

@@ -156,7 +156,11 @@ impl Filters {
             Ok(user) => user,
             Err(error) => return not_impersonated(error, request.uri()).map(HeldBody::from),
         };
-        let info = RequestInfo::new(request.method(), request.uri().path(), query);
+        let info = Arc::new(RequestInfo::new(
+            request.method(),
+            request.uri().path(),
+            query,
+        ));
         let fairness = self.limits.fairness.as_ref();
         let filed = fairness.and_then(|fairness| fairness.filed(&user, &info));
         let mut response = self.limited(request, user, &info).await;
@@ -171,7 +175,7 @@ impl Filters {
         &self,
         request: Request<RequestBody>,
         user: User,
-        info: &RequestInfo,
+        info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
         if info.is_long_running() {
             return self.long_running(request, user, info).await;
@@ -201,7 +205,7 @@ impl Filters {
         &self,
         request: Request<RequestBody>,
         user: User,
-        info: &RequestInfo,
+        info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
         let place = if info.verb == "watch" {
             match self.limits.watches.enter(&user) {
@@ -241,7 +245,7 @@ impl Filters {
         &self,
         request: Request<RequestBody>,
         user: User,
-        info: &RequestInfo,
+        info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
         let Ok(turn) = self.turn(query, &user, info).await else {
@@ -256,40 +260,29 @@ impl Filters {
             .map(|body| HeldBody::holding(body, permit, turn))
     }
 
+    /// Answers a request of somebody who may ask it. All of this may leave for the threads for large work.
     async fn authorized(
         &self,
         request: Request<RequestBody>,
         user: User,
-        info: &RequestInfo,
+        info: &Arc<RequestInfo>,
     ) -> Response<ResponseBody> {
-        let query = request.uri().query().unwrap_or_default();
-        let refused = endpoints::refuse(&self.authorizer, &user, info, query, request.headers());
-        match refused.await {
-            Some(refusal) => refusal,
-            None => self.dispatch(request, user, info).await,
-        }
-    }
-
-    async fn dispatch(
-        &self,
-        request: Request<RequestBody>,
-        user: User,
-        info: &RequestInfo,
-    ) -> Response<ResponseBody> {
-        let query = request.uri().query().unwrap_or_default();
-        let own = self.own.answer(&info.path, query);
-        match own.await {
-            Some(response) => response,
-            None => {
-                let api = Arc::clone(&self.api);
-                let asking = Asking::from(&user);
-                let request = async move { api.handle(request, user).await };
-                self.limits
-                    .large_work
-                    .answer(Box::pin(request), &asking)
-                    .await
+        let asking = Asking::from(&user);
+        let (authorizer, info) = (Arc::clone(&self.authorizer), Arc::clone(info));
+        let (own, api) = (Arc::clone(&self.own), Arc::clone(&self.api));
+        let request = async move {
+            let query = request.uri().query().unwrap_or_default();
+            let refused = endpoints::refuse(&authorizer, &user, &info, query, request.headers());
+            if let Some(refusal) = refused.await {
+                return refusal;
             }
-        }
+            match own.answer(&info.path, query).await {
+                Some(response) => response,
+                None => api.handle(request, user).await,
+            }
+        };
+        let large_work = &self.limits.large_work;
+        large_work.answer(Box::pin(request), &asking).await
     }
 }
 

@@ -45,7 +45,7 @@ const LARGE_REQUESTS_OF_A_USER_MAX: usize = 50;
 /// Bytes of memory for a byte of what a request works on: the tree that it is read into, its copies, and the bytes of the result.
 const MEMORY_FACTOR: u64 = 16;
 
-/// What a request takes of memory whose size does not tell its cost.
+/// The memory counted for a request whose size does not tell its cost.
 const UNSIZED_BYTES: u64 = 1 << 20;
 
 /// A request that is being answered.
@@ -172,6 +172,7 @@ impl Labels {
             Work::Body => "body",
             Work::Object => "object",
             Work::Expressions => "expressions",
+            Work::Permissions => "permissions",
         };
         Self { work }
     }
@@ -214,7 +215,7 @@ impl LargeWork {
     fn lane(&self, work: Work) -> &Lane {
         match work {
             Work::Body | Work::Object => &self.large,
-            Work::Expressions => &self.expressions,
+            Work::Expressions | Work::Permissions => &self.expressions,
         }
     }
 
@@ -255,21 +256,21 @@ impl LargeWork {
         }
     }
 
-    /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large objects is
-    /// how it comes back; what that one takes is not counted, or history would be given up for it.
+    /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large objects
+    /// is how it comes back; what that one takes is not counted, or history would be given up for it.
     async fn memory(&self, departure: Departure) -> Memory {
         let bytes = match departure.bytes {
             0 => UNSIZED_BYTES,
             bytes => (bytes as u64).saturating_mul(MEMORY_FACTOR),
         };
-        match self.ledger.admit(bytes) {
+        match self.ledger.admit_large(bytes) {
             Ok(share) => Either::Left(share),
             Err(_) => Either::Right(Arc::clone(&self.alone).acquire_owned().await.ok()),
         }
     }
 }
 
-/// What a request has of memory: its share, or its turn while there is none.
+/// A request's share of memory, or its turn while there is none.
 type Memory = Either<Share, Option<OwnedSemaphorePermit>>;
 
 /// A request on the threads for large work.
