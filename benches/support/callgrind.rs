@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::hint::black_box;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The function inside of which is counted, whose name is mangled.
@@ -35,9 +36,29 @@ pub fn collect_instructions(path: &mut dyn FnMut()) {
 pub fn count(name: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("callgrind");
+    run(name, &[format!("--toggle-collect={COUNTED}")], &file);
+    total(&file)
+}
+
+/// How many instructions each call of [`collect_instructions`] takes, in their order.
+pub fn count_calls(name: &str) -> Vec<u64> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("callgrind");
+    let parts = ["before", "after"].map(|when| format!("--dump-{when}={COUNTED}"));
+    run(name, &parts, &file);
+    // Each part ends where a call begins or ends, so every second one is a call.
+    let calls = (1..).map(|call| file.with_extension((2 * call).to_string()));
+    calls
+        .take_while(|part| part.exists())
+        .map(|part| total(&part))
+        .collect()
+}
+
+/// Runs a path under callgrind, which writes to a file.
+fn run(name: &str, options: &[String], file: &Path) {
     let run = Command::new("valgrind")
         .arg("--tool=callgrind")
-        .arg(format!("--toggle-collect={COUNTED}"))
+        .args(options)
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(std::env::current_exe().unwrap())
         .arg(format!("{ARGUMENT}{name}"))
@@ -46,11 +67,15 @@ pub fn count(name: &str) -> u64 {
         .unwrap();
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{name}: {said}");
+}
+
+/// The instructions of which a file of callgrind's tells.
+fn total(file: &Path) -> u64 {
     let counts = fs::read_to_string(file).unwrap();
     let totals = counts
         .lines()
         .find_map(|line| line.strip_prefix("totals: "));
     let counted = totals.unwrap().trim().parse().unwrap();
-    assert_ne!(counted, 0, "{name}: nothing was counted: {said}");
+    assert_ne!(counted, 0, "{}: nothing was counted", file.display());
     counted
 }

@@ -1,0 +1,236 @@
+//! Requests that can be made as large as a client likes.
+
+use http::request::Builder;
+use http::{Request, StatusCode};
+use serde_json::{Value, json};
+
+/// A request whose work grows with what is in it.
+pub struct Growing {
+    /// A name for it.
+    pub name: &'static str,
+    /// How much is in it.
+    pub size: usize,
+    /// Makes an object that it changes.
+    pub first: Option<fn(usize) -> Message>,
+    /// The request.
+    pub message: fn(usize) -> Message,
+    /// The status of its answer.
+    pub status: StatusCode,
+}
+
+/// A request, ready to be sent.
+pub struct Message {
+    /// All but the body.
+    pub head: Builder,
+    /// The body.
+    pub body: String,
+}
+
+impl Message {
+    /// Makes an object.
+    pub fn post(uri: &str, body: &str) -> Self {
+        Self::new(Request::post(uri), "application/json", body)
+    }
+
+    fn patch(uri: &str, content_type: &str, body: &Value) -> Self {
+        Self::new(Request::patch(uri), content_type, &body.to_string())
+    }
+
+    fn new(head: Builder, content_type: &str, body: &str) -> Self {
+        Self {
+            head: head.header("content-type", content_type),
+            body: body.to_owned(),
+        }
+    }
+}
+
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// All requests.
+pub const REQUESTS: &[Growing] = &[
+    created("unknown fields, deep", 400, |n| {
+        let repeated: String = (0..n).map(|_| r#","a":1"#).collect();
+        let (open, close) = (r#"{"a":"#.repeat(DEPTH), "}".repeat(DEPTH));
+        let body = format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"x":{open}{{"a":1{repeated}}}{close}}}"#
+        );
+        Message::post(
+            &format!("{CONFIG_MAPS}?dryRun=All&fieldValidation=Warn"),
+            &body,
+        )
+    }),
+    Growing {
+        first: Some(|n| config_map("merged", n, "finalizers", finalizer)),
+        ..of("merged finalizers", 1_000, |n| {
+            merge_config_map("merged", n, "finalizers", |i| {
+                json!(format!("example.com/new-{i}"))
+            })
+        })
+    },
+    Growing {
+        first: Some(|n| config_map("owned", n, "ownerReferences", |i| owner(&format!("u{i}")))),
+        ..of("merged owner references", 500, |n| {
+            merge_config_map("owned", n, "ownerReferences", |i| {
+                owner(&format!("new-{i}"))
+            })
+        })
+    },
+    Growing {
+        first: Some(|n| deployment("merged", n)),
+        ..of("merged variables", 500, |n| {
+            let patch = json!({"spec": {"template": {"spec": template(n, "new")}}});
+            Message::patch(
+                &format!("{DEPLOYMENTS}/merged-{n}?dryRun=All"),
+                STRATEGIC,
+                &patch,
+            )
+        })
+    },
+    Growing {
+        first: Some(|n| deployment("applied", n)),
+        ..of("applied variables", 500, |n| {
+            let body = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": format!("applied-{n}")}, "spec": {"template": {"spec": template(n, "new")}}});
+            let uri = format!("{DEPLOYMENTS}/applied-{n}?dryRun=All&fieldManager=m&force=true");
+            Message::patch(&uri, "application/apply-patch+yaml", &body)
+        })
+    },
+    Growing {
+        first: Some(|n| config_map("patched", n, "finalizers", finalizer)),
+        ..of("operations of a JSON patch", 500, |n| {
+            let add = |i| json!({"op": "add", "path": "/metadata/finalizers/-", "value": format!("example.com/op-{i}")});
+            let uri = format!("{CONFIG_MAPS}/patched-{n}?dryRun=All");
+            Message::patch(&uri, "application/json-patch+json", &list(n, add))
+        })
+    },
+    created("spread constraints", 500, |n| {
+        pod(
+            json!({"topologySpreadConstraints": list(n, |i| json!({"maxSkew": 1,
+            "topologyKey": format!("example.com/{i}"), "whenUnsatisfiable": "DoNotSchedule"}))}),
+        )
+    }),
+    created("tolerations", 1_000, |n| {
+        pod(
+            json!({"tolerations": list(n, |i| json!({"key": format!("example.com/{i}"), "operator": "Exists"}))}),
+        )
+    }),
+    created("volumes", 500, |n| {
+        pod(json!({"volumes": list(n, |i| json!({"name": format!("v{i}"), "emptyDir": {}}))}))
+    }),
+    created("mounts", 500, |n| {
+        let mounts = list(n, |i| json!({"name": "v", "mountPath": format!("/m{i}")}));
+        pod(json!({"volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": [{"name": "a", "image": "a", "volumeMounts": mounts}]}))
+    }),
+    created("ports", 1_000, |n| {
+        let ports = list(n, |i| json!({"containerPort": i + 1, "hostPort": i + 1}));
+        pod(json!({"containers": [{"name": "a", "image": "a", "ports": ports}]}))
+    }),
+    created("variables", 1_000, |n| pod(template(n, "variable"))),
+    created("containers", 500, |n| {
+        pod(json!({"containers": list(n, |i| json!({"name": format!("c{i}"), "image": "a"}))}))
+    }),
+    created("items of a custom resource", 500, |n| {
+        let body = json!({"apiVersion": "example.com/v1", "kind": "Shelf", "metadata": {"name": "a"},
+            "books": list(n, |i| json!({"title": format!("t{i}")})),
+            "tags": list(n, |i| json!(format!("t{i}")))});
+        let uri = "/apis/example.com/v1/namespaces/default/shelves?dryRun=All";
+        Message::post(uri, &body.to_string())
+    }),
+    of("values of a selector", 2_000, |n| {
+        let values: Vec<_> = (0..n).map(|i| format!("v{i}")).collect();
+        let uri = format!("{CONFIG_MAPS}?labelSelector=a+notin+({})", values.join(","));
+        Message::new(Request::get(uri), "application/json", "")
+    }),
+    of("terms of a selector", 2_000, |n| {
+        let terms: Vec<_> = (0..n).map(|i| format!("a!=v{i}")).collect();
+        let uri = format!("{CONFIG_MAPS}?labelSelector={}", terms.join(","));
+        Message::new(Request::get(uri), "application/json", "")
+    }),
+];
+
+/// A custom resource with a list that is a map and one that is a set.
+pub const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+"metadata":{"name":"shelves.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
+"names":{"plural":"shelves","singular":"shelf","kind":"Shelf","listKind":"ShelfList"},
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
+"books":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["title"],
+"items":{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"pages":{"type":"integer","default":1}}}},
+"tags":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}]}}"#;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+/// How deep unknown fields are nested.
+const DEPTH: usize = 100;
+
+/// A request that is answered with 200.
+const fn of(name: &'static str, size: usize, message: fn(usize) -> Message) -> Growing {
+    Growing {
+        name,
+        size,
+        first: None,
+        message,
+        status: StatusCode::OK,
+    }
+}
+
+/// A request that makes an object.
+const fn created(name: &'static str, size: usize, message: fn(usize) -> Message) -> Growing {
+    Growing {
+        status: StatusCode::CREATED,
+        ..of(name, size, message)
+    }
+}
+
+fn list(n: usize, item: impl Fn(usize) -> Value) -> Value {
+    (0..n).map(item).collect()
+}
+
+fn finalizer(number: usize) -> Value {
+    json!(format!("example.com/{number}"))
+}
+
+/// Makes a ConfigMap with a list in its metadata.
+fn config_map(name: &str, n: usize, member: &str, item: fn(usize) -> Value) -> Message {
+    let metadata = json!({"name": format!("{name}-{n}"), member: list(n, item)});
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    Message::post(CONFIG_MAPS, &body.to_string())
+}
+
+/// Adds to the list of such a ConfigMap.
+fn merge_config_map(name: &str, n: usize, member: &str, item: fn(usize) -> Value) -> Message {
+    let uri = format!("{CONFIG_MAPS}/{name}-{n}?dryRun=All");
+    let patch = json!({"metadata": {member: list(n, item)}});
+    Message::patch(&uri, STRATEGIC, &patch)
+}
+
+fn owner(uid: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid})
+}
+
+/// The start of a pod's spec, with a container that has environment variables.
+fn template(n: usize, prefix: &str) -> Value {
+    let variables = list(n, |i| json!({"name": format!("{prefix}{i}"), "value": "a"}));
+    json!({"containers": [{"name": "a", "image": "a", "env": variables}]})
+}
+
+fn deployment(name: &str, n: usize) -> Message {
+    let labels = json!({"app": "a"});
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": format!("{name}-{n}")},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": template(n, "variable")}}});
+    Message::post(DEPLOYMENTS, &body.to_string())
+}
+
+/// Makes a pod, if only to see whether that could be done.
+fn pod(mut spec: Value) -> Message {
+    let containers = json!([{"name": "a", "image": "a"}]);
+    if spec.get("containers").is_none() {
+        spec["containers"] = containers;
+    }
+    let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec});
+    Message::post(
+        "/api/v1/namespaces/default/pods?dryRun=All",
+        &body.to_string(),
+    )
+}
