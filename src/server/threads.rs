@@ -55,7 +55,7 @@ impl Threads {
         })
     }
 
-    /// What runs elsewhere than on the serving threads.
+    /// Gives the runtimes other than the serving one.
     #[must_use]
     pub fn elsewhere(&self) -> Elsewhere {
         Elsewhere {

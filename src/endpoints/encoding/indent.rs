@@ -13,7 +13,7 @@ pub(crate) struct Indenter {
     depth: usize,
     quoted: bool,
     escaped: bool,
-    /// Whether a bracket has just been opened, which may be closed on the same line.
+    /// True right after an opening bracket, which may be closed on the same line.
     opened: bool,
 }
 

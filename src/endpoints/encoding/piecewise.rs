@@ -1,7 +1,7 @@
 //! A list as a body that is written while it is sent: as a table, and in the syntaxes for people.
 //!
-//! What is written is not kept, so the length of a long list is not known beforehand. What is not worth
-//! compressing is written at once, so that a short list has a length and nobody else has to know
+//! Chunks are not kept, so the length of a long list is not known beforehand. A body too short for
+//! compression is written at once, so that a short list has a length and nobody else has to know
 //! the difference. Writing costs time, so other tasks get their turn between two chunks: a client that
 //! reads fast would else keep a thread to itself.
 
@@ -26,10 +26,10 @@ use crate::meta::Object;
 /// How much is written before it is handed on, in bytes; an item more if that ends there.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// What ends the JSON of a list, behind its items.
+/// The end of a list's JSON, behind its items.
 const END: &[u8] = b"]}";
 
-/// What makes an item of an object.
+/// The form in which objects are items of the list.
 #[derive(Debug)]
 pub(crate) enum Items {
     /// Rows of a table.
@@ -74,13 +74,13 @@ pub(crate) struct PiecewiseBody {
     items: Items,
     syntax: Syntax,
     objects: std::vec::IntoIter<Arc<Object>>,
-    /// What has been written and not been handed on.
+    /// Bytes that have been written and not been handed on.
     pending: Vec<u8>,
-    /// Whether an item has been written.
+    /// True once an item has been written.
     begun: bool,
-    /// Whether the end has been written.
+    /// True once the end has been written.
     ended: bool,
-    /// Whether a chunk has been handed on since others had their turn.
+    /// True if a chunk has been handed on since other tasks had their turn.
     gives_way: bool,
 }
 

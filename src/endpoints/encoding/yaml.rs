@@ -41,8 +41,7 @@ pub(crate) fn yaml(value: &Value) -> String {
     out
 }
 
-/// What of a document comes before the items of one of its lists, and what after them. The document has the list, without
-/// its items.
+/// Writes a document up to the items of one of its lists, and the rest behind them. The document has that list, empty.
 pub(crate) fn yaml_around(
     document: &Map<String, Value>,
     list: &str,

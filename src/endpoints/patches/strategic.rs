@@ -287,7 +287,7 @@ fn ranks(list: &[Value], by: ListMerge) -> HashMap<&Value, usize> {
     ranks
 }
 
-/// What items of a list have in common that are one: the value of their key, or all of them.
+/// Gives the value by which a list's items are told apart: that of the merge key, or the item itself.
 fn told_apart_by(item: &Value, by: ListMerge) -> Option<&Value> {
     match by {
         ListMerge::ByKey(key) => item.get(key),

@@ -88,7 +88,7 @@ impl Labels {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Says whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -7,9 +7,9 @@ pub(super) const FEW: usize = 8;
 /// All that is demanded of one value. The default demands nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// Whether there has to be a value.
+    /// True if there has to be a value.
     pub(super) present: bool,
-    /// Whether there may be none.
+    /// True if there may be none.
     pub(super) absent: bool,
     /// The only values that it may have, in order; any if `None`.
     among: Option<Vec<String>>,
@@ -51,7 +51,7 @@ impl Demand {
         self.excluded.dedup();
     }
 
-    /// Whether a value, or that there is none, is as demanded.
+    /// Says whether a value, or its absence, is as demanded.
     pub(super) fn is_met(&self, value: Option<&str>) -> bool {
         let Some(value) = value else {
             return !self.present;
@@ -74,7 +74,7 @@ impl Demand {
     }
 }
 
-/// Whether values in order have one.
+/// Looks a value up among values in order.
 fn has(values: &[String], value: &str) -> bool {
     match values {
         [one] => one == value,

@@ -15,7 +15,7 @@ use crate::meta::Attributes;
 pub struct FieldSelector {
     /// In the order of their canonical texts.
     terms: Vec<Term>,
-    /// What they come to for each field.
+    /// The joined demands on each field.
     demands: Vec<(String, Demand)>,
 }
 

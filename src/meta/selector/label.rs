@@ -15,9 +15,9 @@ use crate::meta::Labels;
 pub struct LabelSelector {
     /// In the order of their keys; those of one key in the order of the text.
     requirements: Vec<Requirement>,
-    /// Whether they are few.
+    /// True if they and their values are few.
     is_short: bool,
-    /// What they come to for labels that an object must have, by key.
+    /// The joined demands on labels that an object must have, by key.
     needed: Vec<(String, Demand)>,
     /// The same for labels that an object need not have.
     others: Vec<(String, Demand)>,

@@ -64,7 +64,7 @@ fn limits_of(range: &Object) -> Result<Vec<Limit>, Error> {
 /// A limit of a range, with its amounts read once for all containers.
 #[derive(Debug)]
 struct Limit {
-    /// What is limited, such as `Container`.
+    /// The type of object that is limited, such as `Container`.
     kind: String,
     min: Amounts,
     max: Amounts,
@@ -101,7 +101,7 @@ impl Refusals {
         self.told.extend(why);
     }
 
-    /// Whether there are so many that nothing more is looked at.
+    /// Says whether there are so many that nothing more is looked at.
     fn is_full(&self) -> bool {
         self.made >= REFUSALS_MAX
     }

@@ -16,17 +16,17 @@ const MISSING_TOLD_MAX: usize = 10_000;
 /// How many held rules are looked at, over all parts, before the search ends and the rest counts as missing.
 const LOOKS_MAX: usize = 2_000_000;
 
-/// What somebody lacks.
+/// Permissions that a user lacks.
 #[derive(Debug, Default)]
 pub struct Missing {
     /// Rules of one verb of one resource or path each, as many as are told.
     pub parts: Vec<Rule>,
-    /// Whether more is missing than is told, or might be.
+    /// True if more than `parts` is missing, or might be.
     pub more: bool,
 }
 
 impl Missing {
-    /// Whether nothing is missing.
+    /// Says whether nothing is missing.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.parts.is_empty() && !self.more
@@ -128,12 +128,12 @@ impl<'r> Held<'r> {
     }
 }
 
-/// Whether a list has a word, or everything.
+/// Looks for a word or `*` among a rule's words.
 fn has(words: &HashSet<&str>, word: &str) -> bool {
     words.contains(ALL) || words.contains(word)
 }
 
-/// What `*/scale` is to `deployments/scale`.
+/// The form that covers a subresource of every resource: `*/scale` for `deployments/scale`.
 fn part_of_all(resource: &str) -> Option<String> {
     let (_, part) = resource.split_once('/')?;
     Some(format!("*/{part}"))
@@ -170,7 +170,7 @@ impl Search {
         }
     }
 
-    /// Whether so many looks more are not too many. A search among nothing counts as one, too.
+    /// Says whether so many comparisons are left, and takes them. A search among nothing counts as one, too.
     fn may_look(&mut self, times: usize) -> bool {
         let left = self.looks_left.checked_sub(times + 1);
         self.found.more |= left.is_none();
@@ -178,7 +178,7 @@ impl Search {
         left.is_some()
     }
 
-    /// Whether nothing more is to be looked for.
+    /// Says whether the search is over.
     fn is_over(&self) -> bool {
         self.found.more
     }

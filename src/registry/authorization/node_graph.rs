@@ -188,7 +188,7 @@ pub fn referred_resources(pod: &Value) -> Vec<&'static str> {
     needs.map(|(resource, ..)| resource).collect()
 }
 
-/// What a pod refers to, each once and in order.
+/// Lists the objects to which a pod refers, each once and in order.
 fn needs(pod: &Value, namespace: &str) -> IndexSet<Name> {
     let mut found = IndexSet::new();
     let mut need = |kind: &'static str, name: &str| {

@@ -1,4 +1,4 @@
-//! Whole documents are read in few places, each of which says why no worker waits for it.
+//! The few places that read whole documents, each with the reason why no worker waits for it.
 //!
 //! A worker serves others (ARCHITECTURE). Reading a document that clients chose is the first step of all long work on it, so whoever
 //! adds such work comes past this list: either the request asks to leave first (`crate::work`), or the document is small.

@@ -1,4 +1,4 @@
-//! What is covered, and what is told of the rest.
+//! Tests of coverage against kube-apiserver's rule, and of the parts that are reported as missing.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -124,7 +124,7 @@ fn too_many_looks_end_as_missing() {
     assert!(told.ends_with("\nand more than can be told; grant fewer rules at a time"));
 }
 
-/// Whether one rule alone covers a part, as kube-apiserver says it.
+/// kube-apiserver's rule by which one rule alone covers a part.
 fn covers(held: &Rule, part: &Rule) -> bool {
     let all_of = |held: &[String], wanted: &[String]| {
         held.iter().any(|it| it == ALL) || wanted.iter().all(|it| held.contains(it))
@@ -146,7 +146,7 @@ fn covers(held: &Rule, part: &Rule) -> bool {
         && names
 }
 
-/// What is missing when a rule is taken apart in full.
+/// Lists the missing parts by taking a rule apart in full.
 fn model(held: &[Rule], wanted: &Rule) -> Vec<Rule> {
     let mut missing = Vec::new();
     let one = |text: &String| vec![text.clone()];
@@ -187,7 +187,7 @@ proptest! {
         prop_assert!(!missing.more);
     }
 
-    /// Whoever lacks nothing of a rule may do whatever the rule allows.
+    /// A rule of which nothing is missing allows nothing that is not allowed already.
     #[test]
     fn what_is_covered_is_allowed(
         held in prop::collection::vec(rules(), 0..4),

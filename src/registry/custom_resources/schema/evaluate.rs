@@ -225,7 +225,7 @@ fn field_of(path: &Path, member: &str) -> String {
         .map_or_else(|| field.clone(), str::to_owned)
 }
 
-/// What tells an item of a map list from the others; items of other lists are not told apart.
+/// The values of an item's map keys; `None` in lists that are not maps.
 fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
     let ListType::Map(keys) = &node.list else {
         return None;

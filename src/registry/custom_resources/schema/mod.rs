@@ -59,7 +59,7 @@ use crate::registry::{FieldError, FieldErrorKind};
 pub struct StructuralSchema {
     /// The schema of the whole object.
     root: Node,
-    /// Whether its definition has patterns.
+    /// True if its definition has patterns.
     has_patterns: bool,
 }
 

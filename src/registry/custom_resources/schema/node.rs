@@ -148,7 +148,7 @@ impl Allowed {
         &self.values
     }
 
-    /// Whether a value is allowed.
+    /// Says whether a value is allowed.
     pub(super) fn has(&self, value: &Value) -> bool {
         self.values.is_empty()
             || match bits(value) {

@@ -12,7 +12,7 @@ const EXPONENT_FROM: i32 = 6;
 /// What is wrong with a value.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Whether anything is wrong.
+    /// True if anything is wrong.
     is_wrong: bool,
     /// The errors, as many as are told.
     errors: Vec<FieldError>,

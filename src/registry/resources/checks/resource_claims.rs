@@ -58,7 +58,7 @@ fn devices(devices: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a list is longer than it may be. Its items are not looked at then.
+/// Refuses a list that is too long. Its items are not looked at then.
 fn has_too_many(list: &At<'_, '_>, most: usize, errors: &mut Errors) -> bool {
     let count = list.len();
     if count > most {

@@ -306,7 +306,7 @@ impl<'v> KnownPort<'v> {
         }
     }
 
-    /// What the port is to another one that is in its way.
+    /// kube-apiserver's word for the conflict with another port.
     fn word_for(&self, other: &Self) -> &'static str {
         if (self.on_host, self.address) == (other.on_host, other.address) {
             "duplicate"
@@ -325,7 +325,7 @@ struct KnownPorts<'v> {
     filed: HashMap<PortFile<'v>, Vec<usize>>,
 }
 
-/// What a port is filed under, beside its number and protocol.
+/// The rest of a port's key, beside its number and protocol.
 type PortFile<'v> = ((Option<i64>, &'v str), Filed<'v>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -156,6 +156,17 @@ fn check_without_power(disk: &FaultyDisk, store: &Store, when: &str) {
     Store::open(&disk.after_power_loss(), expected).check(when);
 }
 
+/// Checks that a store on a failing disk refuses writes, and takes them again once the disk is mended.
+fn check_refusing_until_mended(disk: &FaultyDisk, store: &mut Store, when: &str) {
+    assert!(!store.write("/refused", None), "{when}");
+    check_without_power(disk, store, when);
+    disk.mend();
+    assert_eq!(store.recover(), Ok(()), "{when}");
+    store.check(when);
+    assert!(store.work(), "{when}: writes are taken again");
+    check_without_power(disk, store, when);
+}
+
 #[test]
 fn what_is_acknowledged_survives_each_failure_of_the_disk() {
     let mut failures = 0;
@@ -193,13 +204,7 @@ fn a_recovery_that_fails_is_tried_again() {
             break;
         }
         failures += 1;
-        assert!(!store.write("/refused", None), "{when}");
-        check_without_power(&disk, &store, &when);
-        disk.mend();
-        assert_eq!(store.recover(), Ok(()), "{when}");
-        store.check(&when);
-        assert!(store.work(), "{when}: writes are taken again");
-        check_without_power(&disk, &store, &when);
+        check_refusing_until_mended(&disk, &mut store, &when);
     }
     assert!(failures > 3, "{failures}");
 }
@@ -222,13 +227,7 @@ fn a_log_that_cannot_be_written_is_read() {
             break;
         }
         failures += 1;
-        assert!(!store.write("/refused", None), "{when}");
-        check_without_power(&disk, &store, &when);
-        disk.mend();
-        assert_eq!(store.recover(), Ok(()), "{when}");
-        store.check(&when);
-        assert!(store.work(), "{when}: writes are taken");
-        check_without_power(&disk, &store, &when);
+        check_refusing_until_mended(&disk, &mut store, &when);
     }
     assert!(failures > 3, "{failures}");
 }
