@@ -149,8 +149,24 @@ pub const REQUESTS: &[Growing] = &[
     }),
 ];
 
+/// What is there before the requests: where to send it, and the object.
+pub const FIRST: &[(&str, &str)] = &[
+    (
+        "/api/v1/namespaces",
+        r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}"#,
+    ),
+    (
+        "/api/v1/namespaces/default/serviceaccounts",
+        r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#,
+    ),
+    (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        DEFINITION,
+    ),
+];
+
 /// A custom resource with a list that is a map and one that is a set.
-pub const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 "metadata":{"name":"shelves.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
 "names":{"plural":"shelves","singular":"shelf","kind":"Shelf","listKind":"ShelfList"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{

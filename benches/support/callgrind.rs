@@ -8,6 +8,9 @@ use std::process::{Command, Stdio};
 /// The function inside of which is counted, whose name is mangled.
 const COUNTED: &str = "*collect_instructions*";
 
+/// The function at which a part of what is counted ends.
+const MARK: &str = "*mark_instructions*";
+
 /// Says which path is to be run under valgrind.
 const ARGUMENT: &str = "--counted=";
 
@@ -32,6 +35,18 @@ pub fn collect_instructions(path: &mut dyn FnMut()) {
     black_box(());
 }
 
+/// What is counted apart happens in here.
+pub fn collect_apart(path: &mut dyn FnMut()) {
+    mark_instructions();
+    path();
+    mark_instructions();
+}
+
+#[inline(never)]
+fn mark_instructions() {
+    black_box(());
+}
+
 /// How many instructions a path takes.
 pub fn count(name: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
@@ -40,13 +55,12 @@ pub fn count(name: &str) -> u64 {
     total(&file)
 }
 
-/// How many instructions each call of [`collect_instructions`] takes, in their order.
+/// How many instructions each call of [`collect_apart`] takes, in their order.
 pub fn count_calls(name: &str) -> Vec<u64> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("callgrind");
-    let parts = ["before", "after"].map(|when| format!("--dump-{when}={COUNTED}"));
-    run(name, &parts, &file);
-    // Each part ends where a call begins or ends, so every second one is a call.
+    run(name, &[format!("--dump-before={MARK}")], &file);
+    // A part ends where a call begins and where it ends, so every second one is a call.
     let calls = (1..).map(|call| file.with_extension((2 * call).to_string()));
     calls
         .take_while(|part| part.exists())
