@@ -24,6 +24,10 @@ const PAGES_MAX: usize = 10;
 
 /// How often a type is listed again, and how often a client looks whether that has begun.
 const RELISTS: usize = 6;
+
+/// How often a reader waits until a type is ready, and how often that is listed again meanwhile. With few a schedule
+/// seldom lists it at the moment at which it became ready.
+const WAITS: usize = 30;
 const LOOKS: usize = 10;
 
 /// How many clients read meanwhile.
@@ -312,12 +316,12 @@ fn whoever_waits_until_a_type_is_ready_is_not_refused() {
             let (world, running) = World::start(store, WindowLimits::default());
             let ordering = Arc::clone(&world);
             let ordering = spawn(async move {
-                for _ in 0..RELISTS {
+                for _ in 0..WAITS {
                     ordering.feed.relist(ordering.pods.cacher());
                     yield_now().await;
                 }
             });
-            for _ in 0..RELISTS {
+            for _ in 0..WAITS {
                 world.pods.cacher().ready().await.expect("ready in the end");
                 seen.note("ready");
                 yield_now().await;
