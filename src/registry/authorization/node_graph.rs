@@ -3,7 +3,7 @@
 //! A node may read what its pods refer to. Pods are filed once they have a node. What they need changes little from then on:
 //! ephemeral containers come, and claims for devices are made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 
 use indexmap::IndexSet;
@@ -23,8 +23,10 @@ struct Graph {
     pods: HashMap<(String, String), Pod>,
     /// How many pods of a node need something.
     needs: HashMap<String, HashMap<Name, u32>>,
-    /// The namespace and name of the claim that a volume is bound to.
-    claims: HashMap<String, (String, String)>,
+    /// The volumes that are bound to a claim.
+    volumes: HashMap<String, Volume>,
+    /// The names of the volumes that are mounted with a secret.
+    mounted_with: HashMap<(String, String), HashSet<String>>,
     /// The node of an attachment of a volume.
     attachments: HashMap<String, String>,
     /// The node whose devices are in a slice.
@@ -37,6 +39,15 @@ struct Pod {
     uid: String,
     node: String,
     needs: IndexSet<Name>,
+}
+
+/// A volume that is bound to a claim.
+#[derive(Debug)]
+struct Volume {
+    /// The namespace and name of the claim.
+    claim: (String, String),
+    /// The namespaces and names of the secrets with which kubelets mount it.
+    secrets: HashSet<(String, String)>,
 }
 
 impl NodeGraph {
@@ -84,17 +95,22 @@ impl NodeGraph {
 
     /// Takes a volume as it is now; null if it is gone.
     pub fn set_volume(&self, name: &str, volume: &Value) {
-        let claim = (
-            text(volume, "spec.claimRef.namespace"),
-            text(volume, "spec.claimRef.name"),
-        );
+        let [namespace, claim] =
+            ["namespace", "name"].map(|part| text(volume, &format!("spec.claimRef.{part}")));
         let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if claim.1.is_empty() {
-            graph.claims.remove(name);
-        } else {
-            let claim = (claim.0.to_owned(), claim.1.to_owned());
-            graph.claims.insert(name.to_owned(), claim);
+        graph.remove_volume(name);
+        if claim.is_empty() {
+            return;
         }
+        let volume = Volume {
+            claim: (namespace.to_owned(), claim.to_owned()),
+            secrets: secrets_of_volume(volume, namespace),
+        };
+        for secret in &volume.secrets {
+            let volumes = graph.mounted_with.entry(secret.clone()).or_default();
+            volumes.insert(name.to_owned());
+        }
+        graph.volumes.insert(name.to_owned(), volume);
     }
 
     /// Takes an attachment as it is now; null if it is gone.
@@ -130,10 +146,16 @@ impl NodeGraph {
                 needs.is_some_and(|needs| needs.contains_key(&need))
             })
         };
+        let needs_volume = |name: &str| {
+            let claim = graph.volumes.get(name).map(|volume| &volume.claim);
+            claim.is_some_and(|(namespace, claim)| needs(CLAIMS, namespace, claim))
+        };
         match resource {
-            "persistentvolumes" => {
-                let claim = graph.claims.get(name);
-                claim.is_some_and(|(namespace, claim)| needs(CLAIMS, namespace, claim))
+            "persistentvolumes" => needs_volume(name),
+            SECRETS => {
+                let secret = (namespace.to_owned(), name.to_owned());
+                let volumes = graph.mounted_with.get(&secret).into_iter().flatten();
+                needs(SECRETS, namespace, name) || volumes.into_iter().any(|it| needs_volume(it))
             }
             "resourceslices" => graph.slices.get(name).is_some_and(|it| it == node),
             "volumeattachments" => graph.attachments.get(name).is_some_and(|it| it == node),
@@ -147,6 +169,18 @@ impl NodeGraph {
 }
 
 impl Graph {
+    fn remove_volume(&mut self, name: &str) {
+        let secrets = self.volumes.remove(name).map(|volume| volume.secrets);
+        for secret in secrets.into_iter().flatten() {
+            if let Some(volumes) = self.mounted_with.get_mut(&secret) {
+                volumes.remove(name);
+                if volumes.is_empty() {
+                    self.mounted_with.remove(&secret);
+                }
+            }
+        }
+    }
+
     fn remove_pod(&mut self, key: &(String, String)) {
         let Some(pod) = self.pods.remove(key) else {
             return;
@@ -257,6 +291,42 @@ fn needs(pod: &Value, namespace: &str) -> IndexSet<Name> {
     found
 }
 
+/// The secrets with which kubelets mount a volume that is bound to a claim in a namespace. Other secrets of volumes are for
+/// controllers.
+fn secrets_of_volume(volume: &Value, claim_namespace: &str) -> HashSet<(String, String)> {
+    let or_of_claim = |namespace: &str| {
+        let namespace = if namespace.is_empty() {
+            claim_namespace
+        } else {
+            namespace
+        };
+        namespace.to_owned()
+    };
+    let references = [
+        "cephfs.secretRef",
+        "cinder.secretRef",
+        "flexVolume.secretRef",
+        "iscsi.secretRef",
+        "rbd.secretRef",
+        "scaleIO.secretRef",
+        "storageos.secretRef",
+        "csi.nodePublishSecretRef",
+        "csi.nodeStageSecretRef",
+        "csi.nodeExpandSecretRef",
+    ];
+    let named = references.iter().map(|reference| {
+        let part = |part: &str| text(volume, &format!("spec.{reference}.{part}"));
+        (or_of_claim(part("namespace")), part("name").to_owned())
+    });
+    let azure = ["secretNamespace", "secretName"]
+        .map(|part| text(volume, &format!("spec.azureFile.{part}")));
+    let azure = (or_of_claim(azure[0]), azure[1].to_owned());
+    named
+        .chain([azure])
+        .filter(|(_, name)| !name.is_empty())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -306,6 +376,43 @@ mod tests {
         }
         assert!(!graph.relates("a", "secrets", "other", "pull"));
         assert!(!graph.relates("a", "configmaps", "ns", "pull"));
+    }
+
+    #[test]
+    fn nodes_may_read_the_secrets_with_which_they_mount_volumes() {
+        let graph = NodeGraph::default();
+        graph.add_pod(&pod("p", "a"));
+        let volume = |source: Value| {
+            let mut spec = source;
+            spec["claimRef"] = json!({"namespace": "ns", "name": "claim"});
+            json!({"spec": spec})
+        };
+        let secret = |name: &str| json!({"namespace": "storage", "name": name});
+        let reads = |namespace: &str, name: &str| graph.relates("a", "secrets", namespace, name);
+        graph.set_volume(
+            "csi",
+            &volume(json!({"csi": {"nodeStageSecretRef": secret("stage"), "nodePublishSecretRef": secret("publish"),
+                "nodeExpandSecretRef": secret("expand"), "controllerPublishSecretRef": secret("controller")}})),
+        );
+        graph.set_volume(
+            "azure",
+            &volume(json!({"azureFile": {"secretName": "azure"}})),
+        );
+        for name in ["stage", "publish", "expand"] {
+            assert!(reads("storage", name), "{name}");
+            assert!(!graph.relates("b", "secrets", "storage", name), "{name}");
+        }
+        assert!(reads("ns", "azure"), "the namespace is the claim's");
+        assert!(!reads("storage", "controller"));
+        graph.set_volume(
+            "csi",
+            &volume(json!({"csi": {"nodeStageSecretRef": secret("other")}})),
+        );
+        assert!(reads("storage", "other") && !reads("storage", "stage"));
+        graph.set_volume("csi", &Value::Null);
+        graph.set_volume("azure", &Value::Null);
+        assert!(!reads("storage", "other") && !reads("ns", "azure"));
+        assert!(graph.0.read().expect("sound").mounted_with.is_empty());
     }
 
     #[test]
