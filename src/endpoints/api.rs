@@ -405,8 +405,10 @@ impl Api {
                 self.memory.send_list(share, response)
             }
             Verb::Watch => {
+                let selectors = ["labelSelector", "fieldSelector"];
+                let selectors = selectors.map(|name| call.query.first(name).len());
                 let terms = WatchTerms {
-                    share: self.memory.watch()?,
+                    share: self.memory.watch(selectors.iter().sum())?,
                     running: self.config.metrics.long_running(kind),
                     counts: self.config.metrics.watch(kind),
                     default_timeout: self.config.min_request_timeout,

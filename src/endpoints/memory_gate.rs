@@ -28,6 +28,10 @@ const LIST_BYTES: u64 = 64 << 10;
 /// to the client are the connection's.
 const WATCH_BYTES: u64 = 8 << 10;
 
+/// What a watch takes for a byte of its selectors: each short value is a string, once as written and once among those to look
+/// up.
+const SELECTOR_FACTOR: u64 = 20;
+
 /// Lets lists and watches in as long as there is memory.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryGate {
@@ -52,12 +56,13 @@ impl MemoryGate {
         Self { ledger, metrics }
     }
 
-    /// Lets a watch begin.
+    /// Lets a watch with selectors of so many bytes begin.
     ///
     /// # Errors
     /// 429 when memory is short.
-    pub(super) fn watch(&self) -> Result<Share, Failure> {
-        let admitted = self.ledger.admit(WATCH_BYTES);
+    pub(super) fn watch(&self, selector_bytes: usize) -> Result<Share, Failure> {
+        let selectors = (selector_bytes as u64).saturating_mul(SELECTOR_FACTOR);
+        let admitted = self.ledger.admit(WATCH_BYTES.saturating_add(selectors));
         admitted.map_err(|exceeded| self.refuse(Shed::Watch, exceeded))
     }
 
@@ -155,7 +160,7 @@ mod tests {
     #[test]
     fn a_refusal_is_a_status_with_a_time_to_retry() {
         let (gate, _) = gate(8);
-        let failure = gate.watch().expect_err("no room");
+        let failure = gate.watch(0).expect_err("no room");
         let status = serde_json::to_value(failure.status()).expect("json");
         assert_eq!(
             status,
@@ -187,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_holds_what_its_selectors_take() {
+        let (gate, ledger) = gate(1 << 20);
+        let watch = gate.watch(1_000).expect("room");
+        assert_eq!(ledger.total(), WATCH_BYTES + 20_000);
+        assert!(gate.watch(1 << 20).is_err());
+        drop(watch);
+        assert_eq!(ledger.total(), 0);
+    }
+
+    #[test]
     fn a_list_that_turns_out_too_long_is_refused() {
         let (gate, ledger) = gate(1 << 20);
         let share = gate.list().expect("room");
@@ -197,6 +212,6 @@ mod tests {
         });
         assert!(gate.send_list(share, response).is_err());
         assert_eq!(ledger.total(), 0);
-        assert!(gate.watch().is_ok(), "others go on");
+        assert!(gate.watch(0).is_ok(), "others go on");
     }
 }
