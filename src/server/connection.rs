@@ -37,7 +37,7 @@ use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::{Preface, read_preface};
 use super::shown_certificate::ShownCertificate;
-use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
+use super::unauthenticated::{ClientIo, FirstHeads, HeadRefusal, Heads, Standing, Unauthenticated};
 use super::unread_body;
 use crate::budget::Ledger;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
@@ -57,6 +57,14 @@ const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
 const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
     Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
     431 Request Header Fields Too Large";
+/// The answer to a head for which there is no memory.
+const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    503 Service Unavailable: the server is short of memory, please try again later";
+/// The answer to a head that took too long.
+const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    408 Request Timeout";
 
 /// What is spoken over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,9 +322,9 @@ impl Connections {
             tokio::select! {
                 biased;
                 result = &mut connection => {
-                    if heads.was_too_large() {
+                    if let Some(refusal) = heads.refusal() {
                         let io = connection.into_parts().io.into_inner();
-                        say_last(io.into_inner().into_inner(), HEAD_TOO_LARGE).await;
+                        say_last(io.into_inner().into_inner(), last_words(refusal)).await;
                     }
                     return result.map(|()| None).map_err(Into::into);
                 }
@@ -405,6 +413,15 @@ fn close_after<B>(response: &mut Response<B>) {
     response.headers_mut().insert(CONNECTION, close);
 }
 
+/// The answer that a client gets before its connection ends because of a head.
+fn last_words(refusal: HeadRefusal) -> &'static [u8] {
+    match refusal {
+        HeadRefusal::TooLarge => HEAD_TOO_LARGE,
+        HeadRefusal::NoMemory => NO_MEMORY,
+        HeadRefusal::Late => HEAD_TOO_LATE,
+    }
+}
+
 /// Tells a client, which may be sending still, why its connection ends.
 async fn say_last<T>(mut io: T, answer: &[u8])
 where
@@ -423,7 +440,7 @@ where
         Ok::<_, io::Error>(())
     };
     if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS_MAX, said).await {
-        tracing::debug!(%error, "a client was not told that its request is too large");
+        tracing::debug!(%error, "a client was not told why its connection ends");
     }
 }
 

@@ -34,8 +34,19 @@ struct Head {
     share: Share,
     /// When a client that is not authenticated must have sent all of it.
     deadline: Option<Pin<Box<Timer>>>,
-    /// True if it was larger than such a client may send.
-    too_large: bool,
+    /// Why the connection ends, if it does because of a head.
+    refusal: Option<HeadRefusal>,
+}
+
+/// Why a connection ends whose client is not authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadRefusal {
+    /// A head was larger than such a client may send.
+    TooLarge,
+    /// There is no memory for a head.
+    NoMemory,
+    /// A head took too long.
+    Late,
 }
 
 impl Heads {
@@ -47,7 +58,7 @@ impl Heads {
             bytes: 0,
             share,
             deadline: None,
-            too_large: false,
+            refusal: None,
         })))
     }
 
@@ -65,10 +76,11 @@ impl Heads {
         self.lock().reading = true;
     }
 
-    /// Says whether the connection ended because of a head that was too large.
+    /// Tells why the connection ended, if it did because of a head of which something had come.
     #[must_use]
-    pub fn was_too_large(&self) -> bool {
-        self.lock().too_large
+    pub fn refusal(&self) -> Option<HeadRefusal> {
+        let head = self.lock();
+        head.refusal.filter(|_| head.bytes > 0)
     }
 
     fn lock(&self) -> MutexGuard<'_, Head> {
@@ -83,7 +95,7 @@ impl Head {
         self.bytes += more as u64;
         let unknown = !standing.is_authenticated();
         if unknown && self.bytes > FIRST_HEAD_BYTES_MAX as u64 {
-            self.too_large = true;
+            self.refusal = Some(HeadRefusal::TooLarge);
             return Err(io::ErrorKind::InvalidData.into());
         }
         if self.bytes <= COVERED_BYTES {
@@ -92,7 +104,11 @@ impl Head {
         let held = self.bytes.next_power_of_two();
         if unknown {
             let more = held - self.share.bytes();
-            self.share.admit(more).map_err(io::Error::other)
+            let admitted = self.share.admit(more);
+            admitted.map_err(|exceeded| {
+                self.refusal = Some(HeadRefusal::NoMemory);
+                io::Error::other(exceeded)
+            })
         } else {
             self.share.set(held);
             Ok(())
@@ -102,10 +118,10 @@ impl Head {
     /// Completes when a client that is not authenticated has taken too long.
     fn poll_late(&mut self, context: &mut Context<'_>, clock: &Clock) -> Poll<()> {
         let timer = || Box::pin(clock.timer(clock.now() + FIRST_HEAD_MAX));
-        self.deadline
-            .get_or_insert_with(timer)
-            .as_mut()
-            .poll(context)
+        let deadline = self.deadline.get_or_insert_with(timer);
+        std::task::ready!(deadline.as_mut().poll(context));
+        self.refusal = Some(HeadRefusal::Late);
+        Poll::Ready(())
     }
 }
 

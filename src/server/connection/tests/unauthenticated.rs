@@ -39,15 +39,21 @@ async fn seconds_until_end(mut tasks: JoinSet<()>) -> u64 {
     (clock.now() - began).as_secs()
 }
 
+/// Everything that the server sends until it ends the connection.
+async fn read_to_end(io: &mut DuplexStream) -> String {
+    let mut answer = String::new();
+    let at_most = Duration::from_secs(SECONDS_MAX);
+    let read = tokio::time::timeout(at_most, io.read_to_string(&mut answer)).await;
+    read.expect("an end").expect("text");
+    answer
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_first_head_that_is_too_large_is_refused() {
     let (mut io, _tasks) = connect(&Ledger::unlimited(), Protocol::Http1).await;
     let head = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(LARGE_HEAD_BYTES));
     io.write_all(head.as_bytes()).await.expect("sent");
-    let mut answer = String::new();
-    let at_most = Duration::from_secs(SECONDS_MAX);
-    let read = tokio::time::timeout(at_most, io.read_to_string(&mut answer)).await;
-    assert!(read.is_ok(), "no answer");
+    let answer = read_to_end(&mut io).await;
     assert!(
         answer.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"),
         "{answer}"
@@ -61,8 +67,7 @@ async fn a_client_that_goes_on_sending_has_time_to_read_the_refusal() {
     let head = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(9 * LARGE_HEAD_BYTES));
     io.write_all(head.as_bytes()).await.expect("sent");
     assert_eq!(seconds_until_end(tasks).await, 1);
-    let mut answer = String::new();
-    io.read_to_string(&mut answer).await.expect("an answer");
+    let answer = read_to_end(&mut io).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }
 
@@ -79,10 +84,22 @@ async fn a_later_head_may_be_larger() {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_does_not_come_ends_the_connection_soon() {
-    let (mut io, tasks) = connect(&Ledger::unlimited(), Protocol::Http1).await;
+    let (mut io, _tasks) = connect(&Ledger::unlimited(), Protocol::Http1).await;
     io.write_all(b"GET / HTTP/1.1\r\n").await.expect("sent");
-    let seconds = seconds_until_end(tasks).await;
-    assert_eq!(seconds, 10);
+    let clock = Clock::real();
+    let began = clock.now();
+    let answer = read_to_end(&mut io).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"),
+        "{answer}"
+    );
+    assert_eq!((clock.now() - began).as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_sends_nothing_is_not_answered() {
+    let (mut io, _tasks) = connect(&Ledger::unlimited(), Protocol::Http1).await;
+    assert_eq!(read_to_end(&mut io).await, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,6 +122,12 @@ async fn heads_are_refused_when_memory_is_short() {
     let (mut io, tasks) = connect(&ledger, Protocol::Http1).await;
     let head = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(50 << 10));
     io.write_all(head.as_bytes()).await.expect("sent");
+    let answer = read_to_end(&mut io).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n"),
+        "{answer}"
+    );
+    drop(io);
     assert_eq!(seconds_until_end(tasks).await, 0);
 }
 
