@@ -24,11 +24,11 @@ const PAGES_MAX: usize = 10;
 
 /// How often a type is listed again, and how often a client looks whether that has begun.
 const RELISTS: usize = 6;
+const LOOKS: usize = 10;
 
 /// How often a reader waits until a type is ready, and how often that is listed again meanwhile. With few a schedule
 /// seldom lists it at the moment at which it became ready.
 const WAITS: usize = 30;
-const LOOKS: usize = 10;
 
 /// How many clients read meanwhile.
 const READERS: usize = 3;
