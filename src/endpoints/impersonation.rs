@@ -36,6 +36,12 @@ pub enum NotImpersonated {
     NoUser(String),
 }
 
+/// Says whether a request has headers of impersonation.
+#[must_use]
+pub fn impersonates(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with(PREFIX))
+}
+
 /// Who the request is made as: the user, or whom its headers name.
 ///
 /// # Errors

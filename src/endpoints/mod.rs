@@ -37,7 +37,7 @@ pub use api::{Api, ApiConfig};
 pub use authorization::{refuse, selects_one_name};
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
-pub use impersonation::{NotImpersonated, acting_user};
+pub use impersonation::{NotImpersonated, acting_user, impersonates};
 pub use metrics::Metrics;
 pub use relay::{
     Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, Switched, Tunnel, fetch,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 
 use super::fairness::{TooMany, Turn, width};
 use super::{Asking, Fairness, HeldBody, InFlight, LargeWork, Start, Watches, answer, deadline};
@@ -151,10 +151,10 @@ impl Filters {
             return not_yet.map(HeldBody::from);
         }
         let query = request.uri().query().unwrap_or_default();
-        let acting = endpoints::acting_user(&self.authorizer, user, query, request.headers());
-        let user = match acting.await {
-            Ok(user) => user,
-            Err(error) => return not_impersonated(error, request.uri()).map(HeldBody::from),
+        let user = match self.acting_user(user, query, request.headers()).await {
+            Ok(Ok(user)) => user,
+            Ok(Err(error)) => return not_impersonated(error, request.uri()).map(HeldBody::from),
+            Err(TooMany) => return answer::too_many_requests().map(HeldBody::from),
         };
         let info = Arc::new(RequestInfo::new(
             request.method(),
@@ -168,6 +168,23 @@ impl Filters {
             filed.tell(response.headers_mut());
         }
         response
+    }
+
+    /// The user that a request is made as. Whether somebody may be another is decided for each part of the other.
+    async fn acting_user(
+        &self,
+        user: User,
+        query: &str,
+        headers: &HeaderMap,
+    ) -> Result<Result<User, NotImpersonated>, TooMany> {
+        if !endpoints::impersonates(headers) {
+            return Ok(Ok(user));
+        }
+        let asking = Asking::from(&user);
+        let authorizer = Arc::clone(&self.authorizer);
+        let (query, headers) = (query.to_owned(), headers.clone());
+        let step = async move { endpoints::acting_user(&authorizer, user, &query, &headers).await };
+        self.limits.large_work.run(Box::pin(step), &asking).await
     }
 
     /// Answers a request as far as the limits let it.

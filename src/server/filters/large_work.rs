@@ -28,6 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 use super::answer;
+use super::fairness::TooMany;
 use super::in_flight::is_privileged;
 use crate::budget::{Ledger, Share};
 use crate::clock::{Clock, Instant};
@@ -206,8 +207,21 @@ impl LargeWork {
 
     /// Answers a request: here, or from where it asks to leave on the threads for large work.
     pub async fn answer(&self, request: Answering, asking: &Asking) -> Response<ResponseBody> {
-        match Movable::new(request).begin().await {
-            Progress::Answered(answer) => answer,
+        let answer = self.run(request, asking).await;
+        answer.unwrap_or_else(|TooMany| answer::too_many_requests())
+    }
+
+    /// Runs a step of a request: here, or from where it asks to leave on the threads for large work.
+    ///
+    /// # Errors
+    /// [`TooMany`] if all places are taken.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        step: Pin<Box<dyn Future<Output = T> + Send>>,
+        asking: &Asking,
+    ) -> Result<T, TooMany> {
+        match Movable::new(step).begin().await {
+            Progress::Answered(answer) => Ok(answer),
             Progress::Leaves(departure, rest) => self.take_in(departure, rest, asking).await,
         }
     }
@@ -219,17 +233,17 @@ impl LargeWork {
         }
     }
 
-    async fn take_in(
+    async fn take_in<T: Send + 'static>(
         &self,
         departure: Departure,
-        rest: Movable<Response<ResponseBody>>,
+        rest: Movable<T>,
         asking: &Asking,
-    ) -> Response<ResponseBody> {
+    ) -> Result<T, TooMany> {
         let labels = Labels::of(departure.work);
         let lane = self.lane(departure.work);
         let Some(place) = lane.places.enter(asking) else {
             self.metrics.refused.get_or_create(&labels).inc();
-            return answer::too_many_requests();
+            return Err(TooMany);
         };
         let since = self.clock.now();
         let memory = self.memory(departure).await;
@@ -243,16 +257,16 @@ impl LargeWork {
         };
         stay.metrics.requests.inc();
         let audience = rest.audience();
-        let task = lane.threads.spawn(stay.answer(rest));
+        let task = lane.threads.spawn(stay.run(rest));
         let _listener = Listener {
             task: task.abort_handle(),
             _audience: audience,
         };
         match task.await {
-            Ok(answer) => answer,
+            Ok(answer) => Ok(answer),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             // The server ends, and with it the connection.
-            Err(_) => answer::too_many_requests(),
+            Err(_) => Err(TooMany),
         }
     }
 
@@ -287,7 +301,7 @@ struct Stay {
 }
 
 impl Stay {
-    async fn answer(self, rest: Movable<Response<ResponseBody>>) -> Response<ResponseBody> {
+    async fn run<T>(self, rest: Movable<T>) -> T {
         let began = self.clock.now();
         let waited = began.duration_since(self.since).as_secs_f64();
         let waits = self.metrics.waits.get_or_create_owned(&self.labels);
