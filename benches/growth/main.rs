@@ -38,7 +38,7 @@ use self::serving::Serving;
 /// Twice as much may take so many times as many instructions. Sorting and the growing of tables take it a little above 2.
 const RATIO_MAX: f64 = 2.3;
 
-/// What is in requests that only make everything ready.
+/// The size of requests that only make everything ready.
 const LITTLE: usize = 8;
 
 /// The definition of custom resources has so long to be served.

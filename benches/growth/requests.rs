@@ -149,7 +149,7 @@ pub const REQUESTS: &[Growing] = &[
     }),
 ];
 
-/// What is there before the requests: where to send it, and the object.
+/// Objects that are made before the requests: the path, and the object.
 pub const FIRST: &[(&str, &str)] = &[
     (
         "/api/v1/namespaces",

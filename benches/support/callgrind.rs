@@ -35,7 +35,7 @@ pub fn collect_instructions(path: &mut dyn FnMut()) {
     black_box(());
 }
 
-/// What is counted apart happens in here.
+/// Runs a path whose instructions are counted apart.
 pub fn collect_apart(path: &mut dyn FnMut()) {
     mark_instructions();
     path();

@@ -28,7 +28,7 @@ const LIST_BYTES: u64 = 64 << 10;
 /// to the client are the connection's.
 const WATCH_BYTES: u64 = 8 << 10;
 
-/// What a watch takes for a byte of its selectors: each short value is a string, once as written and once among those to look
+/// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among those to look
 /// up.
 const SELECTOR_FACTOR: u64 = 20;
 
