@@ -174,19 +174,27 @@ impl Store {
     }
 
     /// The key below which the objects of a namespace (of all if it is empty) lie.
-    fn root_key(&self, namespace: &str) -> String {
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when the namespace would lead out of the type.
+    fn root_key(&self, namespace: &str) -> Result<String, Error> {
         let prefix = &self.resource.storage_prefix;
-        if self.resource.namespaced && !namespace.is_empty() {
-            format!("/{prefix}/{namespace}/")
-        } else {
-            format!("/{prefix}/")
+        if !self.resource.namespaced || namespace.is_empty() {
+            return Ok(format!("/{prefix}/"));
         }
+        // kube-apiserver lets its storage refuse the key, which is a 500 there.
+        if matches!(namespace, "." | "..") {
+            let why =
+                format!("Namespace parameter invalid: {namespace:?}: may not be '{namespace}'");
+            return Err(Error::BadRequest(why));
+        }
+        Ok(format!("/{prefix}/{namespace}/"))
     }
 
     /// The key of an object.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] when there is no such name.
+    /// [`Error::BadRequest`] when there can be no such name or namespace.
     fn key(&self, namespace: &str, name: &str) -> Result<String, Error> {
         let refuse = |why: &str| Err(Error::BadRequest(why.to_owned()));
         if self.resource.namespaced && namespace.is_empty() {
@@ -200,6 +208,6 @@ impl Store {
             let wrong = wrong.join(";");
             return refuse(&format!("Name parameter invalid: {name:?}: {wrong}"));
         }
-        Ok(format!("{}{name}", self.root_key(namespace)))
+        Ok(format!("{}{name}", self.root_key(namespace)?))
     }
 }

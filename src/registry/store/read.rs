@@ -35,9 +35,10 @@ impl Store {
     /// Lists the objects of a namespace, or of all (empty).
     ///
     /// # Errors
+    /// [`Error::BadRequest`] when there can be no such namespace,
     /// [`Error::Storage`] with what [`crate::storage::Interface::get_list`] says.
     pub async fn list(&self, namespace: &str, mut options: ListOptions) -> Result<List, Error> {
-        let (key, recursive) = self.scope(namespace, &options.predicate);
+        let (key, recursive) = self.scope(namespace, &options.predicate)?;
         options.recursive = recursive;
         self.storage
             .get_list(&key, options)
@@ -48,13 +49,14 @@ impl Store {
     /// Watches the objects of a namespace, or of all (empty).
     ///
     /// # Errors
+    /// [`Error::BadRequest`] when there can be no such namespace,
     /// [`Error::Storage`] with what [`crate::storage::Interface::watch`] says.
     pub async fn watch(
         &self,
         namespace: &str,
         mut options: ListOptions,
     ) -> Result<WatchStream, Error> {
-        let (key, recursive) = self.scope(namespace, &options.predicate);
+        let (key, recursive) = self.scope(namespace, &options.predicate)?;
         options.recursive = recursive;
         let stream = self.storage.watch(&key, options).await;
         stream.map_err(Error::Storage)
@@ -90,7 +92,14 @@ impl Store {
     }
 
     /// The narrowest key that holds all a predicate can select, and whether it is that of a list.
-    fn scope(&self, namespace: &str, predicate: &SelectionPredicate) -> (String, bool) {
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when there can be no such namespace.
+    fn scope(
+        &self,
+        namespace: &str,
+        predicate: &SelectionPredicate,
+    ) -> Result<(String, bool), Error> {
         let mut namespace = Cow::Borrowed(namespace);
         if namespace.is_empty()
             && let Some(single) = predicate.single_namespace()
@@ -103,9 +112,9 @@ impl Store {
             && let Some(name) = predicate.single_name()
             && let Ok(key) = self.key(&namespace, name)
         {
-            return (key, false);
+            return Ok((key, false));
         }
-        (self.root_key(&namespace), true)
+        Ok((self.root_key(&namespace)?, true))
     }
 }
 
@@ -167,6 +176,11 @@ mod tests {
                 "ns",
                 "..",
                 "Name parameter invalid: \"..\": may not be '..'",
+            ),
+            (
+                "..",
+                "a",
+                "Namespace parameter invalid: \"..\": may not be '..'",
             ),
         ] {
             let error = fixture
