@@ -86,6 +86,10 @@ enum Step<'a> {
     Item(usize),
 }
 
+/// How many steps a path may have that is looked for. No document is nested more than 128 deep, so a longer one has dots or brackets
+/// in its names.
+const STEPS_MAX: usize = 256;
+
 /// The steps of a path; none if it cannot be one.
 fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     let mut steps = Vec::new();
@@ -95,6 +99,10 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
         for index in indexes.split('[').filter(|index| !index.is_empty()) {
             let index = index.trim_end_matches(']').parse();
             steps.push(Step::Item(index.ok()?));
+        }
+        // Each is a level of a tree, whose drop and walk are recursive.
+        if steps.len() > STEPS_MAX {
+            return None;
         }
     }
     Some(steps)
@@ -239,6 +247,17 @@ mod tests {
         order(json, &mut complaints);
         let paths = complaints.map(|it| it.split('"').nth(1).unwrap_or_default().to_owned());
         assert_eq!(paths, ["z", "a[1].x", "a[1].c", "b", "nowhere.c"]);
+    }
+
+    /// A tree of half a million levels would overflow the stack when it is dropped.
+    #[test]
+    fn a_name_of_many_dots_is_not_looked_for() {
+        let name = ".".repeat(500_000);
+        let json = format!(r#"{{"{name}": 1, "b": 2}}"#);
+        let unknown = |name: &str| format!("unknown field \"{name}\"");
+        let mut complaints = [unknown(&name), unknown("b")];
+        order(json.as_bytes(), &mut complaints);
+        assert_eq!(complaints, [unknown("b"), unknown(&name)]);
     }
 
     #[test]
