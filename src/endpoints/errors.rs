@@ -220,6 +220,7 @@ impl Failure {
                 retry_after_seconds,
                 ..
             } => too_many(message, cause, *retry_after_seconds),
+            Error::TooLarge(_) => Self::too_large(message),
             Error::Denied(status) => Self(status.clone()),
             Error::NotTyped(_) => unknown(message),
             Error::Unprocessable => Self::plain(422, "Invalid", message),

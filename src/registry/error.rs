@@ -83,6 +83,9 @@ pub enum Error {
         /// After how long, if that is known.
         retry_after_seconds: Option<u32>,
     },
+    /// The object has a shape that takes too much memory or stack, however few its bytes are. Send one with fewer maps or levels.
+    #[error("Request entity too large: {0}")]
+    TooLarge(String),
     /// Somebody who was asked about the request refuses it in words of their own.
     #[error("{}", .0.message)]
     Denied(Box<Status>),

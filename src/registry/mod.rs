@@ -11,6 +11,7 @@ mod api_endpoints;
 mod api_services;
 pub mod authorization;
 mod bootstrap;
+pub mod bounds;
 pub mod cel;
 mod context;
 pub mod custom_resources;
@@ -48,7 +49,7 @@ pub use bootstrap::{
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
     ensure_system_priorities, ensure_token_tracking,
 };
-pub use context::{RequestContext, User};
+pub use context::{RequestContext, SERVICE_ACCOUNT_PREFIX, User, service_account};
 pub use defaults_on_read::DefaultsOnRead;
 pub use error::{Error, FieldError, FieldErrorKind};
 pub use escalation::Escalation;

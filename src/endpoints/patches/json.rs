@@ -5,12 +5,17 @@ use serde_json::Value;
 
 use super::super::errors::Failure;
 use crate::registry::Error;
+use crate::registry::bounds::{Growth, LEVELS_MAX, too_deep};
+use crate::work;
 
 /// How many operations a patch may have.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// How much all copy operations of a patch may copy, in bytes of JSON.
+/// How much all operations of a patch may copy, or move further down, in bytes of JSON.
 const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// How many items of lists all operations of a patch may shift, each by putting one in before them or taking one out.
+const SHIFTED_ITEMS_MAX: usize = 50_000_000;
 
 /// A JSON patch.
 #[derive(Clone, Debug)]
@@ -43,17 +48,22 @@ impl JsonPatch {
     /// The object after all operations.
     ///
     /// # Errors
-    /// [`Error::Unprocessable`] when one of them fails.
+    /// [`Error::Unprocessable`] when one of them fails, [`Error::TooLarge`] when one of them would make it too deep.
     pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
         let mut object = object.clone();
-        let mut copied = 0;
+        let (mut copied, mut shifted) = (0, 0);
         for operation in &self.0 {
-            if let PatchOperation::Copy(copy) = operation {
-                let source = object.pointer(copy.from.as_str());
-                copied += source.map_or(0, |source| source.to_string().len());
-                if copied > COPY_BYTES_MAX {
-                    return Err(Error::Unprocessable);
-                }
+            if work::is_abandoned() {
+                return Err(Error::Unprocessable);
+            }
+            let growth = Growth::new(operation, &object);
+            copied += growth.copied_bytes;
+            shifted += growth.shifted_items;
+            if copied > COPY_BYTES_MAX || shifted > SHIFTED_ITEMS_MAX {
+                return Err(Error::Unprocessable);
+            }
+            if growth.levels > LEVELS_MAX {
+                return Err(too_deep());
             }
             if tests_for_absence(operation, &object) {
                 continue;
@@ -127,6 +137,29 @@ mod tests {
             .collect();
         let patched = apply(&json!(operations), &json!({"a": ["xxxxxxxx"]}));
         assert!(matches!(patched, Err(Error::Unprocessable)));
+    }
+
+    /// Each copy doubles the levels: forty would make more than any stack holds.
+    #[test]
+    fn copies_cannot_dig() {
+        let object = (0..10).fold(json!({}), |inner, _| json!({"a": inner}));
+        let depths = (0..10).map(|copies| 10_usize << copies);
+        let copy =
+            |depth: usize| json!({"op": "copy", "from": "/a", "path": "/a".repeat(depth + 1)});
+        let digging: Vec<_> = depths.map(copy).collect();
+        assert!(apply(&json!(digging[..3]), &object).is_ok());
+        let refused = apply(&json!(digging), &object);
+        assert!(matches!(refused, Err(Error::TooLarge(_))));
+    }
+
+    #[test]
+    fn items_are_not_shifted_without_end() {
+        let object = json!({"a": vec![0; 100_000]});
+        let removals =
+            |count: usize| Value::from(vec![json!({"op": "remove", "path": "/a/0"}); count]);
+        assert!(apply(&removals(100), &object).is_ok());
+        let refused = apply(&removals(1_000), &object);
+        assert!(matches!(refused, Err(Error::Unprocessable)));
     }
 
     #[test]

@@ -4,12 +4,10 @@ use json_patch::{PatchErrorKind, PatchOperation, patch_unsafe};
 use serde_json::Value;
 
 use crate::codec;
+use crate::registry::bounds::{Growth, LEVELS_MAX};
 
 /// How many operations a patch may have.
 const OPERATIONS_MAX: usize = 1_000;
-
-/// How deep an object may become by patches.
-const LEVELS_MAX: usize = 256;
 
 /// How large an object may become by patches, in bytes of JSON.
 const OBJECT_BYTES_MAX: usize = 8 << 20;
@@ -44,9 +42,9 @@ pub(super) fn patched(
     }
     let mut bytes = object.to_string().len();
     for operation in operations {
-        let (added, levels) = grown(operation, &object);
-        bytes = bytes.saturating_add(added);
-        if bytes > OBJECT_BYTES_MAX || levels > LEVELS_MAX {
+        let growth = Growth::new(operation, &object);
+        bytes = bytes.saturating_add(growth.added_bytes);
+        if bytes > OBJECT_BYTES_MAX || growth.levels > LEVELS_MAX {
             return Err(PatchFailure::TooLarge);
         }
         patch_unsafe(&mut object, std::slice::from_ref(operation)).map_err(
@@ -57,31 +55,6 @@ pub(super) fn patched(
         )?;
     }
     Ok(object)
-}
-
-/// By how much an operation makes an object longer at most, and how deep what it puts in reaches.
-fn grown(operation: &PatchOperation, object: &Value) -> (usize, usize) {
-    let at = operation.path().tokens().count();
-    let (put, added) = match operation {
-        PatchOperation::Copy(copy) => (object.pointer(copy.from.as_str()), true),
-        PatchOperation::Move(moved) => (object.pointer(moved.from.as_str()), false),
-        PatchOperation::Add(add) => (Some(&add.value), true),
-        PatchOperation::Replace(replace) => (Some(&replace.value), true),
-        PatchOperation::Remove(_) | PatchOperation::Test(_) => (None, false),
-    };
-    let Some(put) = put else { return (0, at) };
-    let bytes = if added { put.to_string().len() } else { 0 };
-    (bytes, at + levels(put))
-}
-
-/// How deep a value is.
-fn levels(value: &Value) -> usize {
-    let inner = match value {
-        Value::Array(items) => items.iter().map(levels).max(),
-        Value::Object(members) => members.values().map(levels).max(),
-        _ => None,
-    };
-    inner.map_or(0, |inner| inner + 1)
 }
 
 /// The apiVersion and kind that an object says it is of.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::path::{get, list, text};
+use crate::registry::bounds::LEVELS_MAX;
 use crate::registry::{FieldError, FieldErrorKind};
 
 /// The types and formats of columns.
@@ -94,6 +95,10 @@ fn scale_errors(holder: &Value, path: &str) -> Vec<FieldError> {
             errors.push(error);
         } else if !is_below {
             let why = format!("should be a json path under {words}");
+            errors.push(FieldError::invalid(path, &json!(written), why));
+        } else if written.split('.').count() > LEVELS_MAX {
+            // A scale is written there, whatever the schema has.
+            let why = format!("must not have more than {LEVELS_MAX} steps");
             errors.push(FieldError::invalid(path, &json!(written), why));
         }
     };
@@ -260,6 +265,22 @@ mod tests {
                 "subresources.scale.statusReplicasPath: Required value",
                 "subresources.scale.labelSelectorPath: Invalid value: \"selector\": must be a simple json path starting with .",
             ]
+        );
+    }
+
+    #[test]
+    fn a_scale_is_not_further_down_than_an_object_reaches() {
+        let version = |steps: usize| {
+            json!({"subresources": {"scale": {"statusReplicasPath": ".status.size",
+                "specReplicasPath": format!(".spec{}", ".a".repeat(steps - 2))}}})
+        };
+        assert!(told(&version(LEVELS_MAX)).is_empty());
+        let [refused] = told(&version(LEVELS_MAX + 1))
+            .try_into()
+            .expect("one error");
+        assert!(
+            refused.ends_with(": must not have more than 90 steps"),
+            "{refused}"
         );
     }
 

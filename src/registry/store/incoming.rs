@@ -9,7 +9,7 @@ use super::Store;
 use crate::codec;
 use crate::registry::accessor::{self, copy, format_time, remove, set, text};
 use crate::registry::field_manager::{self, Manager};
-use crate::registry::{Error, RequestContext, Resource};
+use crate::registry::{Error, RequestContext, Resource, bounds};
 
 impl Store {
     /// Brings an object from the served into the storage version and fills in what may be left
@@ -92,7 +92,11 @@ pub(in crate::registry) fn bring_in(resource: &Resource, object: Value) -> Resul
 }
 
 /// The object in the storage version, with its defaults.
+///
+/// # Errors
+/// [`Error::TooLarge`] when it nests too deep or has too many maps.
 fn settled(resource: &Resource, mut object: Value) -> Result<Value, Error> {
+    bounds::check(&object)?;
     accessor::normalize(&mut object, resource)?;
     in_types(resource, &mut object, codec::settle);
     let mut object = resource.strategy.to_stored(object);

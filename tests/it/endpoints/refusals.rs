@@ -306,3 +306,44 @@ async fn no_namespace_leads_out_of_a_type() {
         assert_eq!(dots.head.status, 200);
     }
 }
+
+/// Three bytes make a container, and its defaults some two kilobytes.
+#[tokio::test]
+async fn small_maps_without_number_are_refused_before_their_defaults_are_added() {
+    let fixture = Fixture::start(true).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let containers = vec![json!({}); 200_000];
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": containers}}).to_string();
+    let answer = fixture.ask(request("POST", pods, pod.into())).await;
+    assert_eq!(answer.head.status, 413);
+    let status = answer.json();
+    assert_eq!(status["reason"], "RequestEntityTooLarge");
+    let message =
+        "Request entity too large: the object has 200003 maps within it, the limit is 150000";
+    assert_eq!(status["message"], message);
+}
+
+/// Deeper ones were stored, and then neither they nor the list that they are in could be read.
+#[tokio::test]
+async fn what_is_stored_is_not_nested_too_deep_to_be_read() {
+    const LEVELS_MAX: usize = 90;
+    let fixture = Fixture::start(true).await;
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!({"a": inner}));
+    // The object itself is a level.
+    for (levels, code) in [(LEVELS_MAX - 1, 201), (LEVELS_MAX, 413), (120, 413)] {
+        let name = format!("nested-{levels}");
+        let revision = json!({"metadata": {"name": name}, "revision": 1, "data": nested(levels)});
+        let body = revision.to_string().into();
+        let answer = fixture.ask(request("POST", revisions, body)).await;
+        assert_eq!(answer.head.status, code, "{levels}: {}", answer.text());
+    }
+    let list = fixture.get(revisions).await.json();
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
+    let first = format!("{revisions}/nested-{}", LEVELS_MAX - 1);
+    let patch = json!([{"op": "copy", "from": "/data", "path": "/data/a/a/a"}]).to_string();
+    let answer = send(&fixture, "json-patch+json", &first, &patch).await;
+    assert_eq!(answer.head.status, 413, "{}", answer.text());
+    let deleted = fixture.ask(request("DELETE", &first, Bytes::new())).await;
+    assert_eq!(deleted.head.status, 200);
+}
