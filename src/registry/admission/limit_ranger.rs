@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use indexmap::IndexSet;
 use serde_json::{Value, json};
 
+use super::empty_namespaces::EmptyNamespaces;
 use super::{Operation, Plugin, Request};
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
@@ -29,29 +30,51 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 #[derive(Debug)]
 pub struct LimitRanger {
     ranges: Arc<dyn Interface>,
+    /// Namespaces that had none a moment ago.
+    without: EmptyNamespaces,
 }
 
 impl LimitRanger {
     /// The ranges in this storage.
     #[must_use]
     pub fn new(ranges: Arc<dyn Interface>) -> Self {
-        Self { ranges }
+        Self {
+            ranges,
+            without: EmptyNamespaces::default(),
+        }
     }
 
-    /// The limits of a namespace, those of one range after those of another.
-    async fn limits(&self, namespace: &str) -> Result<Vec<Limit>, Error> {
-        let cached = ListOptions {
-            resource_version: Some(ResourceVersion(0)),
+    /// The limits of the request's namespace, those of one range after those of another.
+    async fn limits(&self, request: &Request<'_>) -> Result<Vec<Limit>, Error> {
+        let (namespace, now) = (request.namespace, request.context.clock.now());
+        let mut ranges = self.list(namespace, Some(ResourceVersion(0))).await?;
+        if ranges.is_empty() && !self.without.contains(namespace, now) {
+            ranges = self.list(namespace, None).await?;
+            if ranges.is_empty() {
+                self.without.insert(namespace, now);
+            }
+        }
+        let mut limits = Vec::new();
+        for range in ranges {
+            limits.extend(limits_of(&range)?);
+        }
+        Ok(limits)
+    }
+
+    /// The ranges of a namespace: of now, or as the cache has them.
+    async fn list(
+        &self,
+        namespace: &str,
+        resource_version: Option<ResourceVersion>,
+    ) -> Result<Vec<Arc<Object>>, Error> {
+        let options = ListOptions {
+            resource_version,
             recursive: true,
             ..ListOptions::default()
         };
         let key = format!("/limitranges/{namespace}/");
-        let found = self.ranges.get_list(&key, cached).await;
-        let mut limits = Vec::new();
-        for object in found.map_err(Error::Storage)?.items {
-            limits.extend(limits_of(&object)?);
-        }
-        Ok(limits)
+        let found = self.ranges.get_list(&key, options).await;
+        found.map(|it| it.items).map_err(Error::Storage)
     }
 }
 
@@ -130,7 +153,7 @@ impl Plugin for LimitRanger {
 
     async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
         if concerns(request) && request.resource.plural == "pods" {
-            let limits = self.limits(request.namespace).await?;
+            let limits = self.limits(request).await?;
             if !default_containers(object, &limits) {
                 let why = format!(
                     "the default requests and limits of its containers take more than {DEFAULTED_BYTES_MAX} bytes"
@@ -145,7 +168,7 @@ impl Plugin for LimitRanger {
         if !concerns(request) {
             return Ok(());
         }
-        let limits = self.limits(request.namespace).await?;
+        let limits = self.limits(request).await?;
         let mut refusals = Refusals::default();
         for limit in &limits {
             if request.resource.plural == "pods" {

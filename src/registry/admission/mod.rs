@@ -17,6 +17,7 @@ mod chain;
 mod claim_resize;
 mod conditions;
 mod default_class;
+mod empty_namespaces;
 mod expression;
 mod followed;
 mod judge;

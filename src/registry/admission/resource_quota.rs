@@ -7,6 +7,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::empty_namespaces::EmptyNamespaces;
 use super::{Operation, Plugin, Request};
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
@@ -18,25 +19,35 @@ use crate::storage::ListOptions;
 #[derive(Debug)]
 pub struct ResourceQuota {
     quotas: Store,
+    /// Namespaces that had none a moment ago.
+    without: EmptyNamespaces,
 }
 
 impl ResourceQuota {
     /// The quotas in this store, which asks no admission itself.
     #[must_use]
     pub fn new(quotas: Store) -> Self {
-        Self { quotas }
+        Self {
+            quotas,
+            without: EmptyNamespaces::default(),
+        }
     }
 
-    /// The quotas of a namespace. Only where there are any are they read as they are now.
-    async fn of_namespace(&self, namespace: &str) -> Result<Vec<Value>, Error> {
+    /// The quotas of the request's namespace as they are now. Where there are none the store is seldom asked.
+    async fn of_namespace(&self, request: &Request<'_>) -> Result<Vec<Value>, Error> {
+        let (namespace, now) = (request.namespace, request.context.clock.now());
         let cached = ListOptions {
             resource_version: Some(ResourceVersion(0)),
             ..ListOptions::default()
         };
-        if self.quotas.list(namespace, cached).await?.items.is_empty() {
+        let cached = self.quotas.list(namespace, cached).await?;
+        if cached.items.is_empty() && self.without.contains(namespace, now) {
             return Ok(Vec::new());
         }
         let list = self.quotas.list(namespace, ListOptions::default()).await?;
+        if list.items.is_empty() {
+            self.without.insert(namespace, now);
+        }
         let tree = |object: &std::sync::Arc<Object>| {
             codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
         };
@@ -86,7 +97,7 @@ impl Plugin for ResourceQuota {
         if request.namespace.is_empty() || !request.resource.namespaced || !changes {
             return Ok(());
         }
-        let quotas = self.of_namespace(request.namespace).await?;
+        let quotas = self.of_namespace(request).await?;
         let mut concerned = Vec::new();
         for quota in &quotas {
             if concerns(&counted, request, object, quota)? {
