@@ -61,7 +61,7 @@ pub(super) async fn object(
     call: &Call<'_>,
     object: Arc<Object>,
 ) -> Result<Response<ResponseBody>, Failure> {
-    work::at_size(Work::Object, object.bytes().len()).await;
+    work::at_size(Work::Object, object.bytes()).await;
     let served = || {
         let served = call.store.to_served(Arc::clone(&object));
         served.map_err(Failure::internal)
@@ -106,7 +106,7 @@ pub(super) fn document(
         Format::PrettyJson => indent(json),
         Format::Yaml => {
             let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
-            yaml(&value).into_bytes()
+            yaml(&value, json.len()).into_bytes()
         }
         Format::Protobuf => match protobuf(json).map_err(Failure::internal)? {
             Some(body) => body,

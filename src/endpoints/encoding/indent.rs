@@ -1,14 +1,31 @@
 //! JSON for people: the same bytes with two spaces of indentation.
 
-/// Indents JSON as Go's `MarshalIndent` does. The bytes must be valid JSON.
+/// How many times as long a value may become by indentation, for people and in YAML. Definitions become four times as long; a list
+/// of numbers a hundred levels down would become a hundred times as long.
+pub(super) const INDENTED_FACTOR_MAX: usize = 8;
+
+/// How long any value may become by indentation, in bytes.
+pub(super) const INDENTED_BYTES_MIN: usize = 64 << 10;
+
+/// How much of a value is indented before its length is looked at, in bytes.
+const PIECE_BYTES: usize = 1 << 10;
+
+/// Indents JSON as Go's `MarshalIndent` does, unless that makes it much longer. The bytes must be valid JSON.
 pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
-    Indenter::default().write(json, &mut out);
+    Indenter::default().write_value(json, &mut out);
     out
 }
 
+/// The most bytes that so many bytes of JSON may become by indentation.
+pub(super) fn indented_max(json_bytes: usize) -> usize {
+    json_bytes
+        .saturating_mul(INDENTED_FACTOR_MAX)
+        .saturating_add(INDENTED_BYTES_MIN)
+}
+
 /// Indents JSON that comes in pieces.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Indenter {
     depth: usize,
     quoted: bool,
@@ -18,6 +35,22 @@ pub(crate) struct Indenter {
 }
 
 impl Indenter {
+    /// Writes a whole value: on one line if indentation would make it much longer.
+    pub(crate) fn write_value(&mut self, json: &[u8], out: &mut Vec<u8>) {
+        let (before, start) = (self.clone(), out.len());
+        let end_max = start + indented_max(json.len());
+        for piece in json.chunks(PIECE_BYTES) {
+            self.write(piece, out);
+            if out.len() > end_max {
+                *self = before;
+                out.truncate(start);
+                self.begin(out);
+                out.extend_from_slice(json);
+                return;
+            }
+        }
+    }
+
     /// Writes the next piece.
     pub(crate) fn write(&mut self, json: &[u8], out: &mut Vec<u8>) {
         for byte in json.iter().copied() {
@@ -72,6 +105,24 @@ fn new_line(out: &mut Vec<u8>, depth: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_would_become_much_longer_stays_on_one_line() {
+        let deep = (0..90).fold(serde_json::json!(vec![1; 10_000]), |inner, _| {
+            serde_json::json!([inner])
+        });
+        let deep = deep.to_string();
+        assert_eq!(indent(deep.as_bytes()), deep.as_bytes());
+        let mut indenter = Indenter::default();
+        let mut found = Vec::new();
+        indenter.write(b"[", &mut found);
+        indenter.write_value(deep.as_bytes(), &mut found);
+        indenter.write(b",", &mut found);
+        indenter.write_value(b"[2]", &mut found);
+        indenter.write(b"]", &mut found);
+        let expected = format!("[\n  {deep},\n  [\n    2\n  ]\n]");
+        assert_eq!(String::from_utf8_lossy(&found), expected);
+    }
 
     #[test]
     fn agrees_with_serde() {

@@ -151,11 +151,12 @@ impl PiecewiseBody {
             }
             Syntax::Pretty(indenter) => {
                 indenter.write(separator, &mut self.pending);
-                indenter.write(&json, &mut self.pending);
+                indenter.write_value(&json, &mut self.pending);
             }
             Syntax::Yaml(_) => {
                 let item: Value = serde_json::from_slice(&json).map_err(Failure::internal)?;
-                self.pending.extend(yaml_item(&item).into_bytes());
+                self.pending
+                    .extend(yaml_item(&item, json.len()).into_bytes());
             }
         }
         Ok(())

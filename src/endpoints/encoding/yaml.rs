@@ -9,6 +9,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
+use super::indent::indented_max;
+
 /// How much deeper a block is than what it is in, in spaces.
 const INDENT: usize = 2;
 
@@ -30,15 +32,52 @@ enum Style {
     Literal,
 }
 
-/// Writes a document.
-pub(crate) fn yaml(value: &Value) -> String {
-    let mut out = String::new();
+/// Text that is given up when it becomes too long.
+struct Text {
+    written: String,
+    /// The most bytes that it may have.
+    bytes_max: usize,
+}
+
+impl Text {
+    fn new(begin: &str, bytes_max: usize) -> Self {
+        Self {
+            written: begin.to_owned(),
+            bytes_max,
+        }
+    }
+
+    fn push(&mut self, char: char) {
+        self.written.push(char);
+    }
+
+    fn push_str(&mut self, text: &str) {
+        self.written.push_str(text);
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.written.len() > self.bytes_max
+    }
+
+    /// The text, or if it became too long the value as JSON, which is YAML as well.
+    fn or_json(self, begin: &str, value: &Value) -> String {
+        if self.is_too_long() {
+            format!("{begin}{value}\n")
+        } else {
+            self.written
+        }
+    }
+}
+
+/// Writes a document that has so many bytes in JSON.
+pub(crate) fn yaml(value: &Value, json_bytes: usize) -> String {
+    let mut out = Text::new("", indented_max(json_bytes));
     match value {
         Value::Object(members) if !members.is_empty() => mapping(&mut out, members, 0),
         Value::Array(items) if !items.is_empty() => sequence(&mut out, items, 0),
         scalar => leaf(&mut out, scalar, 0),
     }
-    out
+    out.or_json("", value)
 }
 
 /// Writes a document up to the items of one of its lists, and the rest behind them. The document has that list, empty.
@@ -53,26 +92,30 @@ pub(crate) fn yaml_around(
         let members: Map<_, _> = members
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let mut out = String::new();
+        let mut out = Text::new("", usize::MAX);
         mapping(&mut out, &members, 0);
         out
     };
     let (mut before, after) = (part(Ordering::Less), part(Ordering::Greater));
     one_line(&mut before, list);
     before.push_str(if is_empty { ": []\n" } else { ":\n" });
-    (before, after)
+    (before.written, after.written)
 }
 
-/// An item of a list of a document.
-pub(crate) fn yaml_item(value: &Value) -> String {
-    let mut out = "- ".to_owned();
+/// An item of a list of a document, which has so many bytes in JSON.
+pub(crate) fn yaml_item(value: &Value, json_bytes: usize) -> String {
+    const MARK: &str = "- ";
+    let mut out = Text::new(MARK, indented_max(json_bytes));
     item(&mut out, value, 0);
-    out
+    out.or_json(MARK, value)
 }
 
 /// Writes members, the first of them where the text stands.
-fn mapping(out: &mut String, members: &Map<String, Value>, depth: usize) {
+fn mapping(out: &mut Text, members: &Map<String, Value>, depth: usize) {
     for (index, (key, value)) in members.iter().enumerate() {
+        if out.is_too_long() {
+            return;
+        }
         if index > 0 {
             spaces(out, depth);
         }
@@ -107,8 +150,11 @@ fn mapping(out: &mut String, members: &Map<String, Value>, depth: usize) {
 }
 
 /// Writes items, the first of them where the text stands.
-fn sequence(out: &mut String, items: &[Value], depth: usize) {
+fn sequence(out: &mut Text, items: &[Value], depth: usize) {
     for (index, value) in items.iter().enumerate() {
+        if out.is_too_long() {
+            return;
+        }
         if index > 0 {
             spaces(out, depth);
         }
@@ -118,7 +164,7 @@ fn sequence(out: &mut String, items: &[Value], depth: usize) {
 }
 
 /// Writes what follows a mark of two characters on the same line.
-fn item(out: &mut String, value: &Value, depth: usize) {
+fn item(out: &mut Text, value: &Value, depth: usize) {
     match value {
         Value::Object(members) if !members.is_empty() => mapping(out, members, depth + INDENT),
         Value::Array(items) if !items.is_empty() => sequence(out, items, depth + INDENT),
@@ -127,7 +173,7 @@ fn item(out: &mut String, value: &Value, depth: usize) {
 }
 
 /// Writes what has nothing below it, to the end of its last line.
-fn leaf(out: &mut String, value: &Value, depth: usize) {
+fn leaf(out: &mut Text, value: &Value, depth: usize) {
     match value {
         Value::Object(_) => out.push_str("{}"),
         Value::Array(_) => out.push_str("[]"),
@@ -142,7 +188,7 @@ fn leaf(out: &mut String, value: &Value, depth: usize) {
 }
 
 /// Writes lines as they are, in a block of their own.
-fn literal(out: &mut String, text: &str, depth: usize) {
+fn literal(out: &mut Text, text: &str, depth: usize) {
     out.push('|');
     if text.starts_with([' ', '\n']) {
         out.push_str(&INDENT.to_string());
@@ -155,6 +201,9 @@ fn literal(out: &mut String, text: &str, depth: usize) {
     }
     out.push('\n');
     for line in body.unwrap_or(text).split('\n') {
+        if out.is_too_long() {
+            return;
+        }
         if !line.is_empty() {
             spaces(out, depth);
             out.push_str(line);
@@ -164,7 +213,7 @@ fn literal(out: &mut String, text: &str, depth: usize) {
 }
 
 /// Writes text within a line.
-fn one_line(out: &mut String, text: &str) {
+fn one_line(out: &mut Text, text: &str) {
     match style(text) {
         Style::Plain => out.push_str(text),
         Style::SingleQuoted => {
@@ -176,7 +225,7 @@ fn one_line(out: &mut String, text: &str) {
     }
 }
 
-fn double_quoted(out: &mut String, text: &str) {
+fn double_quoted(out: &mut Text, text: &str) {
     out.push('"');
     for char in text.chars() {
         match char {
@@ -303,8 +352,8 @@ fn is_date(text: &str) -> bool {
         && (time.is_empty() || hour.is_some_and(|char| char.is_ascii_digit()))
 }
 
-fn spaces(out: &mut String, count: usize) {
-    out.extend(std::iter::repeat_n(' ', count));
+fn spaces(out: &mut Text, count: usize) {
+    out.written.extend(std::iter::repeat_n(' ', count));
 }
 
 #[cfg(test)]
@@ -317,10 +366,10 @@ mod tests {
         for count in 0..3 {
             let around = table.as_object().expect("an object");
             let (before, after) = yaml_around(around, "rows", count == 0);
-            let items = yaml_item(&item).repeat(count);
+            let items = yaml_item(&item, usize::MAX).repeat(count);
             let mut whole = table.clone();
             whole["rows"] = vec![item.clone(); count].into();
-            assert_eq!(before + &items + &after, yaml(&whole));
+            assert_eq!(before + &items + &after, written(&whole));
         }
     }
 
@@ -329,6 +378,22 @@ mod tests {
 
     use super::*;
 
+    fn written(value: &Value) -> String {
+        yaml(value, value.to_string().len())
+    }
+
+    #[test]
+    fn what_indentation_would_make_much_longer_is_json() {
+        let deep = |inner: Value| (0..90).fold(inner, |inner, _| json!({"a": inner}));
+        for inner in [json!(vec![1; 10_000]), json!("a\n".repeat(10_000))] {
+            let value = deep(inner);
+            assert_eq!(written(&value), format!("{value}\n"));
+            let bytes = value.to_string().len();
+            assert_eq!(yaml_item(&value, bytes), format!("- {value}\n"));
+        }
+        assert!(written(&deep(json!(1))).ends_with("a: 1\n"));
+    }
+
     #[test]
     fn blocks_are_laid_out_as_kubectl_users_know_them() {
         let value = json!({"data": {"a": "one\ntwo\n", "b": "one\n\ntwo"}, "metadata": {
@@ -336,7 +401,7 @@ mod tests {
             "f:data": {".": {}, "f:a": {}}}, "manager": "golden"}], "resourceVersion": "244"},
             "list": [[1, 2], [], {}, null, true]});
         assert_eq!(
-            yaml(&value),
+            written(&value),
             "data:\n  a: |\n    one\n    two\n  b: |-\n    one\n\n    two\n\
              list:\n- - 1\n  - 2\n- []\n- {}\n- null\n- true\n\
              metadata:\n  creationTimestamp: \"2026-11-21T03:16:14Z\"\n  managedFields:\n  \
@@ -393,16 +458,16 @@ mod tests {
         ] {
             assert_eq!(style(double), Style::DoubleQuoted, "{double}");
         }
-        let mut out = String::new();
+        let mut out = Text::new("", usize::MAX);
         double_quoted(&mut out, "\"\\\t\u{1}\u{2028}😀é");
-        assert_eq!(out, "\"\\\"\\\\\\t\\x01\\u2028\\U0001F600é\"");
+        assert_eq!(out.written, "\"\\\"\\\\\\t\\x01\\u2028\\U0001F600é\"");
     }
 
     #[test]
     fn long_keys_are_explicit() {
         let key = "k".repeat(129);
         let value = json!({"a": {&key: {"b": 1, "c": [2]}}});
-        let text = yaml(&value);
+        let text = written(&value);
         assert_eq!(text, format!("a:\n  ? {key}\n  : b: 1\n    c:\n    - 2\n"));
         let read: Value = serde_saphyr::from_str(&text).expect("YAML");
         assert_eq!(read, value);
@@ -418,7 +483,7 @@ mod tests {
                 .map(|text| (text.clone(), json!([text, {"in": text}, [text]])))
                 .collect();
             let value = Value::Object(members);
-            let text = yaml(&value);
+            let text = written(&value);
             let read: Value = serde_saphyr::from_str(&text)
                 .map_err(|error| TestCaseError::fail(format!("{error}: {text}")))?;
             prop_assert_eq!(read, value, "{}", text);
