@@ -246,7 +246,11 @@ impl Connections {
             let ended = poll_fn(|context| delivery.poll(context)).await?;
             let mut taken = delivery.into_io();
             if last || ended == Ended::Gone || self.closing.is_cancelled() {
-                taken.shutdown().await?;
+                tokio::select! {
+                    ended = taken.shutdown() => ended?,
+                    // The client does not read: the connection ends without its last bytes.
+                    () = self.filters.clock.sleep(LAST_WORDS_MAX) => {}
+                }
                 return Ok(());
             }
             io = taken;
@@ -266,8 +270,7 @@ impl Connections {
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let head = event_stream::head(&answer, &[], self.filters.clock.wall())?;
-        client.write_all(&head).await?;
-        client.flush().await?;
+        event_stream::write_head(&mut client, &head, &self.filters.clock).await?;
         tokio::select! {
             joined = kubelet.join(client, unread) => Ok(joined?),
             () = self.filters.end_of_watches.cancelled() => Ok(()),

@@ -65,7 +65,7 @@ pub enum Ended {
 /// Writes the head of an answer whose body comes bit by bit, and gives what writes the body.
 ///
 /// # Errors
-/// Those of the connection. Nothing more can be written to it then.
+/// Those of the connection, and that its client does not read. Nothing more can be written to it then.
 pub async fn begin<T, B>(
     mut io: T,
     answer: Response<B>,
@@ -79,8 +79,8 @@ where
     let deadline = watch.map(|watch| watch.deadline + READING_SECONDS_MAX);
     let chunked = HeaderValue::from_static("chunked");
     let own = [(TRANSFER_ENCODING, chunked)];
-    io.write_all(&head(&answer, &own, clock.wall())?).await?;
-    io.flush().await?;
+    let head = head(&answer, &own, clock.wall())?;
+    write_head(&mut io, &head, clock).await?;
     Ok(Delivery {
         io,
         body: answer.into_body(),
@@ -92,6 +92,24 @@ where
         clock: clock.clone(),
         writing: None,
     })
+}
+
+/// Writes the head of an answer. Nobody looks at the deadline of its request meanwhile, hence one of its own.
+///
+/// # Errors
+/// Those of the connection, and that its client does not read for [`READING_SECONDS_MAX`].
+pub(super) async fn write_head<T>(io: &mut T, head: &[u8], clock: &Clock) -> io::Result<()>
+where
+    T: AsyncWrite + Unpin,
+{
+    let written = async {
+        io.write_all(head).await?;
+        io.flush().await
+    };
+    tokio::select! {
+        written = written => written,
+        () = clock.sleep(READING_SECONDS_MAX) => Err(io::ErrorKind::TimedOut.into()),
+    }
 }
 
 /// The head of an answer, with headers that it does not have itself.

@@ -18,6 +18,7 @@
 //! of a connection is [`OUTGOING_BYTES_MAX`] and a chunk for each of its streams; a chunk is 16 KiB,
 //! or a single object that is larger.
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -45,6 +46,9 @@ const BELOW_BYTES: u64 = 80 << 10;
 /// the first one, and the ledger is left alone.
 const STEP_BYTES: u64 = 16 << 10;
 
+/// An answer that its client reads more slowly than so many bytes in the time of a request is given up.
+const READ_BYTES_MIN: u64 = 1 << 20;
+
 /// A connection is looked at this often before it counts as idle.
 const IDLE_LOOKS: u32 = 3;
 
@@ -60,14 +64,19 @@ struct Pending {
     share: Share,
     /// Bodies that wait, at most one entry for each task.
     waiting: Vec<Waker>,
-    /// How many bytes have been taken in all.
-    taken: u64,
-    /// How many bodies there are that must be read in time.
-    answers: usize,
+    /// Answers that must be read in time and are not written to their end, by the number of their stream.
+    answers: HashMap<u64, Answer>,
     /// How many requests there are whose answer is not written to its end.
     streams: usize,
     /// How many requests there have been.
     begun: u64,
+}
+
+/// How far the client has read an answer, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answer {
+    pending: u64,
+    taken: u64,
 }
 
 impl Outgoing {
@@ -80,8 +89,7 @@ impl Outgoing {
             bytes: 0,
             share,
             waiting: Vec::new(),
-            taken: 0,
-            answers: 0,
+            answers: HashMap::new(),
             streams: 0,
             begun: 0,
         })))
@@ -93,8 +101,12 @@ impl Outgoing {
         let mut pending = self.lock();
         pending.streams += 1;
         pending.begun += 1;
+        let number = pending.begun;
         drop(pending);
-        Answering(Arc::new(Stream(self.clone())))
+        Answering(Arc::new(Stream {
+            connection: self.clone(),
+            number,
+        }))
     }
 
     /// How many requests are in progress.
@@ -122,20 +134,31 @@ impl Outgoing {
         }
     }
 
-    /// Completes when an answer that is no stream, such as a watch, is pending and the client has taken nothing of
-    /// anything for `at_most`. It would hold its place among the requests in flight, and its memory,
-    /// for as long as the client likes; kube-apiserver cuts such connections off as well.
+    /// Completes when the client has read less than [`READ_BYTES_MIN`] within `at_most` of an answer that is no stream, such as a
+    /// watch, though more of it is pending. It would hold its place among the requests in flight, and its memory, for as long as
+    /// the client likes; kube-apiserver ends such answers with the time of their request. hyper lets nobody reset a single stream
+    /// for which the client gives no window, so the connection has to go.
     pub async fn abandoned(&self, clock: &Clock, at_most: Duration) {
-        let mut taken = None;
+        let mut before = HashMap::new();
         loop {
             clock.sleep(at_most).await;
-            let pending = self.lock();
-            let awaited = pending.answers > 0 && pending.bytes > 0;
-            if awaited && taken == Some(pending.taken) {
+            let unread = self.unread();
+            let is_slow = |(number, taken): (&u64, &u64)| {
+                let earlier = before.get(number);
+                earlier.is_some_and(|earlier| taken - earlier < READ_BYTES_MIN)
+            };
+            if unread.iter().any(is_slow) {
                 return;
             }
-            taken = awaited.then_some(pending.taken);
+            before = unread;
         }
+    }
+
+    /// The bytes taken of each answer of which more is pending.
+    fn unread(&self) -> HashMap<u64, u64> {
+        let pending = self.lock();
+        let unread = pending.answers.iter().filter(|(_, it)| it.pending > 0);
+        unread.map(|(number, it)| (*number, it.taken)).collect()
     }
 
     /// How many bytes are pending.
@@ -157,16 +180,22 @@ impl Outgoing {
         Poll::Pending
     }
 
-    fn add(&self, bytes: usize) {
+    fn add(&self, stream: u64, bytes: usize) {
         let mut pending = self.lock();
         pending.bytes += bytes as u64;
+        if let Some(answer) = pending.answers.get_mut(&stream) {
+            answer.pending += bytes as u64;
+        }
         pending.tell();
     }
 
-    fn subtract(&self, bytes: usize) {
+    fn subtract(&self, stream: u64, bytes: usize) {
         let mut pending = self.lock();
         pending.bytes -= bytes as u64;
-        pending.taken += bytes as u64;
+        if let Some(answer) = pending.answers.get_mut(&stream) {
+            answer.pending -= bytes as u64;
+            answer.taken += bytes as u64;
+        }
         pending.tell();
         if pending.bytes >= OUTGOING_BYTES_MAX {
             return;
@@ -200,13 +229,15 @@ impl Answering {
     /// The answer's body, whose chunks count as pending until they are written.
     #[must_use]
     pub fn count(self, inner: HeldBody) -> CountedBody {
-        let answer = inner.ends_by_itself();
-        self.0.0.lock().answers += usize::from(answer);
+        if inner.ends_by_itself() {
+            let stream = &self.0;
+            let mut pending = stream.connection.lock();
+            pending.answers.insert(stream.number, Answer::default());
+        }
         CountedBody {
             inner,
             stream: self.0,
             alone: false,
-            answer,
             waiting: None,
         }
     }
@@ -215,7 +246,11 @@ impl Answering {
 /// One stream of a connection, shared by its body and its pending chunks: as long as there is more
 /// than one reference, something is pending.
 #[derive(Debug)]
-struct Stream(Outgoing);
+struct Stream {
+    connection: Outgoing,
+    /// Which of the connection's requests it is.
+    number: u64,
+}
 
 /// A body whose chunks count as pending until they are written.
 #[derive(Debug)]
@@ -227,8 +262,6 @@ pub struct CountedBody {
     /// Whether a chunk is asked for only when the last has been written, and the connection has no
     /// other stream.
     alone: bool,
-    /// Whether it must be read in time.
-    answer: bool,
     /// What it waits with, if it has to wait for room.
     waiting: Option<Waker>,
 }
@@ -258,7 +291,7 @@ impl Body for CountedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
         let idle = self.alone || Arc::strong_count(&self.stream) == 1;
-        if !idle && self.stream.0.poll_room(context).is_pending() {
+        if !idle && self.stream.connection.poll_room(context).is_pending() {
             self.waiting = Some(context.waker().clone());
             return Poll::Pending;
         }
@@ -296,12 +329,8 @@ impl CountedBody {
 impl Drop for CountedBody {
     /// A stream that is reset while it waits does not wait any more.
     fn drop(&mut self) {
-        if !self.answer && self.waiting.is_none() {
-            return;
-        }
-        let mut pending = self.stream.0.lock();
-        pending.answers -= usize::from(self.answer);
         if let Some(own) = &self.waiting {
+            let mut pending = self.stream.connection.lock();
             pending.waiting.retain(|waker| !waker.will_wake(own));
         }
     }
@@ -309,13 +338,15 @@ impl Drop for CountedBody {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.lock().streams -= 1;
+        let mut pending = self.connection.lock();
+        pending.streams -= 1;
+        pending.answers.remove(&self.number);
     }
 }
 
 impl Stream {
     fn hold(self: &Arc<Self>, bytes: usize) -> Counted {
-        self.0.add(bytes);
+        self.connection.add(self.number, bytes);
         Counted {
             bytes,
             stream: Arc::clone(self),
@@ -343,7 +374,8 @@ impl Buf for Chunk {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.stream.0.subtract(self.bytes);
+        let stream = &self.stream;
+        stream.connection.subtract(stream.number, self.bytes);
     }
 }
 

@@ -43,6 +43,9 @@ impl Handler for Endless {
         if request.uri().path() == "/short" {
             return Response::new(crate::endpoints::full("short"));
         }
+        if request.uri().path() == "/whole" {
+            return Response::new(crate::endpoints::full(vec![b'x'; 1 << 20]));
+        }
         let handed_over = Arc::clone(&self.handed_over);
         let chunks = futures::stream::repeat_with(move || {
             handed_over.fetch_add(CHUNK_BYTES, Ordering::SeqCst);
@@ -252,6 +255,33 @@ async fn a_client_that_leaves_an_answer_unread_loses_its_connection() {
     // The watch of an HTTP/1.1 client whose answer is no stream of events is here hyper's.
     let (_, took) = until_it_ends(Protocol::Http1, "/api/v1/pods?watch=1").await;
     assert_eq!(took, None, "watches may be left unread until they are over");
+}
+
+/// A client may not hide an answer that it leaves unread behind others that it reads.
+#[tokio::test(start_paused = true)]
+async fn an_answer_left_unread_beside_others_ends_the_connection() {
+    const LOOK_PERIOD: Duration = Duration::from_secs(10);
+    for path in ["/api/v1/pods", "/whole"] {
+        let mut fixture = Fixture::new();
+        let io = fixture.connect(Protocol::Http2);
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(1_000);
+        let (mut sender, connection) = builder.handshake(io).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        let unread = sender.send_request(get(path)).await.expect("a head");
+        let mut answered = 0;
+        while let Ok(response) = sender.send_request(get("/short")).await {
+            assert_eq!(text(response).await, "short");
+            answered += 1;
+            assert!(
+                answered < 19,
+                "{path}: after three minutes it is still there"
+            );
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+        assert!(answered >= 6, "{path}: it has the time of a request");
+        drop(unread);
+    }
 }
 
 /// A client asks for something and then does not read. How much was handed over, and how long it took
