@@ -22,6 +22,16 @@ use crate::sync::{Arc, Mutex, MutexGuard};
 /// Work on so many bytes is done where the request is.
 pub const LARGE_BYTES: usize = 16 << 10;
 
+/// Bytes of memory for a byte of content: the tree that it is read into, its copies, and the bytes of the result.
+const BYTE_FACTOR: u64 = 16;
+
+/// Bytes of memory for a map in the content, measured with `containers: [{},{},...]`: what a map takes however little it holds,
+/// what its kind's defaults add, and what validation says of it.
+const MAP_BYTES: u64 = 2_400;
+
+/// Bytes of memory for a byte of a body in protobuf. Nothing in its bytes tells how many messages it holds; five make one.
+const PROTOBUF_FACTOR: u64 = 128;
+
 tokio::task_local! {
     /// The request that is being polled.
     static PLACE: Arc<Place>;
@@ -32,6 +42,8 @@ tokio::task_local! {
 pub enum Work {
     /// Decoding a body, and all that follows from what it holds.
     Body,
+    /// The same for a body in protobuf.
+    ProtobufBody,
     /// Changing or converting a stored object.
     Object,
     /// Compiling or running expressions and patterns.
@@ -45,20 +57,36 @@ pub enum Work {
 pub struct Departure {
     /// The kind of work that it is about to do.
     pub work: Work,
-    /// The bytes with which it does that; 0 where they do not tell the cost.
-    pub bytes: usize,
+    /// The bytes of memory that it may take; `None` where no content tells.
+    pub memory: Option<u64>,
 }
 
-/// Moves the request if what it is about to do is work on more than [`LARGE_BYTES`].
-pub async fn at_size(work: Work, bytes: usize) {
-    if bytes > LARGE_BYTES {
-        depart(Departure { work, bytes }).await;
+/// Moves the request if what it is about to do is work on content of more than [`LARGE_BYTES`].
+pub async fn at_size(work: Work, content: &[u8]) {
+    if content.len() > LARGE_BYTES {
+        let memory = Some(memory_for(work, content));
+        depart(Departure { work, memory }).await;
     }
 }
 
 /// Moves the request before work whose cost its size does not tell.
 pub async fn leave(work: Work) {
-    depart(Departure { work, bytes: 0 }).await;
+    let memory = None;
+    depart(Departure { work, memory }).await;
+}
+
+/// The bytes of memory that work on this content may take at once.
+fn memory_for(work: Work, content: &[u8]) -> u64 {
+    let bytes = content.len() as u64;
+    if work == Work::ProtobufBody {
+        return bytes.saturating_mul(PROTOBUF_FACTOR);
+    }
+    let count = |mark: u8| content.iter().filter(|byte| **byte == mark).count() as u64;
+    // A map of JSON has a brace, one of YAML a colon.
+    let maps = count(b'{').max(count(b':'));
+    bytes
+        .saturating_mul(BYTE_FACTOR)
+        .saturating_add(maps.saturating_mul(MAP_BYTES))
 }
 
 /// Returns true if nobody waits for the answer of this request any more: its deadline is over or its client is gone.
@@ -197,12 +225,26 @@ mod tests {
 
     use super::*;
 
+    static CONTENT: [u8; LARGE_BYTES + 2] = [b'x'; LARGE_BYTES + 2];
+
+    #[test]
+    fn memory_grows_with_bytes_and_maps() {
+        for (work, content, memory) in [
+            (Work::Body, "[0,0]", 5 * 16),
+            (Work::Body, "[{},{}]", 7 * 16 + 2 * 2_400),
+            (Work::Body, "- a: 0\n- b: 0\n", 14 * 16 + 2 * 2_400),
+            (Work::ProtobufBody, "k8s\0{}:", 7 * 128),
+        ] {
+            assert_eq!(memory_for(work, content.as_bytes()), memory, "{content:?}");
+        }
+    }
+
     #[tokio::test]
     async fn a_request_leaves_once_before_large_work() {
         let request = Movable::new(Box::pin(async {
-            at_size(Work::Body, LARGE_BYTES).await;
-            at_size(Work::Object, LARGE_BYTES + 1).await;
-            at_size(Work::Body, LARGE_BYTES + 2).await;
+            at_size(Work::Body, &CONTENT[..LARGE_BYTES]).await;
+            at_size(Work::Object, &CONTENT[..=LARGE_BYTES]).await;
+            at_size(Work::Body, &CONTENT).await;
             leave(Work::Expressions).await;
             "done"
         }));
@@ -211,7 +253,7 @@ mod tests {
         };
         let expected = Departure {
             work: Work::Object,
-            bytes: LARGE_BYTES + 1,
+            memory: Some(BYTE_FACTOR * (LARGE_BYTES as u64 + 1)),
         };
         assert_eq!(departure, expected);
         assert_eq!(rest.arrive().await, "done");
@@ -221,7 +263,7 @@ mod tests {
     async fn a_small_request_stays() {
         let request = Movable::new(Box::pin(async {
             tokio::task::yield_now().await;
-            at_size(Work::Body, LARGE_BYTES).await;
+            at_size(Work::Body, &CONTENT[..LARGE_BYTES]).await;
         }));
         assert!(matches!(request.begin().await, Progress::Answered(())));
     }

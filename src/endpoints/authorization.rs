@@ -28,7 +28,7 @@ pub async fn refuse(
     query: &str,
     headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
-    work::at_size(Work::Body, query.len()).await;
+    work::at_size(Work::Body, query.as_bytes()).await;
     let query = Query::parse(query);
     let selector = selector(info, &query);
     let selected = selected_name(info, selector.as_ref());

@@ -8,6 +8,7 @@ use super::api::ApiConfig;
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
+use super::memory_gate::MemoryGate;
 use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Form, Output, TableForm};
 use super::params::{FieldValidation, Query, WriteParams, manager_name, write_options};
@@ -29,6 +30,8 @@ pub(super) struct Call<'a> {
     pub(super) store: &'a Arc<Store>,
     /// What is kept of answers to others.
     pub(super) encodings: &'a EncodingCache,
+    /// Admits its body.
+    pub(super) memory: &'a MemoryGate,
     /// How kubelets are reached.
     pub(super) kubelets: &'a Kubelets,
     /// Makes tokens of service accounts.

@@ -12,8 +12,8 @@ use percent_encoding::percent_decode_str;
 use super::authorization::refuse_what;
 use super::body::ResponseBody;
 use super::params::Query;
-use crate::registry::User;
 use crate::registry::authorization::{Attributes, Authorizer};
+use crate::registry::{SERVICE_ACCOUNT_PREFIX, User, service_account};
 
 const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
@@ -22,7 +22,6 @@ const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
-const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
@@ -183,13 +182,6 @@ fn parts(headers: &HeaderMap) -> Vec<Part> {
         name,
     }));
     parts
-}
-
-/// The namespace and name of a service account.
-fn service_account(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
-    let whole = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
-    whole.then_some((namespace, name))
 }
 
 /// Who the parts make.

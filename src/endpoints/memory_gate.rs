@@ -1,6 +1,7 @@
-//! Whether a list or a watch may begin: what it will take of the memory budget, and the refusal.
+//! Admission of lists and watches by what they will take of the memory budget, and their refusal; turns of large bodies.
 //!
-//! Gets and writes are never refused here: they are small, and deleting is how memory comes back.
+//! Gets and writes are never refused here, since deleting is how memory comes back. While memory is short, large bodies are
+//! received one at a time.
 //!
 //! The hard part is that nobody knows how long a list is before it has been read. So a list asks
 //! twice: for what every list takes before anything is read, and for the rest once its items are
@@ -15,11 +16,13 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::body::{BoxError, ResponseBody};
 use super::errors::Failure;
 use super::metrics::{Metrics, Shed};
-use crate::budget::{Exceeded, Ledger, Share};
+use crate::budget::{Account, Exceeded, Ledger, Share};
+use crate::work::LARGE_BYTES;
 
 /// What every list takes: its head, a chunk that is put together, the state of compression.
 const LIST_BYTES: u64 = 64 << 10;
@@ -38,6 +41,8 @@ pub(super) struct MemoryGate {
     ledger: Ledger,
     /// Counts those who were refused.
     metrics: Metrics,
+    /// Lets one large body at a time be received though memory is short.
+    turns: Arc<Semaphore>,
 }
 
 /// What a response takes of memory until it is sent, beside what it shares with others. Goes with
@@ -50,10 +55,42 @@ pub(super) struct Held {
     pub(super) objects: Option<Arc<Share>>,
 }
 
+/// A body that is being received, and its share of the memory budget.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    share: Share,
+    turns: Arc<Semaphore>,
+    /// Held from when memory was short until the body is there.
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Receiving {
+    /// Counts so many bytes as kept. A large body that there is no memory for waits here until no other such body is received.
+    pub(super) async fn keep(&mut self, bytes: usize) {
+        let kept = bytes as u64;
+        let more = kept.saturating_sub(self.share.bytes());
+        if bytes > LARGE_BYTES && self.turn.is_none() && self.share.admit(more).is_err() {
+            // Nobody closes the semaphore.
+            self.turn = Arc::clone(&self.turns).acquire_owned().await.ok();
+        }
+        self.share.set(kept);
+    }
+}
+
 impl MemoryGate {
+    /// A gate that lets everything in, for tests of what is behind it.
+    #[cfg(test)]
+    pub(super) fn open() -> Self {
+        Self::new(Ledger::unlimited(), Metrics::new())
+    }
+
     /// A gate before a ledger.
     pub(super) fn new(ledger: Ledger, metrics: Metrics) -> Self {
-        Self { ledger, metrics }
+        Self {
+            ledger,
+            metrics,
+            turns: Arc::new(Semaphore::new(1)),
+        }
     }
 
     /// Lets a watch with selectors of so many bytes begin.
@@ -64,6 +101,15 @@ impl MemoryGate {
         let selectors = (selector_bytes as u64).saturating_mul(SELECTOR_FACTOR);
         let admitted = self.ledger.admit(WATCH_BYTES.saturating_add(selectors));
         admitted.map_err(|exceeded| self.refuse(Shed::Watch, exceeded))
+    }
+
+    /// Counts a body while it is received.
+    pub(super) fn receive(&self) -> Receiving {
+        Receiving {
+            share: self.ledger.share(Account::Requests),
+            turns: Arc::clone(&self.turns),
+            turn: None,
+        }
     }
 
     /// Lets a list begin.
@@ -150,7 +196,6 @@ impl Body for AdmittedBody {
 mod tests {
     use super::super::body::full;
     use super::*;
-    use crate::budget::Account;
 
     fn gate(limit: u64) -> (MemoryGate, Ledger) {
         let ledger = Ledger::new(limit);
@@ -198,6 +243,22 @@ mod tests {
         assert_eq!(ledger.total(), WATCH_BYTES + 20_000);
         assert!(gate.watch(1 << 20).is_err());
         drop(watch);
+        assert_eq!(ledger.total(), 0);
+    }
+
+    #[tokio::test]
+    async fn large_bodies_are_received_one_at_a_time_when_memory_is_short() {
+        let (gate, ledger) = gate(64 << 10);
+        let [mut first, mut second, mut small] = [(); 3].map(|()| gate.receive());
+        first.keep(20 << 10).await;
+        assert_eq!(ledger.spent(Account::Requests), 20 << 10);
+        first.keep(60 << 10).await;
+        small.keep(LARGE_BYTES).await;
+        let mut waits = Box::pin(second.keep(LARGE_BYTES + 1));
+        assert!(futures::poll!(&mut waits).is_pending());
+        drop(first);
+        waits.await;
+        drop((second, small));
         assert_eq!(ledger.total(), 0);
     }
 

@@ -26,6 +26,17 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+/// The prefix of the names that service accounts have as users.
+pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+
+/// The namespace and name of the service account that has this name as a user.
+#[must_use]
+pub fn service_account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
+    let whole = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
+    whole.then_some((namespace, name))
+}
+
 /// The circumstances of one request, handed down to strategies.
 #[derive(Debug)]
 pub struct RequestContext {

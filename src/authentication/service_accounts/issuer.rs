@@ -7,15 +7,13 @@ use super::ServiceAccountConfig;
 use super::claims::{Bound, Claims, Kubernetes, Reference};
 use crate::authentication::jwt::{Audiences, Seconds};
 use crate::authentication::keys::{KeyError, SigningKey};
+use crate::registry::SERVICE_ACCOUNT_PREFIX;
 
 /// What kube-apiserver asks for when it mounts a token into a pod, in seconds. Programs that read such a token once
 /// and keep it are given longer.
 const MOUNTED_SECONDS: i64 = 3607;
 /// How long those are given.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
-
-/// In front of the names of service accounts as users.
-pub(super) const USER_PREFIX: &str = "system:serviceaccount:";
 
 /// Makes tokens.
 #[derive(Clone, Debug)]
@@ -74,7 +72,10 @@ impl TokenIssuer {
     pub fn issue(&self, grant: Grant<'_>, now: Timestamp) -> Result<String, KeyError> {
         let now = now.as_second();
         let (seconds, warn_after) = self.lifetime(&grant);
-        let sub = format!("{USER_PREFIX}{}:{}", grant.namespace, grant.account.name);
+        let sub = format!(
+            "{SERVICE_ACCOUNT_PREFIX}{}:{}",
+            grant.namespace, grant.account.name
+        );
         let (mut node, mut pod, mut secret) = (None, None, None);
         match grant.bound {
             Bound::Account => {}

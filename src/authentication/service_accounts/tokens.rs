@@ -8,13 +8,12 @@ use serde::Deserialize;
 
 use super::ServiceAccountConfig;
 use super::claims::{Claims, Reference};
-use super::issuer::USER_PREFIX;
 use crate::authentication::jwt::{Untimely, Unverified, leeway_before, verified};
 use crate::authentication::keys::VerifyingKey;
 use crate::authentication::{Identified, TokenError, target_audiences};
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
-use crate::registry::{Error, Store, User};
+use crate::registry::{Error, SERVICE_ACCOUNT_PREFIX, Store, User};
 use crate::storage::GetOptions;
 
 const ALL_ACCOUNTS: &str = "system:serviceaccounts";
@@ -232,7 +231,10 @@ fn user(claims: Claims) -> User {
         tell(&format!("{kind}-uid"), uid);
     }
     User {
-        name: format!("{USER_PREFIX}{}:{}", its.namespace, its.serviceaccount.name),
+        name: format!(
+            "{SERVICE_ACCOUNT_PREFIX}{}:{}",
+            its.namespace, its.serviceaccount.name
+        ),
         uid: its.serviceaccount.uid,
         groups: vec![
             ALL_ACCOUNTS.to_owned(),

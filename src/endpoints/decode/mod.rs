@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::body::RequestBody;
 use super::errors::Failure;
+use super::memory_gate::MemoryGate;
 use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
 use crate::registry::{GroupVersion, RequestContext, Strategy};
@@ -63,6 +64,7 @@ impl Expected<'_> {
 /// # Errors
 /// 413 when it is too large, 400 when it breaks off.
 pub(super) async fn read_body(
+    memory: &MemoryGate,
     headers: &HeaderMap,
     mut body: RequestBody,
 ) -> Result<Bytes, Failure> {
@@ -78,6 +80,7 @@ pub(super) async fn read_body(
         return Err(too_large());
     }
     let mut content = Vec::with_capacity(announced.unwrap_or(0));
+    let mut receiving = memory.receive();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Failure::bad_request(format!("the request body could not be read: {error}"))
@@ -86,9 +89,14 @@ pub(super) async fn read_body(
         if content.len() + data.len() > BODY_BYTES_MAX {
             return Err(too_large());
         }
+        receiving.keep(content.len() + data.len()).await;
         content.extend_from_slice(&data);
     }
-    work::at_size(Work::Body, content.len()).await;
+    let work = match media_type(headers) {
+        PROTOBUF_MEDIA_TYPE => Work::ProtobufBody,
+        _ => Work::Body,
+    };
+    work::at_size(work, &content).await;
     Ok(content.into())
 }
 
@@ -463,9 +471,11 @@ mod tests {
     #[tokio::test]
     async fn bodies_have_a_limit() {
         let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
-        let failure = read_body(&HeaderMap::new(), body).await.expect_err("large");
+        let (memory, headers) = (MemoryGate::open(), HeaderMap::new());
+        let failure = read_body(&memory, &headers, body).await;
+        let failure = failure.expect_err("large");
         assert_eq!(failure.code(), 413);
         let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX]);
-        assert!(read_body(&HeaderMap::new(), body).await.is_ok());
+        assert!(read_body(&memory, &headers, body).await.is_ok());
     }
 }

@@ -33,7 +33,7 @@ pub(in super::super) async fn apply(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.headers, body).await?;
+    let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Apply)?;
     let config = configuration(call, &content, &params)?;
     let resource = call.store.resource();

@@ -19,7 +19,7 @@ pub(in super::super) async fn create(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.headers, body).await?;
+    let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
     let object = call.decode(&content, &resource.group_version, &resource.kind, &params)?;

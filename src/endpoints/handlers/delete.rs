@@ -62,7 +62,7 @@ pub(super) async fn delete_options(
     call: &Call<'_>,
     body: RequestBody,
 ) -> Result<DeleteOptions, Failure> {
-    let content = read_body(call.headers, body).await?;
+    let content = read_body(call.memory, call.headers, body).await?;
     let options = document(call, &content)?;
     let options = read_delete_options(call.query, options, call.unsafe_deletion)?;
     // Nobody else has set them: this is read once.

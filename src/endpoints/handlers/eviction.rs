@@ -33,7 +33,7 @@ pub(in super::super) async fn evict(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.headers, body).await?;
+    let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("policy", "v1");
     let mut eviction = call.decode(&content, &version, "Eviction", &params)?;

@@ -73,7 +73,7 @@ pub(super) async fn read_patch(
     if call.store.resource().is_custom() && media_type == STRATEGIC {
         return Err(Failure::unknown_format(CUSTOM_PATCHES));
     }
-    let content = read_body(call.headers, body).await?;
+    let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
     let syntax = Syntax::of(media_type)?;
     let Decoded {

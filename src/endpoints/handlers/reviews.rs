@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::body::{RequestBody, ResponseBody};
 use super::super::decode::{self, Expected, read_body};
 use super::super::errors::{About, Failure};
+use super::super::memory_gate::MemoryGate;
 use super::super::negotiation::negotiate_whole;
 use super::super::params::{Query, WriteKind, WriteParams};
 use super::super::response;
@@ -35,6 +36,8 @@ pub(in super::super) struct Review<'a> {
     pub(in super::super) context: &'a RequestContext,
     /// What users may do.
     pub(in super::super) authorizer: &'a Authorizer,
+    /// Admits its body.
+    pub(in super::super) memory: &'a MemoryGate,
     /// Judges tokens.
     pub(in super::super) authenticator: &'a Authenticator,
     /// The namespace of the request; empty for none.
@@ -55,7 +58,7 @@ pub(in super::super) async fn review(
     let version = resource.group_version.to_string();
     let in_protobuf = codec::kind(&version, &resource.kind).is_some();
     let output = negotiate_whole(review.headers, review.pretty, in_protobuf)?;
-    let content = read_body(review.headers, body).await?;
+    let content = read_body(review.memory, review.headers, body).await?;
     let params = WriteParams::read(review.query, WriteKind::Create)?;
     let expected = Expected {
         group_version: &resource.group_version,

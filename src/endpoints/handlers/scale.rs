@@ -63,7 +63,7 @@ pub(in super::super) async fn update_scale(
     call: &Call<'_>,
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let content = read_body(call.headers, body).await?;
+    let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Update)?;
     let scale = call.decode(
         &content,

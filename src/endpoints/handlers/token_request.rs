@@ -35,7 +35,7 @@ pub(in super::super) async fn request_token(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.headers, body).await?;
+    let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("authentication.k8s.io", "v1");
     let mut request = call.decode(&content, &version, KIND, &params)?;

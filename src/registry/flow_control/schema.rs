@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::registry::User;
 use crate::registry::authorization::Attributes;
+use crate::registry::{User, service_account};
 
 /// What stands for everything.
 const ALL: &str = "*";
@@ -133,9 +133,8 @@ impl Subject {
     fn is(&self, user: &User) -> bool {
         let named = |it: &Named, name: &str| it.name == ALL || it.name == name;
         let account = |it: &Named| {
-            let name = user.name.strip_prefix("system:serviceaccount:");
-            let parts = name.and_then(|name| name.split_once(':'));
-            parts.is_some_and(|(namespace, name)| it.namespace == namespace && named(it, name))
+            let account = service_account(&user.name);
+            account.is_some_and(|(namespace, name)| it.namespace == namespace && named(it, name))
         };
         self.user.as_ref().is_some_and(|it| named(it, &user.name))
             || self

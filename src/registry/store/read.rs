@@ -120,7 +120,7 @@ impl Store {
 
 /// A stored object as a tree, for a request that goes on to work with it.
 pub(super) async fn tree_of(object: &Object) -> Result<serde_json::Value, Error> {
-    work::at_size(Work::Object, object.bytes().len()).await;
+    work::at_size(Work::Object, object.bytes()).await;
     value_of(object)
 }
 

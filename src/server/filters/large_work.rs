@@ -33,7 +33,7 @@ use super::in_flight::is_privileged;
 use crate::budget::{Ledger, Share};
 use crate::clock::{Clock, Instant};
 use crate::endpoints::ResponseBody;
-use crate::registry::User;
+use crate::registry::{SERVICE_ACCOUNT_PREFIX, User, service_account};
 use crate::server::threads::Elsewhere;
 use crate::work::{Audience, Departure, Movable, Progress, Work};
 
@@ -43,10 +43,7 @@ const LARGE_REQUESTS_MAX: usize = 100;
 /// So many of them may be one user's, unless they are an administrator.
 const LARGE_REQUESTS_OF_A_USER_MAX: usize = 50;
 
-/// Bytes of memory for a byte of what a request works on: the tree that it is read into, its copies, and the bytes of the result.
-const MEMORY_FACTOR: u64 = 16;
-
-/// The memory counted for a request whose size does not tell its cost.
+/// The memory counted for a request whose content does not tell what it takes.
 const UNSIZED_BYTES: u64 = 1 << 20;
 
 /// A request that is being answered.
@@ -55,14 +52,19 @@ pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>
 /// The user whose request it is, as far as places go.
 #[derive(Clone, Debug, Default)]
 pub struct Asking {
+    /// The user's name. All service accounts of a namespace count as one: whoever may make one has as many as they like.
     name: String,
     is_privileged: bool,
 }
 
 impl From<&User> for Asking {
     fn from(user: &User) -> Self {
+        let name = match service_account(&user.name) {
+            Some((namespace, _)) => format!("{SERVICE_ACCOUNT_PREFIX}{namespace}"),
+            None => user.name.clone(),
+        };
         Self {
-            name: user.name.clone(),
+            name,
             is_privileged: is_privileged(user),
         }
     }
@@ -170,7 +172,7 @@ struct Labels {
 impl Labels {
     fn of(work: Work) -> Self {
         let work = match work {
-            Work::Body => "body",
+            Work::Body | Work::ProtobufBody => "body",
             Work::Object => "object",
             Work::Expressions => "expressions",
             Work::Permissions => "permissions",
@@ -228,7 +230,7 @@ impl LargeWork {
 
     fn lane(&self, work: Work) -> &Lane {
         match work {
-            Work::Body | Work::Object => &self.large,
+            Work::Body | Work::ProtobufBody | Work::Object => &self.large,
             Work::Expressions | Work::Permissions => &self.expressions,
         }
     }
@@ -273,10 +275,7 @@ impl LargeWork {
     /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large objects
     /// is how it comes back; what that one takes is not counted, or history would be given up for it.
     async fn memory(&self, departure: Departure) -> Memory {
-        let bytes = match departure.bytes {
-            0 => UNSIZED_BYTES,
-            bytes => (bytes as u64).saturating_mul(MEMORY_FACTOR),
-        };
+        let bytes = departure.memory.unwrap_or(UNSIZED_BYTES);
         match self.ledger.admit_large(bytes) {
             Ok(share) => Either::Left(share),
             Err(_) => Either::Right(Arc::clone(&self.alone).acquire_owned().await.ok()),
@@ -427,7 +426,7 @@ mod tests {
         run(async |large, ledger| {
             let worker = here();
             let small = async move {
-                work::at_size(Work::Body, 10).await;
+                work::at_size(Work::Body, b"{}").await;
                 assert_eq!(here(), worker);
                 Response::new(full("small"))
             };
@@ -435,14 +434,32 @@ mod tests {
             assert_eq!(answer.status(), 200);
             let counted = ledger.clone();
             let heavy = async move {
-                work::at_size(Work::Body, 1 << 20).await;
+                work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
                 assert_ne!(here(), worker);
-                assert_eq!(counted.total(), MEMORY_FACTOR << 20);
+                assert_eq!(counted.total(), 16 << 20);
                 Response::new(full("large"))
             };
             let answer = large.answer(Box::pin(heavy), &user("ann")).await;
             assert_eq!(answer.status(), 200);
         });
+    }
+
+    #[test]
+    fn service_accounts_of_a_namespace_are_one_user() {
+        let asking = |name: &str| {
+            let mut user = User::default();
+            name.clone_into(&mut user.name);
+            Asking::from(&user).name
+        };
+        assert_eq!(
+            asking("system:serviceaccount:a:x"),
+            "system:serviceaccount:a"
+        );
+        assert_eq!(
+            asking("system:serviceaccount:a:y"),
+            "system:serviceaccount:a"
+        );
+        assert_eq!(asking("ann"), "ann");
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Webhooks {
         let client = client.map_err(|why| format!("could not get REST client: {why}"))?;
         let posted = self.client.post(client, body, hook.timeout).await;
         let content = posted.map_err(|why| format!("failed to call webhook: {why}"))?;
-        work::at_size(Work::Object, content.len()).await;
+        work::at_size(Work::Object, &content).await;
         let answer = answer::read(&content, (version, uid), (&hook.name, mutating));
         answer.map_err(|why| format!("received invalid webhook response: {why}"))
     }
