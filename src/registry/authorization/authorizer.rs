@@ -352,7 +352,10 @@ pub fn everything() -> [Rule; 2] {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::work::{Movable, Progress};
 
     #[tokio::test]
     async fn modes_are_asked_in_order_and_masters_may_do_everything() {
@@ -370,5 +373,43 @@ mod tests {
         assert_eq!(refused.reason, "Everything is forbidden.");
         user.groups.push(MASTERS.to_owned());
         assert!(decide(&user, &[AlwaysDeny]).await.allowed);
+    }
+    /// Roles that let `jane` get so many paths, `/metrics` among them.
+    fn roles_of_jane(paths: usize) -> RoleTable {
+        let paths = (1..paths).map(|path| format!("/{path}"));
+        let paths: Vec<_> = paths.chain(Some("/metrics".to_owned())).collect();
+        let rule = json!({"verbs": ["get"], "nonResourceURLs": paths});
+        let role = json!({"metadata": {"name": "r"}, "rules": [rule]});
+        let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r"},
+            "subjects": [{"kind": "User", "name": "jane"}]});
+        let role = serde_json::from_value(role).expect("a role");
+        let binding = serde_json::from_value(binding).expect("a binding");
+        RoleTable::new(&[Arc::new(role)], &[Arc::new(binding)])
+    }
+
+    #[tokio::test]
+    async fn a_request_leaves_before_it_looks_through_many_roles() {
+        for (paths, leaves) in [(10, false), (ROLE_WORDS_MAX, true)] {
+            let authorizer = Authorizer::new(vec![Step::Mode(AuthorizationMode::Rbac)]);
+            authorizer.set_roles(roles_of_jane(paths));
+            let request = Movable::new(Box::pin(async move {
+                let mut user = User::default();
+                "jane".clone_into(&mut user.name);
+                let asked = Attributes::of_path(&user, "get", "/metrics");
+                authorizer.decide(&asked).await.allowed
+            }));
+            let allowed = match request.begin().await {
+                Progress::Answered(allowed) => {
+                    assert!(!leaves, "it looked through {paths} paths where it was");
+                    allowed
+                }
+                Progress::Leaves(departure, rest) => {
+                    assert!(leaves, "it left for {paths} paths");
+                    assert_eq!(departure.work, Work::Permissions);
+                    rest.arrive().await
+                }
+            };
+            assert!(allowed);
+        }
     }
 }
