@@ -19,6 +19,9 @@ use ringwatch::work::{self, LARGE_BYTES, Work};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
+/// As few bytes as a request that moves works on.
+const CONTENT: &[u8] = &[b'x'; LARGE_BYTES + 1];
+
 fn main() {
     let mut criterion = Criterion::default()
         .sample_size(20)
@@ -33,14 +36,14 @@ fn main() {
     };
     let (ledger, clock) = (Ledger::unlimited(), Clock::real());
     let large = LargeWork::new(&elsewhere, ledger, clock, &mut Registry::default());
-    for (name, bytes) in [("stays", 0), ("moves", LARGE_BYTES + 1)] {
+    for (name, content) in [("stays", &CONTENT[..0]), ("moves", CONTENT)] {
         criterion.bench_function(&format!("large_work/{name}"), |bencher| {
             bencher.iter(|| {
                 // A request is answered from a task, as those of connections are.
                 let large = large.clone();
                 let request = serving.spawn(async move {
                     let answer = Box::pin(async move {
-                        work::at_size(Work::Body, bytes).await;
+                        work::at_size(Work::Body, content).await;
                         Response::new(full(""))
                     });
                     large.answer(answer, &Asking::default()).await

@@ -267,7 +267,9 @@ async fn an_answer_left_unread_beside_others_ends_the_connection() {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.initial_stream_window_size(1_000);
         let (mut sender, connection) = builder.handshake(io).await.expect("HTTP/2");
-        tokio::spawn(connection);
+        fixture.tasks.spawn(async move {
+            let _ = connection.await;
+        });
         let unread = sender.send_request(get(path)).await.expect("a head");
         let mut answered = 0;
         while let Ok(response) = sender.send_request(get("/short")).await {
