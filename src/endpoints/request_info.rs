@@ -26,8 +26,10 @@ pub struct RequestInfo {
     pub group: String,
     /// The API version.
     pub version: String,
-    /// The namespace; empty for all, or if the resource has none.
+    /// The namespace; empty for all, or if the resource has none. Of a request about a namespace itself it is that.
     pub namespace: String,
+    /// True if the path leads into the namespace: what follows is a resource of it, and not the namespace itself.
+    pub is_within_namespace: bool,
     /// The plural resource.
     pub resource: String,
     /// The subresource.
@@ -92,6 +94,7 @@ impl RequestInfo {
             let own = parts.len() == 3 && matches!(parts[2].as_str(), "finalize" | "status");
             if parts.len() > 2 && !own {
                 parts.drain(..2);
+                self.is_within_namespace = true;
             }
         }
         let mut parts = parts.into_iter();
@@ -220,6 +223,22 @@ mod tests {
             let info = get(path, "");
             assert!(!info.is_resource, "{path}");
             assert_eq!(info.verb, "get");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_into_a_namespace_or_to_it() {
+        for (path, within) in [
+            ("/api/v1/namespaces", false),
+            ("/api/v1/namespaces/a", false),
+            ("/api/v1/namespaces/a/finalize", false),
+            ("/api/v1/watch/namespaces/a", false),
+            ("/api/v1/namespaces/a/pods", true),
+            ("/api/v1/namespaces/a/namespaces", true),
+            ("/api/v1/namespaces/a/namespaces/a", true),
+            ("/api/v1/watch/namespaces/a/namespaces", true),
+        ] {
+            assert_eq!(get(path, "").is_within_namespace, within, "{path}");
         }
     }
 

@@ -111,10 +111,8 @@ impl Routes {
 
 /// Whether the resource has such a path, and which of its verbs the request is.
 fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> {
-    let of_namespace = info.resource == "namespaces" && info.group.is_empty();
-    let namespaced = !info.namespace.is_empty() && !of_namespace;
-    let across = resource.namespaced && !namespaced;
-    if namespaced && !resource.namespaced || across && !info.name.is_empty() {
+    let across = resource.namespaced && !info.is_within_namespace;
+    if info.is_within_namespace && !resource.namespaced || across && !info.name.is_empty() {
         return Err(Failure::no_such_resource());
     }
     let verbs = if info.subresource.is_empty() {

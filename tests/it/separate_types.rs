@@ -212,6 +212,28 @@ async fn an_escaped_slash_is_a_slash() {
             404,
             "could not find the requested resource",
         ),
+        // What follows a namespace is a resource of it, and no other namespace.
+        (
+            "/api/v1/namespaces/default/namespaces",
+            404,
+            "could not find the requested resource",
+        ),
+        (
+            "/api/v1/namespaces/default/namespaces/kube-system",
+            404,
+            "could not find the requested resource",
+        ),
+        (
+            "/api/v1/namespaces/default/namespaces/default",
+            404,
+            "could not find the requested resource",
+        ),
+        (
+            "/api/v1/watch/namespaces/default/namespaces",
+            404,
+            "could not find the requested resource",
+        ),
+        ("/api/v1/namespaces/default", 200, "\"Namespace\""),
         ("/healthz%2fping", 200, "ok"),
     ] {
         let request = Request::get(path).body(Vec::new()).expect("a request");
