@@ -19,6 +19,7 @@ use super::routes::Routes;
 use crate::authentication::service_accounts::TokenIssuer;
 use crate::budget::Share;
 use crate::codec;
+use crate::registry::authorization::Attributes;
 use crate::registry::{Error, GroupVersion, RequestContext, Store, User};
 
 /// A request about a resource.
@@ -84,6 +85,23 @@ impl Call<'_> {
             let _ = context.options.set(options);
         }
         context
+    }
+
+    /// Checks that the user may do something to what the request is about, besides the request itself.
+    ///
+    /// # Errors
+    /// 403 if not.
+    pub(super) async fn check(&self, verb: &str) -> Result<(), Failure> {
+        let (user, info) = (&self.context.user, self.info);
+        let asked = Attributes {
+            namespace: &info.namespace,
+            version: &info.version,
+            subresource: &info.subresource,
+            name: &info.name,
+            ..Attributes::of_resource(user, verb, &info.group, &info.resource)
+        };
+        let checked = self.context.check(&asked).await;
+        checked.map_err(|error| self.fail(error))
     }
 
     /// The namespace; empty for resources that have none.

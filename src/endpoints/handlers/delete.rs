@@ -13,10 +13,13 @@ use super::super::response;
 use crate::meta::{Status, StatusDetails};
 use crate::registry::DeleteOptions;
 
+/// The verb that deleting an object needs, beside its own, when the object need not be readable.
+const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";
+
 /// Deletes the object, or begins to, and answers with it or a Status about it.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for bad options, 404, 409 when a precondition fails.
+/// 400, 413, 415 and 422 for bad options, 403, 404, 409 when a precondition fails.
 pub(in super::super) async fn delete(
     call: &Call<'_>,
     body: RequestBody,
@@ -65,6 +68,9 @@ pub(super) async fn delete_options(
     let content = read_body(call.memory, call.headers, body).await?;
     let options = document(call, &content)?;
     let options = read_delete_options(call.query, options, call.unsafe_deletion)?;
+    if options.ignore_store_read_error {
+        call.check(UNSAFE_DELETE).await?;
+    }
     // Nobody else has set them: this is read once.
     let _ = call.context.options.set(options.to_value());
     Ok(options)
