@@ -17,7 +17,6 @@ mod context;
 pub mod custom_resources;
 mod defaults_on_read;
 mod error;
-mod escalation;
 mod extension_authentication;
 pub mod field_manager;
 pub mod flow_control;
@@ -39,6 +38,7 @@ mod testing;
 pub mod validation;
 mod version_order;
 pub mod webhook_client;
+mod write_guards;
 
 pub use api_endpoints::publish_addresses;
 pub use api_services::{
@@ -52,7 +52,6 @@ pub use bootstrap::{
 pub use context::{RequestContext, SERVICE_ACCOUNT_PREFIX, User, service_account};
 pub use defaults_on_read::DefaultsOnRead;
 pub use error::{Error, FieldError, FieldErrorKind};
-pub use escalation::Escalation;
 pub use extension_authentication::ExtensionAuthentication;
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
@@ -64,3 +63,4 @@ pub use service_addresses::ServiceAddresses;
 pub use store::{After, Deleted, Store, UpdatedObject};
 pub use strategy::{GarbageCollection, Graceful, NameRule, Strategy};
 pub use version_order::version_order;
+pub use write_guards::{DeviceClaims, Escalation, PolicyParameters, WriteGuard};

@@ -63,6 +63,7 @@ pub mod watch_cache_sizes;
 mod watched_file;
 pub mod webhook_client;
 pub mod webhook_kubeconfig;
+mod write_guards;
 
 #[cfg(test)]
 mod testing;

@@ -134,7 +134,7 @@ impl Outgoing {
         }
     }
 
-    /// Completes when the client has read less than [`READ_BYTES_MIN`] within `at_most` of an answer that is no stream, such as a
+    /// Completes when the client has read less than `READ_BYTES_MIN` within `at_most` of an answer that is no stream, such as a
     /// watch, though more of it is pending. It would hold its place among the requests in flight, and its memory, for as long as
     /// the client likes; kube-apiserver ends such answers with the time of their request. hyper lets nobody reset a single stream
     /// for which the client gives no window, so the connection has to go.

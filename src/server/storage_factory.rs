@@ -14,6 +14,7 @@ use super::admission::Admission;
 use super::component_statuses::ComponentStatuses;
 use super::object_counts::ObjectCounts;
 use super::watch_cache_sizes::WatchCacheSizes;
+use super::write_guards::Guards;
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::registry::admission::PluginSet;
@@ -21,7 +22,7 @@ use crate::registry::allocation::{Allocator, NODE_PORT_RANGES};
 use crate::registry::authorization::Authorizer;
 use crate::registry::resources::built_in;
 use crate::registry::{
-    DefaultsOnRead, Escalation, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
+    DefaultsOnRead, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
 };
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
@@ -29,9 +30,6 @@ use crate::storage::cacher::{
 };
 use crate::storage::encryption::{EncryptionConfig, Transformer};
 use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
-
-/// The group of roles and bindings.
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Where events are kept, of both groups.
 const EVENTS: &str = "events";
@@ -151,23 +149,12 @@ impl StorageFactory {
         }
         storages.admission = Admission::new(self, served.clone(), &by_prefix);
         let chain = &storages.admission.chain;
-        let roles = by_prefix.get("roles").zip(by_prefix.get("clusterroles"));
-        let escalation = roles.map(|(roles, cluster_roles)| {
-            Arc::new(Escalation {
-                roles: Arc::clone(roles),
-                cluster_roles: Arc::clone(cluster_roles),
-            })
-        });
+        let guards = Guards::new(&by_prefix, storages.admission.types.as_ref());
         let stores = served.into_iter().map(|(resource, storage)| {
-            let guards = resource.group_version.group == RBAC;
-            let escalation = escalation.as_ref().filter(|_| guards);
+            let guard = guards.of(&resource);
             let ttl = (resource.storage_prefix == EVENTS).then_some(self.event_ttl.as_secs());
-            let store = Store::new(resource, storage);
-            let store = store.with_admission(Arc::clone(chain)).with_ttl(ttl);
-            Arc::new(match escalation {
-                Some(escalation) => store.with_escalation_checked(Arc::clone(escalation)),
-                None => store,
-            })
+            let store = Store::new(resource, storage).with_guard(guard);
+            Arc::new(store.with_admission(Arc::clone(chain)).with_ttl(ttl))
         });
         storages.stores = stores.collect();
         self.allocate(&mut storages);

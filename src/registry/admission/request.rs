@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::registry::accessor::text;
-use crate::registry::{Error, GroupVersion, RequestContext, Resource};
+use crate::registry::{Error, FieldError, GroupVersion, RequestContext, Resource};
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +80,16 @@ impl Request<'_> {
                 &part.kind,
             ),
             None => (&resource.group_version, &resource.kind),
+        }
+    }
+
+    /// The refusal of an object that has these errors.
+    #[must_use]
+    pub fn invalid(&self, errors: Vec<FieldError>) -> Error {
+        Error::Invalid {
+            kind: self.resource.qualified_kind(),
+            name: self.name.to_owned(),
+            errors: FieldError::as_told(errors),
         }
     }
 

@@ -47,7 +47,7 @@ impl ServedTypes {
     }
 
     /// The type of a kind.
-    pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<ServedType> {
+    pub(in crate::registry) fn of_kind(&self, api_version: &str, kind: &str) -> Option<ServedType> {
         self.find(|it| it.kind == kind && it.group_version.to_string() == api_version)
     }
 

@@ -77,6 +77,8 @@ impl Rule {
     fn has_resource(&self, asked: &Attributes<'_>) -> bool {
         self.resources.iter().any(|known| {
             let (resource, subresource) = match known.split_once('/') {
+                // What is written as a subresource is none without a name.
+                Some((_, "")) => return false,
                 Some((resource, subresource)) => (resource, subresource),
                 None if known == ALL => return true,
                 None => (known.as_str(), ""),
@@ -114,7 +116,9 @@ mod tests {
 
     const VERBS: &[&str] = &["get", "watch", "*"];
     const GROUPS: &[&str] = &["", "apps", "*"];
-    const RESOURCES: &[&str] = &["pods", "pods/log", "nodes", "*/log", "*", "pods/*"];
+    const RESOURCES: &[&str] = &[
+        "pods", "pods/log", "nodes", "*/log", "*", "pods/*", "pods/", "/log",
+    ];
     const NAMES: &[&str] = &["a", "b", "*"];
     const PATHS: &[&str] = &["/api", "/api/*", "/metrics", "/m*", "*"];
 

@@ -1,6 +1,6 @@
 //! The group `resource.k8s.io`: devices, and who wants them.
 
-use super::checks::resource_claims as checks;
+use super::checks::{resource_claims as checks, resource_slices};
 use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::part::{Part, PartMetadata};
@@ -37,6 +37,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .generation(&["spec"])
+                    .check_on_update(resource_slices::update)
                     .peculiar(ResourceSlices),
             ),
     ]

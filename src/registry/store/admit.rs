@@ -66,7 +66,7 @@ impl Store {
         let request = self.request(write, Operation::Create, &name, None);
         self.admission.admit(&request, object).await?;
         deduplicate_owners(write.context, object);
-        self.check_escalation(&request, object).await
+        self.guard(&request, object).await
     }
 
     /// Asks admission about a new object that has been checked.
@@ -87,7 +87,7 @@ impl Store {
         let request = self.request(write, Operation::Update, name, Some(old));
         self.admission.admit(&request, object).await?;
         deduplicate_owners(write.context, object);
-        self.check_escalation(&request, object).await
+        self.guard(&request, object).await
     }
 
     /// Asks admission about the next content of an object that has been checked.
@@ -115,9 +115,9 @@ impl Store {
         self.admission.validate(&request, &nothing).await
     }
 
-    async fn check_escalation(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        match &self.escalation {
-            Some(escalation) => escalation.check(request, object).await,
+    async fn guard(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        match &self.guard {
+            Some(guard) => guard.check(request, object).await,
             None => Ok(()),
         }
     }

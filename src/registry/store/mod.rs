@@ -35,7 +35,7 @@ pub(super) use self::incoming::bring_in;
 use super::admission::Chain;
 use super::allocation::Allocator;
 use super::validation::formats;
-use super::{Error, Escalation, RequestContext, Resource, Strategy};
+use super::{Error, RequestContext, Resource, Strategy, WriteGuard};
 use crate::meta::Object;
 use crate::storage::Interface;
 use crate::work::{self, Work};
@@ -86,7 +86,7 @@ pub struct Store {
     resource: Arc<Resource>,
     storage: Arc<dyn Interface>,
     admission: Arc<Chain>,
-    escalation: Option<Arc<Escalation>>,
+    guard: Option<Arc<dyn WriteGuard>>,
     after: Option<Arc<dyn After>>,
     /// For how many seconds an object is kept after each write; `None` for ever.
     ttl_seconds: Option<u64>,
@@ -101,7 +101,7 @@ impl Store {
             resource,
             storage,
             admission: Arc::default(),
-            escalation: None,
+            guard: None,
             after: None,
             ttl_seconds: None,
             allocator: None,
@@ -133,13 +133,10 @@ impl Store {
         Self { admission, ..self }
     }
 
-    /// The same store, of roles or bindings, where nobody writes rights that they do not have.
+    /// The same store with a check of what its writes give to somebody.
     #[must_use]
-    pub fn with_escalation_checked(self, escalation: Arc<Escalation>) -> Self {
-        Self {
-            escalation: Some(escalation),
-            ..self
-        }
+    pub fn with_guard(self, guard: Option<Arc<dyn WriteGuard>>) -> Self {
+        Self { guard, ..self }
     }
 
     /// What is stored here.

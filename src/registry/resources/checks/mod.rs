@@ -29,6 +29,7 @@ mod probes;
 mod quantities;
 pub(super) mod quotas;
 pub(super) mod resource_claims;
+pub(super) mod resource_slices;
 mod schedule;
 mod scheduling;
 pub(super) mod security;

@@ -1,20 +1,22 @@
-//! Nobody gives away rights that they do not have themselves.
+//! Checks that nobody gives away rights that they do not have themselves.
 //!
 //! Whoever writes a role needs its rules, or the verb `escalate` on it; whoever writes a binding needs the
 //! rules of its role, or the verb `bind` on that, as in kube-apiserver.
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::Value;
 
-use super::admission::{Operation, Request};
-use super::authorization::{
-    Attributes, Authorizer, Role, Rule, describe_rules, everything, go_list, missing_rules,
-};
-use super::resources::path::text;
-use super::{Error, accessor};
+use super::WriteGuard;
 use crate::codec;
 use crate::meta::Object;
+use crate::registry::admission::{Operation, Request};
+use crate::registry::authorization::{
+    Attributes, Authorizer, Role, Rule, describe_rules, everything, go_list, missing_rules,
+};
+use crate::registry::resources::path::text;
+use crate::registry::{Error, accessor};
 use crate::storage::{GetOptions, Interface, ListOptions, StorageError};
 use crate::work::{self, Work};
 
@@ -32,12 +34,9 @@ pub struct Escalation {
     pub cluster_roles: Arc<dyn Interface>,
 }
 
-impl Escalation {
-    /// Checks a role or a binding that is about to be written.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`]; [`Error::NotFound`] when a binding is of no role.
-    pub(super) async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+#[async_trait]
+impl WriteGuard for Escalation {
+    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let Some(authorizer) = &request.context.authorizer else {
             return Ok(());
         };
@@ -52,7 +51,9 @@ impl Escalation {
             self.check_binding(authorizer, request, object).await
         }
     }
+}
 
+impl Escalation {
     async fn check_binding(
         &self,
         authorizer: &Authorizer,
@@ -201,11 +202,11 @@ fn read(role: &Value) -> Result<Role, Error> {
 mod tests {
     use serde_json::json;
 
-    use super::super::User;
-    use super::super::authorization::{AuthorizationMode, Step};
-    use super::super::resources::built_in;
-    use super::super::testing::{MemoryStorage, context};
     use super::*;
+    use crate::registry::User;
+    use crate::registry::authorization::{AuthorizationMode, Step};
+    use crate::registry::resources::built_in;
+    use crate::registry::testing::{MemoryStorage, context};
 
     /// What an authorizer that knows no roles yet says of a binding of a role that is stored already.
     async fn bound(role: &str) -> Result<(), String> {
