@@ -177,6 +177,198 @@ async fn what_no_role_allows_is_refused_in_kube_apiservers_words() {
         .expect("the admin may");
 }
 
+/// A client upgrades with a GET, and deletes what cannot be read with a DELETE, but needs more than `get` and `delete` for it.
+#[tokio::test]
+async fn some_requests_need_a_verb_beside_their_own() {
+    let gate = "--feature-gates=AllowUnsafeMalformedObjectDeletion=true";
+    let fixture = Fixture::start_with("RBAC", &[gate]).await;
+    let rules = json!([
+        {"verbs": ["get"], "apiGroups": [""],
+            "resources": ["pods/exec", "pods/attach", "pods/portforward"]},
+        {"verbs": ["list", "delete"], "apiGroups": [""], "resources": ["configmaps"]},
+    ]);
+    let config_maps = "/api/v1/namespaces/default/configmaps";
+    let namespace = Some("default");
+    fixture.grant(namespace, "reader", rules, config_maps).await;
+    for subresource in ["exec", "attach", "portforward"] {
+        let path = format!("/api/v1/namespaces/default/pods/p/{subresource}");
+        let refused = get(&fixture.jane, &path).await.expect_err("refused");
+        let words = format!(
+            r#"403 pods "p" is forbidden: User "jane" cannot create resource "pods/{subresource}" in API group "" in the namespace "default""#
+        );
+        assert_eq!(refused, words);
+    }
+    let unsafely = json!({"ignoreStoreReadErrorWithClusterBreakingPotential": true});
+    let path = format!("{config_maps}/a");
+    let refused = ask(&fixture.jane, Method::DELETE, &path, &unsafely).await;
+    let words = r#"403 configmaps "a" is forbidden: User "jane" cannot unsafe-delete-ignore-read-errors resource "configmaps" in API group "" in the namespace "default""#;
+    assert_eq!(refused.expect_err("refused"), words);
+    let gone = ask(&fixture.admin, Method::DELETE, &path, &unsafely).await;
+    let gone = gone.expect_err("nothing is there");
+    assert!(!gone.starts_with("403"), "{gone}");
+}
+
+/// What a policy says of its parameters comes back in refusals, so their author must be allowed to read them.
+#[tokio::test]
+async fn policies_have_no_parameters_that_their_author_may_not_read() {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    const BINDINGS: &str =
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    let fixture = Fixture::start("RBAC").await;
+    let jane = &fixture.jane;
+    let rules = json!([{"verbs": ["*"], "apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"]}]);
+    fixture.grant(None, "author", rules, POLICIES).await;
+    let policy = |name: &str, kind: Value| {
+        json!({"metadata": {"name": name}, "spec": {"paramKind": kind,
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["none.example.com"], "apiVersions": ["*"],
+                "operations": ["CREATE"], "resources": ["none"]}]},
+            "validations": [{"expression": "true"}]}})
+    };
+    let secrets = json!({"apiVersion": "v1", "kind": "Secret"});
+    let refused = ask(
+        jane,
+        Method::POST,
+        POLICIES,
+        &policy("mine", secrets.clone()),
+    )
+    .await;
+    let words = "spec.paramKind: Forbidden: user \"jane\" must have \"get\" permission on all objects of the \
+                 referenced paramKind (kind=Secret, apiVersion=v1)";
+    let refused = refused.expect_err("refused");
+    assert!(
+        refused.starts_with("422") && refused.ends_with(words),
+        "{refused}"
+    );
+    let without = ask(jane, Method::POST, POLICIES, &policy("mine", Value::Null)).await;
+    without.expect("a policy without parameters");
+    fixture.create(POLICIES, policy("theirs", secrets)).await;
+
+    let binding = |reference: Value| {
+        json!({"metadata": {"name": "b"}, "spec": {"policyName": "theirs", "validationActions": ["Deny"],
+            "paramRef": reference}})
+    };
+    let named = json!({"name": "a", "namespace": "default", "parameterNotFoundAction": "Deny"});
+    let selected =
+        json!({"selector": {}, "namespace": "default", "parameterNotFoundAction": "Deny"});
+    for (reference, verb) in [(&named, "get"), (&selected, "list")] {
+        let refused = ask(jane, Method::POST, BINDINGS, &binding(reference.clone())).await;
+        let words = format!(
+            "spec.paramRef: Forbidden: user \"jane\" does not have \"{verb}\" permission on the object referenced by paramRef"
+        );
+        let refused = refused.expect_err("refused");
+        assert!(
+            refused.starts_with("422") && refused.ends_with(&words),
+            "{refused}"
+        );
+    }
+    let secret = json!({"metadata": {"name": "a"}});
+    fixture
+        .create("/api/v1/namespaces/default/secrets", secret)
+        .await;
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]}]);
+    let path = "/api/v1/namespaces/default/secrets/a";
+    fixture.grant(Some("default"), "a", rules, path).await;
+    let bound = ask(jane, Method::POST, BINDINGS, &binding(named)).await;
+    bound.expect("jane may read the parameter");
+}
+
+#[tokio::test]
+async fn claims_to_devices_need_labels_and_rights_of_their_own() {
+    const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    const TEMPLATES: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates";
+    let fixture = Fixture::start("RBAC").await;
+    let rules = json!([{"verbs": ["*"], "apiGroups": ["resource.k8s.io"],
+        "resources": ["resourceclaims", "resourceclaims/status"]}]);
+    fixture
+        .grant(Some("default"), "claims", rules, CLAIMS)
+        .await;
+    let spec = |access: Value| {
+        json!({"devices": {"requests": [{"name": "r",
+            "exactly": {"deviceClassName": "c", "adminAccess": access}}]}})
+    };
+    let claim = json!({"metadata": {"name": "c"}, "spec": spec(json!(true))});
+    let template = json!({"metadata": {"name": "t"}, "spec": {"spec": spec(json!(true))}});
+    for (path, object) in [(CLAIMS, &claim), (TEMPLATES, &template)] {
+        let refused = ask(&fixture.admin, Method::POST, path, object).await;
+        let words = "spec.devices.requests[0].adminAccess: Forbidden: admin access to devices requires the \
+                     `resource.kubernetes.io/admin-access: true` label on the containing namespace";
+        let refused = refused.expect_err("refused");
+        assert!(
+            refused.starts_with("422") && refused.ends_with(words),
+            "{refused}"
+        );
+    }
+    let namespace = "/api/v1/namespaces/default";
+    let labelled = get(&fixture.admin, namespace).await.expect("there");
+    let mut labelled: Value = serde_json::from_str(&labelled).expect("json");
+    labelled["metadata"]["labels"]["resource.kubernetes.io/admin-access"] = "true".into();
+    let changed = ask(&fixture.admin, Method::PUT, namespace, &labelled).await;
+    changed.expect("labelled");
+    fixture.create(TEMPLATES, template).await;
+    let created = ask(&fixture.jane, Method::POST, CLAIMS, &claim).await;
+    let mut created: Value = serde_json::from_str(&created.expect("created")).expect("json");
+
+    created["status"] = json!({"allocation": {"devices": {"results": [
+        {"request": "r", "driver": "d.example.com", "pool": "p", "device": "x"}]}}});
+    let status = format!("{CLAIMS}/c/status");
+    let refused = ask(&fixture.jane, Method::PUT, &status, &created).await;
+    let words = "status.allocation: Forbidden: changing status.allocation or status.reservedFor requires \
+                 resource=\"resourceclaims/binding\", verb=\"update\" permission";
+    let refused = refused.expect_err("refused");
+    assert!(
+        refused.starts_with("422") && refused.ends_with(words),
+        "{refused}"
+    );
+    let allocated = ask(&fixture.admin, Method::PUT, &status, &created).await;
+    let mut allocated: Value = serde_json::from_str(&allocated.expect("allocated")).expect("json");
+
+    allocated["status"]["devices"] =
+        json!([{"driver": "d.example.com", "pool": "p", "device": "x", "data": {"a": "b"}}]);
+    let refused = ask(&fixture.jane, Method::PUT, &status, &allocated).await;
+    let refused = refused.expect_err("refused");
+    let words =
+        "status.devices: Forbidden: changing status.devices of driver \"d.example.com\" requires";
+    assert!(
+        refused.starts_with("422") && refused.contains(words),
+        "{refused}"
+    );
+    let told = ask(&fixture.admin, Method::PUT, &status, &allocated).await;
+    told.expect("the driver has its say");
+}
+
+/// A tenant of one namespace reaches no other by a path that names it behind the own one.
+#[tokio::test]
+async fn no_namespace_is_within_another() {
+    let fixture = Fixture::start("RBAC").await;
+    let everything = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
+    let pods = "/api/v1/namespaces/default/pods";
+    fixture
+        .grant(Some("default"), "tenant", everything, pods)
+        .await;
+    let own = "/api/v1/namespaces/default/namespaces";
+    let created = json!({"metadata": {"name": "made"}});
+    for (method, path, body) in [
+        (Method::GET, own.to_owned(), &Value::Null),
+        (Method::GET, format!("{own}?watch=1"), &Value::Null),
+        (Method::POST, own.to_owned(), &created),
+        (Method::GET, format!("{own}/kube-system"), &Value::Null),
+        (Method::DELETE, format!("{own}/kube-system"), &Value::Null),
+        (Method::DELETE, own.to_owned(), &Value::Null),
+        (
+            Method::GET,
+            "/api/v1/watch/namespaces/default/namespaces".to_owned(),
+            &Value::Null,
+        ),
+    ] {
+        let refused = ask(&fixture.jane, method.clone(), &path, body).await;
+        let words = "404 the server could not find the requested resource";
+        assert_eq!(refused.expect_err("refused"), words, "{method} {path}");
+    }
+    get(&fixture.admin, "/api/v1/namespaces/made")
+        .await
+        .expect_err("never made");
+}
+
 #[tokio::test]
 async fn a_watch_is_allowed_as_a_watch_and_by_the_name_that_it_selects() {
     let fixture = Fixture::start("RBAC").await;
