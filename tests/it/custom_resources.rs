@@ -151,6 +151,11 @@ async fn what_is_defined_is_served_and_outlives_a_restart() {
     assert_eq!(patched.data["status"], json!({"teeth": 7}));
     assert_eq!(patched.data["spec"]["color"], "red");
     assert_eq!(patched.metadata.generation, Some(1));
+    for status in [json!({"teeth": "many"}), json!(7), json!([1])] {
+        let wrong = Patch::Merge(json!({"status": status}));
+        let refused = gears_of.patch_status("small", &params, &wrong).await;
+        assert_eq!(code(refused), 422, "{status}");
+    }
     let scaled = Patch::Merge(json!({"spec": {"replicas": 9}}));
     let scaled = gears_of.patch_scale("small", &params, &scaled).await;
     assert_eq!(

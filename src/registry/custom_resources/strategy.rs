@@ -19,7 +19,7 @@ pub(super) struct CustomResource {
     served: String,
     stored: String,
     /// That of the status, if it is written by itself.
-    status: Option<Part>,
+    status: Option<StatusPart>,
     /// Whether the content of versions differs.
     by_webhook: bool,
 }
@@ -32,12 +32,36 @@ impl CustomResource {
         by_webhook: bool,
     ) -> Self {
         Self {
+            status: has_status.then(|| StatusPart {
+                part: Part::new("status", PartMetadata::KeepsAll),
+                schema: Arc::clone(&schema),
+            }),
             schema,
             served: served.to_string(),
             stored: stored.to_string(),
-            status: has_status.then(|| Part::new("status", PartMetadata::KeepsAll)),
             by_webhook,
         }
+    }
+}
+
+/// The strategy of a status that is written by itself.
+#[derive(Debug)]
+struct StatusPart {
+    part: Part,
+    schema: Arc<StructuralSchema>,
+}
+
+impl Strategy for StatusPart {
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
+        self.part.prepare_for_update(context, object, old);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.schema.check(object, Some(old))
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
     }
 }
 
