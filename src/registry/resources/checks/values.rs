@@ -103,8 +103,14 @@ pub(in crate::registry::resources) fn ip(text: &str) -> Vec<String> {
     }
 }
 
-/// An address, be it with leading zeros, as Kubernetes reads it for the sake of old objects.
+/// An address, be it with leading zeros, as Kubernetes reads it for the sake of old objects. One of IPv4 that is written as one of
+/// IPv6 (`::ffff:127.0.0.1`) is one of IPv4, as to Go.
 pub(super) fn address(text: &str) -> Option<IpAddr> {
+    written_address(text).map(|it| it.to_canonical())
+}
+
+/// The same, of the family in which it is written.
+fn written_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse().ok();
     }
@@ -129,7 +135,7 @@ pub(super) fn cidr(text: &str) -> Vec<String> {
 /// The first address of a range, and how many of its bits are common.
 pub(super) fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (first, bits) = text.split_once('/')?;
-    let first = address(first)?;
+    let first = written_address(first)?;
     let most = if first.is_ipv4() { 32 } else { 128 };
     let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
     let bits: u8 = bits.parse().ok().filter(|bits| digits && *bits <= most)?;
@@ -293,6 +299,8 @@ mod tests {
             "169.254.1.1",
             "224.0.0.9",
             "fe80::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
             "x",
         ] {
             assert_eq!(wrong(special), 1, "{special}");
