@@ -29,6 +29,9 @@ pub(in super::super) async fn bind(
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
     let mut binding = call.decode(&content, &resource.group_version, "Binding", &params)?;
+    call.store
+        .ensure_namespace(call.namespace(), &mut binding)
+        .map_err(|error| call.fail(error))?;
     let name = pod_name(call, &binding)?;
     check_target(&binding, &name).map_err(|error| call.fail(error))?;
     call.store

@@ -37,6 +37,9 @@ pub(in super::super) async fn evict(
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("policy", "v1");
     let mut eviction = call.decode(&content, &version, "Eviction", &params)?;
+    call.store
+        .ensure_namespace(call.namespace(), &mut eviction)
+        .map_err(|error| call.fail(error))?;
     let name = eviction.pointer("/metadata/name").and_then(Value::as_str);
     if name != Some(call.name()) {
         return Err(Failure::bad_request(

@@ -61,11 +61,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::BadRequest`] when it says that it belongs to another.
-    pub(super) fn ensure_namespace(
-        &self,
-        namespace: &str,
-        object: &mut Value,
-    ) -> Result<(), Error> {
+    pub fn ensure_namespace(&self, namespace: &str, object: &mut Value) -> Result<(), Error> {
         if !self.resource.namespaced {
             remove(object, "namespace");
             return Ok(());
