@@ -60,7 +60,8 @@ impl RequestHeaders {
 
 fn first(headers: &HeaderMap, names: &[HeaderName]) -> Option<String> {
     let values = names.iter().filter_map(|name| headers.get(name));
-    let mut values = values.map(|value| text(value).trim().to_owned());
+    // Of the blanks of Unicode none is taken away: another name would be another user.
+    let mut values = values.map(|value| text(value).trim_matches([' ', '\t']).to_owned());
     values.find(|value| !value.is_empty())
 }
 
