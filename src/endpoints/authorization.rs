@@ -32,9 +32,7 @@ pub async fn refuse(
     let query = Query::parse(query);
     let selector = selector(info, &query);
     let selected = selected_name(info, selector.as_ref());
-    let narrows = info.is_resource && SELECTING_VERBS.contains(&info.verb.as_str());
-    // The old prefix of paths knows no selectors.
-    let narrows = narrows && !info.legacy_watch;
+    let narrows = knows_selectors(info) && SELECTING_VERBS.contains(&info.verb.as_str());
     let fields = narrows.then(|| FieldSelector::parse(query.first("fieldSelector")));
     let fields = fields.and_then(Result::ok).filter(|it| !it.is_empty());
     let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
@@ -89,9 +87,14 @@ pub(super) async fn refuse_what(
     Some(refusal)
 }
 
+/// Returns false for the old prefix of paths: what selectors say there is not authorised.
+fn knows_selectors(info: &RequestInfo) -> bool {
+    info.is_resource && !info.legacy_watch
+}
+
 /// What a list or watch selects.
 fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
-    let selects = info.is_resource && matches!(info.verb.as_str(), "list" | "watch");
+    let selects = knows_selectors(info) && matches!(info.verb.as_str(), "list" | "watch");
     let selector = Some(query.first("fieldSelector")).filter(|it| selects && !it.is_empty())?;
     FieldSelector::parse(selector).ok()
 }

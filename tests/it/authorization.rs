@@ -394,6 +394,7 @@ async fn a_watch_is_allowed_as_a_watch_and_by_the_name_that_it_selects() {
         "/api/v1/namespaces/default/configmaps?watch=1&fieldSelector=&fieldSelector=metadata.name%3Dmine",
         "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3Dmine",
         "/api/v1/watch/namespaces/default/configmaps/yours",
+        "/api/v1/watch/namespaces/default/configmaps?fieldSelector=metadata.name%3Dmine",
     ] {
         let refused = get(jane, path).await.expect_err(path);
         assert!(refused.starts_with("403 "), "{path}: {refused}");
