@@ -8,27 +8,27 @@ use serde_json::{Map, Value};
 
 use super::{Error, Resource};
 
-/// A text of the metadata; empty if there is none.
+/// Returns a string member of the metadata; empty if there is none.
 pub(crate) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
     object["metadata"][member].as_str().unwrap_or_default()
 }
 
-/// A number of the metadata.
+/// Returns an integer member of the metadata.
 pub(crate) fn integer(object: &Value, member: &str) -> Option<i64> {
     object["metadata"][member].as_i64()
 }
 
-/// A time of the metadata.
+/// Returns an RFC 3339 time of the metadata, or `None` if it is missing or malformed.
 pub(crate) fn time(object: &Value, member: &str) -> Option<Timestamp> {
     text(object, member).parse().ok()
 }
 
-/// Whether the object is being deleted.
+/// Returns true if the object has a `deletionTimestamp`, that is, if its deletion has begun.
 pub(crate) fn is_terminating(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
-/// Who must agree before the object can go.
+/// Returns the finalizers, each of which has to be removed before the object can be deleted.
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
     object["metadata"]["finalizers"]
         .as_array()
@@ -45,14 +45,14 @@ pub(crate) fn set(object: &mut Value, member: &str, value: impl Into<Value>) {
     }
 }
 
-/// Takes a member of the metadata away.
+/// Removes a member of the metadata.
 pub(crate) fn remove(object: &mut Value, member: &str) {
     if let Some(metadata) = metadata(object) {
         metadata.remove(member);
     }
 }
 
-/// Gives a member of the metadata the value that another object has, be it none.
+/// Copies a member of the metadata from another object; removes it if that object has none.
 pub(crate) fn copy(object: &mut Value, from: &Value, member: &str) {
     match &from["metadata"][member] {
         Value::Null => remove(object, member),
@@ -60,7 +60,7 @@ pub(crate) fn copy(object: &mut Value, from: &Value, member: &str) {
     }
 }
 
-/// Sets the finalizers, or takes them away if there are none.
+/// Sets the finalizers; removes the member if the list is empty.
 pub(crate) fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
     if finalizers.is_empty() {
         remove(object, "finalizers");
@@ -69,19 +69,19 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
     }
 }
 
-/// The next generation, for an object that has one.
+/// Increments the generation of an object that has one.
 pub(crate) fn bump_generation(object: &mut Value) {
     if let Some(generation) = integer(object, "generation").filter(|it| *it > 0) {
         set(object, "generation", generation.saturating_add(1));
     }
 }
 
-/// A time as objects carry it: RFC 3339 with whole seconds.
+/// Formats a time as objects carry it: RFC 3339 in UTC with whole seconds.
 pub(crate) fn format_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The time some seconds later, or earlier if they are negative; at most the end of time.
+/// Adds seconds, which may be negative, to a time; saturates at [`Timestamp::MIN`] and [`Timestamp::MAX`].
 pub(crate) fn later(time: Timestamp, seconds: i64) -> Timestamp {
     let end = if seconds < 0 {
         Timestamp::MIN
@@ -92,7 +92,7 @@ pub(crate) fn later(time: Timestamp, seconds: i64) -> Timestamp {
         .unwrap_or(end)
 }
 
-/// Checks the types of the metadata's members and drops those that say nothing.
+/// Checks the types of the metadata's members and drops null and empty ones.
 ///
 /// # Errors
 /// [`Error::BadRequest`] when a member has the wrong type, in the words of Go's decoder.
@@ -130,7 +130,7 @@ fn normalize_metadata(object: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether Kubernetes' types leave the member out.
+/// Returns true if Kubernetes' `ObjectMeta` omits a member with this value when it is encoded.
 fn says_nothing(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! Where the API is: the Endpoints and the EndpointSlice behind the service `kubernetes`.
+//! The Endpoints and the EndpointSlice of the service `kubernetes`, which name the addresses of the API servers.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use crate::clock::Clock;
 use crate::codec;
 use crate::storage::GetOptions;
 
-/// The service, and what is behind it.
+/// Name of the service and of its Endpoints and EndpointSlice.
 const NAME: &str = "kubernetes";
 const NAMESPACE: &str = "default";
 
-/// Writes where the servers of the API are, unless that stands there already.
+/// Writes the addresses of the API servers into the Endpoints and the EndpointSlice, unless they are there already.
 ///
 /// # Errors
-/// When it cannot be written.
+/// An error of the store if either object cannot be read or written.
 pub async fn publish_addresses(
     endpoints: &Store,
     slices: &Store,
@@ -31,7 +31,7 @@ pub async fn publish_addresses(
     write(slices, slice, clock).await
 }
 
-/// Deletes a slice of the other family of addresses: it cannot change its own.
+/// Deletes an EndpointSlice of the other address family, since `addressType` is immutable.
 async fn make_way(slices: &Store, wanted: &Value, clock: &Clock) -> Result<(), Error> {
     let found = match slices.get(NAMESPACE, NAME, GetOptions::default()).await {
         Ok(found) => found,
@@ -47,12 +47,12 @@ async fn make_way(slices: &Store, wanted: &Value, clock: &Clock) -> Result<(), E
     deleted.map(|_| ())
 }
 
-/// Who writes.
+/// Returns the context of the server's own writes, with `kube-apiserver` as field manager.
 fn context(clock: &Clock) -> RequestContext {
     RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
 }
 
-/// Nobody copies these endpoints into slices: they have their own.
+/// Builds the Endpoints object, labelled so that no controller mirrors it into EndpointSlices: the server writes its own.
 fn endpoints_of(addresses: &BTreeSet<String>, port: u16) -> Value {
     let addresses: Vec<_> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
     json!({"apiVersion": "v1", "kind": "Endpoints",
@@ -87,7 +87,7 @@ async fn write(store: &Store, wanted: Value, clock: &Clock) -> Result<(), Error>
     written.await.map(|_| ())
 }
 
-/// What the object should say; what else others wrote into it stays.
+/// An update that sets the labels and all members besides `metadata`; members that others have added stay.
 struct Wanted(Value);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Which APIs there are: an APIService for every version of every group that this server serves itself.
+//! APIServices: one for every version of every group that this server serves itself.
 //!
 //! Those of built-in groups are made at every start, and may be deleted until the next. Those of custom
 //! resources come and go with them. One whose label somebody has taken away is left as it is. What has no
@@ -20,18 +20,18 @@ use crate::clock::Clock;
 use crate::codec;
 use crate::storage::ListOptions;
 
-/// The group of APIServices, which comes first.
+/// Group of APIServices, which comes first in discovery.
 const GROUP: &str = "apiregistration.k8s.io";
 
-/// The label of those that the server looks after, and what it says of built-in and custom ones.
+/// Label of APIServices that the server manages; its value is [`AT_START`] for built-in groups and [`ALWAYS`] for custom ones.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const AT_START: &str = "onstart";
 const ALWAYS: &str = "true";
 
-/// The priorities of a group and a version of custom resources.
+/// Group priority and version priority of custom resources.
 const CUSTOM_PRIORITIES: (i64, i64) = (1000, 100);
 
-/// How many are written at the same time.
+/// Maximum number of APIServices that are written concurrently.
 const AT_ONCE_MAX: usize = 8;
 
 /// The priorities of built-in groups, and of those of their versions that are not 15.
@@ -65,11 +65,11 @@ const VERSION_PRIORITIES: &[(&str, &str, i64)] = &[
 ];
 const VERSION_PRIORITY: i64 = 15;
 
-/// Makes those of built-in groups that are not there, and puts right those that say something else. The group of APIServices
-/// itself has none.
+/// Creates missing APIServices of built-in groups, corrects the spec of managed ones, and marks all that are served here
+/// as available. The group of APIServices itself has no APIService.
 ///
 /// # Errors
-/// When one cannot be read or written; others may be as they should.
+/// An error of the store if one cannot be read or written; others may have been written.
 pub async fn publish_built_in_apis(
     store: &Store,
     served: &BTreeSet<GroupVersion>,
@@ -80,11 +80,11 @@ pub async fn publish_built_in_apis(
     mark_available(store, &stored(store).await?, clock).await
 }
 
-/// Makes those of custom resources that are not there, takes away those of which there are none any more, and says of all
-/// that are served here that they are available.
+/// Creates missing APIServices of custom resources, deletes managed ones whose group version is served no more, and marks
+/// all that are served here as available.
 ///
 /// # Errors
-/// When one cannot be read or written; others may be as they should.
+/// An error of the store if one cannot be read or written; others may have been written.
 pub async fn publish_custom_apis(
     store: &Store,
     served: &BTreeSet<GroupVersion>,
@@ -104,7 +104,7 @@ pub async fn publish_custom_apis(
     mark_available(store, &stored(store).await?, clock).await
 }
 
-/// All that are stored, by name.
+/// Lists the stored APIServices by name.
 async fn stored(store: &Store) -> Result<BTreeMap<String, Value>, Error> {
     let list = store.list("", ListOptions::default()).await?;
     let read = list.items.iter().map(|object| {
@@ -133,7 +133,7 @@ fn built_in_priorities(served: &GroupVersion) -> Option<(i64, i64)> {
     Some((*group, version))
 }
 
-/// Where the group and the version of what is served here come in discovery: higher ones come first.
+/// Returns the group priority and the version priority of an API that is served here. Discovery puts higher ones first.
 #[must_use]
 pub fn local_priorities(served: &GroupVersion) -> (i64, i64) {
     if served.group == GROUP {
@@ -157,7 +157,7 @@ fn api_service(served: &GroupVersion, (group, version): (i64, i64), managed: &st
         "metadata": {"name": name, "labels": {MANAGED: managed}}, "spec": spec})
 }
 
-/// Creates what is not there and corrects what is there and looked after.
+/// Creates those of the wanted APIServices that are missing and corrects the spec of managed ones.
 async fn publish(
     store: &Store,
     there: &BTreeMap<String, Value>,
@@ -184,7 +184,7 @@ async fn publish(
     all(writes).await
 }
 
-/// Says of those that are served here that they are available.
+/// Sets the condition `Available` of APIServices that are served here, unless it is set.
 async fn mark_available(
     store: &Store,
     there: &BTreeMap<String, Value>,
@@ -213,19 +213,19 @@ fn is_available(object: &Value) -> bool {
         .any(|it| it["type"] == "Available" && it["status"] == "True" && it["reason"] == "Local")
 }
 
-/// What is said of an API that another server serves.
+/// The condition `Available` of an APIService whose API another server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Availability {
-    /// Whether requests are passed on: `True`, `False` or `Unknown`.
+    /// The condition's status: `True`, `False` or `Unknown`. Requests are proxied if it is `True`.
     pub status: &'static str,
-    /// Why, in a word.
+    /// The reason as one word in camel case.
     pub reason: &'static str,
-    /// Why, in a sentence.
+    /// The explanation for people.
     pub message: String,
 }
 
 impl Availability {
-    /// It is not available.
+    /// Makes the condition of an API that is not available.
     #[must_use]
     pub fn no(reason: &'static str, message: String) -> Self {
         Self {
@@ -236,11 +236,11 @@ impl Availability {
     }
 }
 
-/// Says in an APIService whether the API is available; nothing is done if it is gone, or if the API is
-/// served here now.
+/// Sets the condition `Available` in the status of an APIService. Does nothing if the APIService has been deleted or if
+/// its API is served here now.
 ///
 /// # Errors
-/// When it cannot be read or written.
+/// An error of the store if the APIService cannot be read or written.
 pub async fn tell_availability(
     store: &Store,
     name: &str,
@@ -255,7 +255,7 @@ pub async fn tell_availability(
     change(store, name, "status", &mut tell, clock).await
 }
 
-/// The time is that of the last change of what matters.
+/// Puts the condition into the status; `lastTransitionTime` changes only with the condition's status.
 fn set_condition(object: &mut Value, said: &Availability, now: &str) {
     let mut condition = json!({"type": "Available", "status": said.status,
         "lastTransitionTime": now, "reason": said.reason, "message": said.message});
@@ -275,7 +275,7 @@ fn set_condition(object: &mut Value, said: &Availability, now: &str) {
     object["status"]["conditions"] = others.into();
 }
 
-/// One of the writes that go on at the same time.
+/// One of the writes that run concurrently in [`all`].
 type Write<'a> = BoxFuture<'a, Result<(), Error>>;
 
 async fn all(writes: Vec<Write<'_>>) -> Result<(), Error> {
@@ -293,7 +293,7 @@ async fn delete(store: &Store, name: &str, clock: &Clock) -> Result<(), Error> {
     }
 }
 
-/// Changes one of them; nothing is done if it is gone.
+/// Updates one APIService by a function; does nothing if it has been deleted.
 async fn change(
     store: &Store,
     name: &str,
@@ -319,7 +319,7 @@ fn context(clock: &Clock, subresource: &str) -> RequestContext {
     context
 }
 
-/// An object with a change.
+/// An update that applies a function to the existing object.
 struct Changed<'a>(&'a mut (dyn FnMut(&mut Value) + Send));
 
 #[async_trait]

@@ -1,4 +1,5 @@
-//! What is there from the start.
+//! Objects that the server creates at its start: system namespaces, priority classes, default roles, flow control
+//! configuration, the service `kubernetes`.
 
 mod default_roles;
 mod flow_control;
@@ -16,25 +17,25 @@ use super::{CreateOptions, Error, RequestContext, Store, User};
 use crate::clock::Clock;
 use crate::storage::GetOptions;
 
-/// The namespaces of every cluster.
+/// Namespaces that every cluster has.
 const SYSTEM_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What the system's classes of priorities are for, in their order.
+/// Descriptions of the system's PriorityClasses, in the order of [`SYSTEM_PRIORITIES`].
 const SYSTEM_PRIORITY_WORDS: [&str; 2] = [
     "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
     "Used for system critical pods that must not be moved from their current node.",
 ];
 
-/// By what the controller that cleans up tokens in Secrets knows since when those that are used are noted.
+/// Name of the ConfigMap that tells the legacy service account token cleaner since when uses of tokens are tracked.
 const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
-/// The first address of the services' range.
+/// Cluster IP of the service `kubernetes`: the first address of the service range.
 const KUBERNETES_SERVICE_ADDRESS: &str = "10.0.0.1";
 
-/// Creates those of the system's namespaces that do not exist.
+/// Creates the system namespaces that do not exist.
 ///
 /// # Errors
-/// When one can neither be created nor is there; those before it exist.
+/// An error of the store if one cannot be read or created; those before it exist.
 pub async fn ensure_system_namespaces(namespaces: &Store, clock: &Clock) -> Result<(), Error> {
     for name in SYSTEM_NAMESPACES {
         let namespace =
@@ -44,10 +45,10 @@ pub async fn ensure_system_namespaces(namespaces: &Store, clock: &Clock) -> Resu
     Ok(())
 }
 
-/// Creates those of the system's classes of priorities that do not exist.
+/// Creates the system's PriorityClasses that do not exist.
 ///
 /// # Errors
-/// When one can neither be created nor is there; those before it exist.
+/// An error of the store if one cannot be read or created; those before it exist.
 pub async fn ensure_system_priorities(classes: &Store, clock: &Clock) -> Result<(), Error> {
     for ((name, value), what) in SYSTEM_PRIORITIES.iter().zip(SYSTEM_PRIORITY_WORDS) {
         let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
@@ -60,7 +61,7 @@ pub async fn ensure_system_priorities(classes: &Store, clock: &Clock) -> Result<
 /// Creates the service by which pods reach the API, unless it exists. The server listens on `port`.
 ///
 /// # Errors
-/// When it can neither be created nor is there.
+/// An error of the store if it cannot be read or created.
 pub async fn ensure_kubernetes_service(
     services: &Store,
     port: u16,
@@ -77,10 +78,11 @@ pub async fn ensure_kubernetes_service(
     ensure(services, "default", service, clock).await
 }
 
-/// Notes since when it has been known which tokens in Secrets are used, unless it is noted. Here none is.
+/// Creates the ConfigMap with the date since which uses of tokens in Secrets are tracked, unless it exists. This server
+/// issues and accepts no such tokens.
 ///
 /// # Errors
-/// When it can neither be written nor is there.
+/// An error of the store if it cannot be read or created.
 pub async fn ensure_token_tracking(config_maps: &Store, clock: &Clock) -> Result<(), Error> {
     let today = clock.wall().strftime("%Y-%m-%d").to_string();
     let tracking = json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -89,8 +91,8 @@ pub async fn ensure_token_tracking(config_maps: &Store, clock: &Clock) -> Result
     ensure(config_maps, "kube-system", tracking, clock).await
 }
 
-/// Creates an object unless it exists. That is asked first, since an attempt would find the address
-/// of its predecessor taken.
+/// Creates an object unless it exists. The object is looked up first, since an attempt to create a service again would
+/// fail on the cluster IP, which the existing one holds.
 pub(super) async fn ensure(
     store: &Store,
     namespace: &str,
@@ -112,7 +114,7 @@ pub(super) async fn ensure(
     }
 }
 
-/// The server itself writes.
+/// Returns the context of the server's own writes, with `kube-apiserver` as field manager.
 fn own_context(clock: &Clock) -> RequestContext {
     RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
 }

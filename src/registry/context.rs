@@ -1,4 +1,4 @@
-//! Who asks, and on what terms.
+//! The context of a request: its user, field manager, options and warnings.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,19 +10,19 @@ use super::Error;
 use super::authorization::{Attributes, Authorizer};
 use crate::clock::Clock;
 
-/// How many warnings are kept: of more, clients are never told, however short they are.
+/// Maximum number of warnings that are kept for one request; further ones are dropped, since no answer carries so many.
 pub(super) const WARNINGS_MAX: usize = 4096;
 
 /// An authenticated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// The name.
+    /// The name, such as `system:admin`; empty for the server itself.
     pub name: String,
     /// The uid, if the authenticator knows one.
     pub uid: String,
-    /// The groups.
+    /// The groups of which the user is a member.
     pub groups: Vec<String>,
-    /// What else the authenticator says.
+    /// Additional attributes from the authenticator, by their keys.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -37,27 +37,27 @@ pub fn service_account(user: &str) -> Option<(&str, &str)> {
     whole.then_some((namespace, name))
 }
 
-/// The circumstances of one request, handed down to strategies.
+/// The context of one request, handed down to admission and strategies.
 #[derive(Debug)]
 pub struct RequestContext {
-    /// Who asks.
+    /// The user who makes the request.
     pub user: User,
     /// The name under which fields are managed: `fieldManager`, or the start of the user agent.
     pub field_manager: String,
     /// The subresource that is written; empty for the object itself.
     pub subresource: String,
-    /// The time.
+    /// The clock that gives timestamps in objects.
     pub clock: Clock,
-    /// What the user may do; `None` for the server itself, which may do everything.
+    /// The authorizer for further permissions that a write needs; `None` for the server itself, which may do everything.
     pub authorizer: Option<Arc<Authorizer>>,
-    /// What the client has said about how to write, such as CreateOptions; not for the server itself.
+    /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server itself.
     pub options: OnceLock<Value>,
-    /// What the client will be told in Warning headers.
+    /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,
 }
 
 impl RequestContext {
-    /// The circumstances of a request.
+    /// Makes the context of a request to the object itself, with no authorizer, options or warnings.
     #[must_use]
     pub fn new(user: User, field_manager: String, clock: Clock) -> Self {
         Self {
@@ -71,10 +71,10 @@ impl RequestContext {
         }
     }
 
-    /// Checks that the user may do something, besides what the request itself is.
+    /// Checks that the user may do something that the write needs beside the request itself, such as approving certificates of a signer.
     ///
     /// # Errors
-    /// [`Error::Forbidden`]
+    /// [`Error::Forbidden`] if the authorizer does not allow it.
     pub async fn check(&self, asked: &Attributes<'_>) -> Result<(), Error> {
         let Some(authorizer) = &self.authorizer else {
             return Ok(());
@@ -95,7 +95,7 @@ impl RequestContext {
         })
     }
 
-    /// Tells the client something, once.
+    /// Adds a warning for the client, unless the same text is there already or 4096 others are.
     pub fn warn(&self, text: impl Into<String>) {
         let mut warnings = self
             .warnings
@@ -106,7 +106,7 @@ impl RequestContext {
         }
     }
 
-    /// What was told so far.
+    /// Returns the warnings so far, in the order in which they came.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let warnings = self.warnings.lock();

@@ -18,7 +18,7 @@ use crate::storage::Completion;
 pub struct DefaultsOnRead(Arc<Resource>);
 
 impl DefaultsOnRead {
-    /// Gives those of this resource.
+    /// Makes the completion that gives this resource's defaults.
     #[must_use]
     pub fn new(resource: Arc<Resource>) -> Self {
         Self(resource)

@@ -1,14 +1,14 @@
-//! What can go wrong with a request, in the registry's words. The endpoints turn these into HTTP.
+//! Errors of requests to the registry. The endpoints turn these into HTTP statuses and Status objects.
 
 use std::collections::HashSet;
 
 use crate::meta::Status;
 use crate::storage::StorageError;
 
-/// An error of a request.
+/// An error of a request to the registry. Each variant corresponds to a reason of a Status.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such object.
+    /// The object does not exist.
     #[error("{resource} {name:?} not found")]
     NotFound {
         /// The qualified resource, such as `deployments.apps`.
@@ -16,7 +16,7 @@ pub enum Error {
         /// The object's name.
         name: String,
     },
-    /// There is such an object already.
+    /// An object of this name exists already.
     #[error(
         "{}{resource} {name:?} already exists{}",
         if *.being_deleted { "object is being deleted: " } else { "" },
@@ -27,9 +27,9 @@ pub enum Error {
         resource: String,
         /// The object's name.
         name: String,
-        /// Whether the one there is on its way out.
+        /// True if the existing object is being deleted.
         being_deleted: bool,
-        /// Whether the object has a `generateName`: the client may retry after a second.
+        /// True if the object has a `generateName`: the client may retry after a second.
         generated: bool,
     },
     /// The object is not as the request assumes. Read again and retry.
@@ -39,7 +39,7 @@ pub enum Error {
         resource: String,
         /// The object's name.
         name: String,
-        /// In which way.
+        /// The explanation, such as that the object has been modified.
         message: String,
     },
     /// Server-side apply would take fields from other managers.
@@ -48,17 +48,17 @@ pub enum Error {
         /// The message and field of each conflict, those of one manager together.
         causes: Vec<(String, String)>,
     },
-    /// The object is not valid.
+    /// The object fails validation.
     #[error("{kind} {name:?} is invalid: {}", FieldError::join(.errors))]
     Invalid {
         /// The qualified kind, such as `Deployment.apps`.
         kind: String,
         /// The object's name.
         name: String,
-        /// What is wrong.
+        /// The errors of the object's fields.
         errors: Vec<FieldError>,
     },
-    /// The request makes no sense.
+    /// The request is malformed or contradicts itself.
     #[error("{0}")]
     BadRequest(String),
     /// The user may not do this, or the state of the cluster forbids it.
@@ -68,28 +68,28 @@ pub enum Error {
         resource: String,
         /// The object's name.
         name: String,
-        /// Why.
+        /// The explanation that the client gets.
         message: String,
         /// The reason and field of a cause, if there is one.
         cause: Option<(&'static str, String)>,
     },
-    /// Not now: something else has to happen first. Retry after a while.
+    /// The request cannot be served now, since something else has to happen first. Retry after a while.
     #[error("{message}")]
     TooManyRequests {
-        /// What is not done.
+        /// The explanation that the client gets, such as that an eviction is not allowed now.
         message: String,
         /// The reason and message of the cause.
         cause: (&'static str, String),
-        /// After how long, if that is known.
+        /// The seconds for the Retry-After header, if a time is known.
         retry_after_seconds: Option<u32>,
     },
     /// The object has a shape that takes too much memory or stack, however few its bytes are. Send one with fewer maps or levels.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
-    /// Somebody who was asked about the request refuses it in words of their own.
+    /// An admission policy or webhook refuses the request with a Status of its own.
     #[error("{}", .0.message)]
     Denied(Box<Status>),
-    /// A configuration has what its type cannot have.
+    /// An applied configuration does not fit the schema of its type.
     #[error("{0}")]
     NotTyped(String),
     /// A patch cannot be applied to the object.
@@ -102,40 +102,39 @@ pub enum Error {
     ServerTimeout {
         /// The qualified resource.
         resource: String,
-        /// What was asked for, such as `create`; the details call it the name.
+        /// The operation that failed, such as `create`. It takes the place of the name in the Status details.
         operation: &'static str,
     },
-    /// The store's own error.
+    /// An error of the storage for which there is no variant here.
     #[error(transparent)]
     Storage(StorageError),
-    /// A fault of this program.
+    /// A failure inside the server.
     #[error("{0}")]
     Internal(String),
 }
 
-/// How many bytes of errors are told of an object at most. What else is wrong is not told, but the object is refused all
-/// the same.
+/// Bytes of field paths and details after which no further error of an object is reported. The object is refused all the same.
 pub(super) const ERROR_BYTES_MAX: usize = 256 << 10;
 
-/// What is wrong with one field.
+/// A validation error of one field: Kubernetes' `field.Error`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
-    /// In which way.
+    /// The type of the error, which decides the words in front of the detail.
     pub kind: FieldErrorKind,
-    /// The path, such as `spec.containers[0].name`.
+    /// The path of the field, such as `spec.containers[0].name`.
     pub field: String,
-    /// What follows the kind's own words: value and explanation, as [`FieldErrorKind`] says.
+    /// The text after the kind's own words: value and explanation, as [`FieldErrorKind`] says.
     pub detail: String,
 }
 
-/// In which way a field is wrong: Kubernetes' `field.ErrorType`.
+/// The type of a validation error: Kubernetes' `field.ErrorType`. The variants are shown as their messages begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
     /// `Required value`, then an optional explanation.
     Required,
     /// `Invalid value: VALUE: explanation`.
     Invalid,
-    /// The same words, for a value of the wrong type.
+    /// `Invalid value: VALUE: explanation`, for a value of the wrong type.
     TypeInvalid,
     /// `Unsupported value: VALUE: supported values: ...`.
     NotSupported,
@@ -154,7 +153,7 @@ pub enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
-    /// The cause's reason in a Status.
+    /// Returns the reason that a cause of this kind has in a Status.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -187,7 +186,7 @@ impl FieldErrorKind {
 }
 
 impl FieldError {
-    /// An error without a value.
+    /// Makes an error from its parts; `detail` has to contain the value where the kind's message shows one.
     #[must_use]
     pub fn new(kind: FieldErrorKind, field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
@@ -197,13 +196,13 @@ impl FieldError {
         }
     }
 
-    /// A required field is missing.
+    /// Makes the error of a required field that is missing.
     #[must_use]
     pub fn required(field: impl Into<String>) -> Self {
         Self::new(FieldErrorKind::Required, field, "")
     }
 
-    /// A value (written as JSON) is invalid, and why.
+    /// Makes the error of an invalid value, which is shown as JSON, with an explanation.
     #[must_use]
     pub fn invalid(
         field: impl Into<String>,
@@ -217,13 +216,13 @@ impl FieldError {
         )
     }
 
-    /// A field may not be set or changed.
+    /// Makes the error of a field that may not be set or changed, with an explanation.
     #[must_use]
     pub fn forbidden(field: impl Into<String>, why: impl Into<String>) -> Self {
         Self::new(FieldErrorKind::Forbidden, field, why)
     }
 
-    /// The cause's message: everything but the field.
+    /// Returns the message of a Status cause: the kind's words and the detail, without the field's path.
     #[must_use]
     pub fn message(&self) -> String {
         if self.detail.is_empty() {
@@ -233,7 +232,7 @@ impl FieldError {
         }
     }
 
-    /// The first of them, as many as are told.
+    /// Returns the errors that are reported: all until their paths and details reach [`ERROR_BYTES_MAX`].
     #[must_use]
     pub(super) fn as_told(mut errors: Vec<Self>) -> Vec<Self> {
         let mut bytes = 0;
@@ -246,7 +245,7 @@ impl FieldError {
         errors
     }
 
-    /// All errors in one line, as kube-apiserver joins them: in brackets if several.
+    /// Joins distinct errors in one line, as kube-apiserver does: in brackets if there are several.
     #[must_use]
     pub fn join(errors: &[Self]) -> String {
         let line = |error: &Self| format!("{}: {}", error.field, error.message());
@@ -269,7 +268,7 @@ fn conflict_count(count: usize) -> String {
     }
 }
 
-/// One conflict in a line; several as a list under each manager, as kube-apiserver has them.
+/// Formats one conflict in a line, and several as a list under each manager, as kube-apiserver does.
 fn conflict_list(causes: &[(String, String)]) -> String {
     if let [(message, field)] = causes {
         return format!("{message}: {field}");

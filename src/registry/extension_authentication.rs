@@ -1,7 +1,7 @@
-//! What servers of aggregated APIs read to know whose requests to believe: the config map
-//! `extension-apiserver-authentication`.
+//! The ConfigMap `extension-apiserver-authentication`, from which aggregated API servers read the authorities and header
+//! names by which they authenticate requests.
 //!
-//! Servers that share a store write it together, so none takes away what another one says.
+//! Servers that share a store write it together, so none removes the entries of another one.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -15,20 +15,20 @@ use crate::clock::Clock;
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// What a server says.
+/// The entries that one server publishes.
 #[derive(Clone, Debug, Default)]
 pub struct ExtensionAuthentication {
-    /// Authorities in PEM, by their keys in the map.
+    /// Certificate authorities in PEM, by their keys in the ConfigMap.
     pub authorities: Vec<(&'static str, String)>,
-    /// Lists, by their keys in the map.
+    /// Lists of names, which are written as JSON, by their keys in the ConfigMap.
     pub lists: Vec<(&'static str, Vec<String>)>,
 }
 
 impl ExtensionAuthentication {
-    /// Makes the config map say it, beside what others have said.
+    /// Merges these entries into the ConfigMap, which is created if need be. Expired certificates are dropped from it.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// An error of the store if the ConfigMap cannot be read or written.
     pub async fn publish(&self, config_maps: &Store, clock: &Clock) -> Result<(), Error> {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": NAME, "namespace": NAMESPACE}});
@@ -59,7 +59,7 @@ impl ExtensionAuthentication {
     }
 }
 
-/// The certificates in all of them that have not expired, each once.
+/// Joins the certificates of several PEM texts, without duplicates and expired ones.
 fn bundle(texts: &[String], now: Timestamp) -> String {
     let mut found: Vec<Vec<u8>> = Vec::new();
     for text in texts {

@@ -1,4 +1,4 @@
-//! What may be written and how: Kubernetes' generic registry store and its strategies.
+//! Reads and writes of API objects with defaulting, validation and admission: Kubernetes' generic registry store and its strategies.
 //!
 //! A [`Resource`] describes a type as served in one version; its [`Strategy`] prepares and checks
 //! what is written; a [`Store`] runs every write through them in kube-apiserver's order and keeps the result in

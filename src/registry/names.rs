@@ -1,15 +1,15 @@
-//! Generated names.
+//! Names of objects that are created with `generateName`.
 
 use rand::seq::IndexedRandom;
 
-/// How long a generated name may be.
+/// Maximum length of a generated name in bytes.
 const NAME_BYTES_MAX: usize = 63;
-/// How many random characters end it.
+/// Number of random characters at the end of a generated name.
 const SUFFIX_BYTES: usize = 5;
-/// Neither vowels, which could make words, nor what is easily misread.
+/// Characters of the random end: no vowels, which could form words, and none that is easily misread.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A name that begins with `base`, cut if need be, and ends at random.
+/// Generates a name: `base`, cut so that the name fits [`NAME_BYTES_MAX`], and [`SUFFIX_BYTES`] random characters.
 pub(crate) fn generate_name(base: &str) -> String {
     let mut end = base.len().min(NAME_BYTES_MAX - SUFFIX_BYTES);
     while !base.is_char_boundary(end) {

@@ -1,64 +1,64 @@
-//! The options of writes.
+//! The options of create, update and delete requests, as far as the registry heeds them.
 
 use serde_json::{Value, json};
 
 use super::{FieldError, FieldErrorKind};
 
-/// How to create.
+/// Options of a create.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
-    /// Do everything but store.
+    /// True to run defaulting, admission and validation but to store nothing.
     pub dry_run: bool,
 }
 
-/// How to update.
+/// Options of an update, be it by PUT, patch or server-side apply.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateOptions {
-    /// Do everything but store.
+    /// True to run defaulting, admission and validation but to store nothing.
     pub dry_run: bool,
-    /// Create the object if there is none, whatever the strategy says (server-side apply).
+    /// True to create the object if there is none, even if the strategy forbids that, as server-side apply does.
     pub force_allow_create: bool,
 }
 
-/// How to delete: metav1.DeleteOptions.
+/// Options of a delete: `metav1.DeleteOptions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Do everything but delete.
+    /// True to run admission and all checks but to delete nothing.
     pub dry_run: bool,
-    /// How long to wait; `None` for the type's own period.
+    /// Seconds until the object is deleted; `None` for the type's own grace period.
     pub grace_period_seconds: Option<i64>,
     /// The uid that the object must have.
     pub precondition_uid: Option<String>,
     /// The resource version that the object must have.
     pub precondition_resource_version: Option<String>,
-    /// The old way to say that dependents are kept.
+    /// True if dependents are kept, false if they are deleted: the deprecated form of `propagation_policy`.
     pub orphan_dependents: Option<bool>,
-    /// What happens to dependents.
+    /// The treatment of dependents; `None` for the type's default.
     pub propagation_policy: Option<PropagationPolicy>,
-    /// Delete the object only if what is stored of it cannot be read, without a look at anything else
-    /// (KEP-3926).
+    /// True to delete the object if and only if its stored data cannot be decoded, without admission, finalizers or
+    /// preconditions (KEP-3926).
     pub ignore_store_read_error: bool,
 }
 
-/// What [`DeleteOptions::ignore_store_read_error`] is called in the API.
+/// The name of [`DeleteOptions::ignore_store_read_error`] in the API.
 pub const IGNORE_STORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
-/// What happens to the dependents of a deleted object.
+/// The treatment of a deleted object's dependents: `metav1.DeletionPropagation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PropagationPolicy {
-    /// They are kept.
+    /// Dependents are kept, without their owner reference.
     Orphan,
-    /// They are deleted after it.
+    /// The garbage collector deletes dependents after the object.
     Background,
-    /// They are deleted before it.
+    /// The garbage collector deletes dependents before the object.
     Foreground,
 }
 
 impl PropagationPolicy {
-    /// Reads what a client sent.
+    /// Parses the value of `propagationPolicy` in a client's options.
     ///
     /// # Errors
-    /// What is wrong with the options' field.
+    /// The field's error if the value is no policy.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
         match text {
             "Orphan" => Ok(Self::Orphan),
@@ -74,7 +74,7 @@ impl PropagationPolicy {
         }
     }
 
-    /// Its name in the API.
+    /// Returns the policy's name in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl PropagationPolicy {
 }
 
 impl DeleteOptions {
-    /// The options as the object that admission sees.
+    /// Returns the options as the `DeleteOptions` object that admission sees.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
@@ -120,7 +120,7 @@ impl DeleteOptions {
         options
     }
 
-    /// What is wrong with the options.
+    /// Validates the options and returns the errors of their fields.
     #[must_use]
     pub fn validate(&self) -> Vec<FieldError> {
         let mut errors = match (self.orphan_dependents, self.propagation_policy) {
@@ -137,7 +137,7 @@ impl DeleteOptions {
         errors
     }
 
-    /// What makes no sense of an object that cannot be read.
+    /// Returns an error for each option that cannot be combined with `ignore_store_read_error`.
     fn excluded_by_ignored_errors(&self) -> impl Iterator<Item = FieldError> {
         let preconditions =
             self.precondition_uid.is_some() || self.precondition_resource_version.is_some();

@@ -6,46 +6,46 @@ use serde_json::Value;
 
 use super::GroupVersion;
 
-/// The port of a service that does not say which.
+/// Port of an APIService's `spec.service` that names none.
 const PORT_DEFAULT: u16 = 443;
 
-/// The group that says which APIs there are. It is always served here.
+/// Group of APIServices. It is always served here.
 const OWN_GROUP: &str = "apiregistration.k8s.io";
 
-/// An API that another server serves.
+/// One group version that another server serves, as an APIService describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteApi {
     /// The name of the APIService.
     pub name: String,
-    /// What is served.
+    /// The group and version that the other server serves.
     pub group_version: GroupVersion,
-    /// Where its group comes in discovery: higher ones come first.
+    /// The priority of the group in discovery: higher ones come first.
     pub group_priority: i64,
-    /// Where its version comes within the group.
+    /// The priority of the version within the group: higher ones come first.
     pub version_priority: i64,
-    /// Who serves it.
+    /// The service in front of the other server.
     pub service: ServiceReference,
-    /// Authorities in PEM that vouch for that server; `None` for those of the system.
+    /// Certificate authorities in PEM that verify the server's certificate; `None` for those of the system.
     pub ca_bundle: Option<Vec<u8>>,
-    /// Whether the server need not prove anything.
+    /// True if the server's certificate is not verified: `insecureSkipTLSVerify`.
     pub insecure: bool,
-    /// Whether it was found to be available.
+    /// True if the condition `Available` of the APIService is `True`.
     pub available: bool,
 }
 
-/// A port of a service.
+/// A reference to one port of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceReference {
     /// The service's namespace.
     pub namespace: String,
     /// The service's name.
     pub name: String,
-    /// The port.
+    /// The number of the service's port.
     pub port: u16,
 }
 
 impl RemoteApi {
-    /// Reads an APIService; `None` if this server serves what it is about.
+    /// Reads an APIService; returns `None` if this server serves its API itself.
     #[must_use]
     pub fn read(object: &Value) -> Option<Self> {
         let spec = object.get("spec")?;
@@ -60,7 +60,7 @@ impl RemoteApi {
             version: text(spec, "version"),
         };
         let port = service.get("port").and_then(Value::as_u64);
-        // What is not base64 vouches for nobody.
+        // A bundle that is not base64 counts as none.
         let bundle = STANDARD.decode(text(spec, "caBundle")).unwrap_or_default();
         (group_version.group != OWN_GROUP).then(|| Self {
             name: text(&object["metadata"], "name"),
@@ -80,7 +80,7 @@ impl RemoteApi {
         })
     }
 
-    /// Whether requests to both go to the same place in the same way.
+    /// Returns true if the two differ in nothing but `available`, so that connections to one serve the other.
     #[must_use]
     pub fn is_reached_like(&self, other: &Self) -> bool {
         let changed = Self {
@@ -90,7 +90,7 @@ impl RemoteApi {
         *self == changed
     }
 
-    /// Where the documents of the API are.
+    /// Returns the path of the group version's discovery document: `/apis/GROUP/VERSION`, or `/api/VERSION` for the core group.
     #[must_use]
     pub fn path(&self) -> String {
         if self.group_version.group.is_empty() {
@@ -100,7 +100,7 @@ impl RemoteApi {
         }
     }
 
-    /// Whom the server's certificate must be for.
+    /// Returns the DNS name that the server's certificate must be for: `NAME.NAMESPACE.svc`.
     #[must_use]
     pub fn server_name(&self) -> String {
         format!("{}.{}.svc", self.service.name, self.service.namespace)

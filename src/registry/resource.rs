@@ -11,16 +11,16 @@ use super::Strategy;
 use super::table::PrinterColumns;
 use crate::meta::FieldSchema;
 
-/// A group and a version; the group is empty for the core.
+/// An API group and version, as `schema.GroupVersion` in Go; the group is empty for the core group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupVersion {
-    /// Such as `apps`.
+    /// The API group, such as `apps`.
     pub group: String,
-    /// Such as `v1`.
+    /// The version of the group, such as `v1`.
     pub version: String,
 }
 
-/// What can be done to a resource, in discovery's words.
+/// A verb that discovery lists for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names are Kubernetes'")]
 pub enum Verb {
@@ -34,57 +34,58 @@ pub enum Verb {
     Watch,
 }
 
-/// A type of object as served under one group and version.
+/// A type of object as served under one group and version, with all that the store and the endpoints need to know of it.
 #[derive(Clone, Debug)]
 pub struct Resource {
-    /// Under which it is served.
+    /// The group and version under which the resource is served.
     pub group_version: GroupVersion,
-    /// Such as `pods`.
+    /// The name in request paths, such as `pods`.
     pub plural: String,
-    /// Such as `pod`.
+    /// The name of one object in discovery, such as `pod`.
     pub singular: String,
-    /// Such as `Pod`.
+    /// The kind of an object in the served version, such as `Pod`.
     pub kind: String,
-    /// Such as `PodList`.
+    /// The kind of a list, such as `PodList`.
     pub list_kind: String,
-    /// Such as `po`.
+    /// Abbreviations that clients accept for the resource, such as `po`.
     pub short_names: Vec<String>,
-    /// Such as `all`.
+    /// The groups of resources in which clients include this one, such as `all` in `kubectl get all`.
     pub categories: Vec<String>,
-    /// Whether its objects live in namespaces.
+    /// True if the objects are namespaced rather than cluster-scoped.
     pub namespaced: bool,
-    /// What can be done to it.
+    /// The verbs that discovery lists for the resource.
     pub verbs: Vec<Verb>,
-    /// What hangs below its objects.
+    /// The subresources of the objects, such as `status` and `scale`.
     pub subresources: Vec<Subresource>,
-    /// Where it is stored below the store's prefix, without slashes at the ends: mostly the
-    /// plural, as kube-apiserver lays keys out.
+    /// The path segments between the store's prefix and the object's namespace in a key, without slashes at the ends: mostly
+    /// the plural, as kube-apiserver lays keys out.
     pub storage_prefix: String,
     /// The version in which it is stored.
     pub storage_version: GroupVersion,
-    /// The kind as which it is stored; differs from `kind` never but in custom resources.
+    /// The kind as which objects are stored. It can differ from `kind` in custom resources alone.
     pub storage_kind: String,
-    /// Who answers requests to it.
+    /// The part of the server that answers requests to the resource.
     pub served: Served,
     /// Its selectable fields, as the storage version calls them.
     pub schema: FieldSchema,
     /// The served and the stored names of selectable fields, where a served version has its own;
     /// clients may then use no other.
     pub field_aliases: &'static [(&'static str, &'static str)],
-    /// Where the numbers of its `scale` subresource are.
+    /// The paths of the fields that the `scale` subresource reads and writes; `None` if there is no such subresource.
     pub scale: Option<ScalePaths>,
-    /// The columns as which its objects are shown, if they are not those of its kind.
+    /// The columns of the objects' tables, as a CustomResourceDefinition gives them; `None` for built-in kinds, which have
+    /// their own.
     pub printer_columns: Option<Arc<PrinterColumns>>,
-    /// What is said to everyone who uses it, if its definition says that nobody should any more.
+    /// The deprecation warning that answers to every request carry, if the definition deprecates the version.
     pub deprecated: Option<String>,
-    /// How it is written.
+    /// The rules by which objects are defaulted, validated and changed when they are written.
     pub strategy: Arc<dyn Strategy>,
 }
 
-/// Who answers requests to what discovery lists.
+/// The part of the server that answers requests to a resource or subresource that discovery lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// The generic store.
+    /// The generic store, which keeps the objects in storage.
     Store,
     /// A handler of its own in the endpoints; it stores nothing under its own name.
     Handler,
@@ -92,16 +93,16 @@ pub enum Served {
     Computed,
 }
 
-/// Where the numbers of an `autoscaling/v1` Scale are in an object: dotted paths.
+/// The dotted paths in an object of the fields that an `autoscaling/v1` Scale is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// The wanted replicas, such as `spec.replicas`.
+    /// The path of the desired number of replicas, such as `spec.replicas`.
     pub spec_replicas: String,
-    /// The observed replicas, such as `status.replicas`.
+    /// The path of the observed number of replicas, such as `status.replicas`.
     pub status_replicas: String,
-    /// What selects the pods, such as `spec.selector`; `None` if that is not told.
+    /// The path of the selector of the pods, such as `spec.selector`; `None` if the Scale carries no selector.
     pub selector: Option<String>,
-    /// In which form the selector is.
+    /// The form of the selector at that path.
     pub selector_form: SelectorForm,
 }
 
@@ -116,23 +117,23 @@ pub enum SelectorForm {
     Text,
 }
 
-/// Something below an object, such as `status` or `scale`.
+/// A subresource of an object, such as `status` or `scale`.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    /// Such as `status`.
+    /// The last segment of the subresource's path, such as `status`.
     pub name: String,
-    /// The group and version of its kind; `None` if that of the resource.
+    /// The group and version of the subresource's kind; `None` if they are those of the resource.
     pub group_version: Option<GroupVersion>,
     /// The kind that is read and written, such as `Scale`.
     pub kind: String,
-    /// What can be done to it.
+    /// The verbs that discovery lists for the subresource.
     pub verbs: Vec<Verb>,
-    /// Who answers requests to it.
+    /// The part of the server that answers requests to the subresource.
     pub served: Served,
 }
 
 impl GroupVersion {
-    /// A group version of these names.
+    /// Makes a group version from its two names.
     #[must_use]
     pub fn new(group: &str, version: &str) -> Self {
         Self {
@@ -142,7 +143,7 @@ impl GroupVersion {
     }
 }
 
-/// `v1` or `apps/v1`, as in `apiVersion`.
+/// Writes `v1` or `apps/v1`, as in `apiVersion`.
 impl fmt::Display for GroupVersion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.group.is_empty() {
@@ -154,7 +155,7 @@ impl fmt::Display for GroupVersion {
 }
 
 impl Verb {
-    /// Its name in discovery.
+    /// Returns the verb's name in discovery.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -179,20 +180,21 @@ const UNCHECKED_FINALIZERS: [&str; 4] = [
 ];
 
 impl Resource {
-    /// Whether it is defined by a client. kube-apiserver knows nothing of such kinds but their schema,
-    /// and writes some things otherwise because of that.
+    /// Returns true if a CustomResourceDefinition defines the resource. kube-apiserver knows nothing of such kinds but their
+    /// schema, and writes some things otherwise because of that.
     #[must_use]
     pub fn is_custom(&self) -> bool {
         self.printer_columns.is_some()
     }
 
-    /// Whether finalizers without a prefix need not be Kubernetes' own: its core does not check the metadata of such kinds.
+    /// Returns true if a finalizer without a prefix need not be one of Kubernetes' own: kube-apiserver's core validation does
+    /// not check the metadata of such kinds.
     #[must_use]
     pub fn takes_any_finalizer(&self) -> bool {
         self.is_custom() || UNCHECKED_FINALIZERS.contains(&self.group_version.group.as_str())
     }
 
-    /// What is said to everyone who uses what should not be used any more.
+    /// Returns the deprecation warning for requests to the resource, or `None` if it is not deprecated.
     #[must_use]
     pub fn deprecation(&self) -> Option<&str> {
         match (self.group_version.group.as_str(), self.plural.as_str()) {
@@ -204,7 +206,7 @@ impl Resource {
         }
     }
 
-    /// The subresource of this name.
+    /// Returns the subresource of this name, if there is one.
     #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources
@@ -212,19 +214,19 @@ impl Resource {
             .find(|subresource| subresource.name == name)
     }
 
-    /// `pods` or `deployments.apps`, as messages name resources.
+    /// Returns the plural with the group, such as `pods` or `deployments.apps`, as messages name resources.
     #[must_use]
     pub fn qualified_name(&self) -> String {
         qualified(&self.plural, &self.group_version.group)
     }
 
-    /// `Pod` or `Deployment.apps`, as messages name kinds.
+    /// Returns the kind with the group, such as `Pod` or `Deployment.apps`, as messages name kinds.
     #[must_use]
     pub fn qualified_kind(&self) -> String {
         qualified(&self.kind, &self.group_version.group)
     }
 
-    /// The stored name of a field that selectors may use; `None` if they may not.
+    /// Returns the name in the storage version of a field that field selectors may use, or `None` if they may not use it.
     #[must_use]
     pub fn selectable_field<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         if matches!(name, "metadata.name" | "metadata.namespace") {
@@ -239,7 +241,8 @@ impl Resource {
             .map(|(_, stored)| *stored)
     }
 
-    /// How discovery names the storage version; `None` where nothing is stored.
+    /// Returns the `storageVersionHash` of discovery: the first 8 bytes of a SHA-256 of group, version and kind, in base64.
+    /// `None` where nothing is stored.
     #[must_use]
     pub fn storage_version_hash(&self) -> Option<String> {
         if self.served != Served::Store {
@@ -251,7 +254,7 @@ impl Resource {
     }
 }
 
-/// A name with its group behind it, unless that is the core.
+/// Joins a name and its group with a dot; for the core group it is the name alone.
 pub(super) fn qualified(name: &str, group: &str) -> String {
     if group.is_empty() {
         name.to_owned()

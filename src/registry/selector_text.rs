@@ -1,11 +1,11 @@
-//! Selectors inside objects, as the text that a request would carry.
+//! Conversion of selectors inside objects to the text form that requests use, as `metav1.FormatLabelSelector` does.
 
 use serde_json::Value;
 
-/// The terms of a selector by their keys, joined.
+/// The terms of a selector: the key of each and its text.
 struct Terms(Vec<(String, String)>);
 
-/// A LabelSelector as text; empty if it selects everything.
+/// Formats a LabelSelector as text; empty if it selects everything.
 #[must_use]
 pub fn label_selector(selector: &Value) -> String {
     let mut terms = Terms::of_labels(selector.get("matchLabels"));
@@ -15,7 +15,7 @@ pub fn label_selector(selector: &Value) -> String {
     terms.text()
 }
 
-/// A map of labels as text; empty if there are none.
+/// Formats a map of labels as text; empty if there are none.
 #[must_use]
 pub fn labels(labels: &Value) -> String {
     Terms::of_labels(Some(labels)).text()
@@ -38,7 +38,7 @@ impl Terms {
     }
 }
 
-/// One of `matchExpressions`, by its key.
+/// Returns the key of one of `matchExpressions` and its text.
 fn expression(expression: &Value) -> (String, String) {
     let text = |name: &str| {
         let value = expression.get(name).and_then(Value::as_str);

@@ -1,5 +1,5 @@
-//! Who serves a store: a short-lived object for each server, named by its address, in the form and the place
-//! that kube-apiserver gives it.
+//! Leases of the API servers that share a store: a short-lived object for each, named by its address, in the form and
+//! under the key that kube-apiserver uses.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use crate::storage::{
     UpdateOptions, Updated,
 };
 
-/// Where they are stored.
+/// The storage prefix of the leases.
 pub const SERVER_LEASES: &str = "masterleases";
 
-/// For how long a server's word holds, as in kube-apiserver.
+/// Seconds after which a lease expires that is not renewed, as in kube-apiserver.
 const LEASE_SECONDS: u64 = 15;
 
 /// The leases of the servers of a store.
@@ -28,16 +28,16 @@ pub struct ServerLeases {
 }
 
 impl ServerLeases {
-    /// The leases in a storage of their own.
+    /// Makes the leases over a storage, whose prefix must be [`SERVER_LEASES`].
     #[must_use]
     pub fn new(storage: Arc<dyn Interface>) -> Self {
         Self { storage }
     }
 
-    /// Tells once more that there is a server at an address.
+    /// Creates or renews the lease of the server at an address.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// An error of the storage if it cannot be written.
     pub async fn renew(&self, address: IpAddr) -> Result<(), StorageError> {
         let options = UpdateOptions {
             ignore_not_found: true,
@@ -50,10 +50,10 @@ impl ServerLeases {
             .map(|_| ())
     }
 
-    /// Takes back that there is a server at an address.
+    /// Deletes the lease of the server at an address, if there is one.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// An error of the storage if it cannot be written.
     pub async fn give_back(&self, address: IpAddr) -> Result<(), StorageError> {
         let options = DeleteOptions::default();
         match self
@@ -66,10 +66,10 @@ impl ServerLeases {
         }
     }
 
-    /// The addresses of all servers.
+    /// Returns the addresses of all servers whose leases have not expired.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// An error of the storage if it cannot be read.
     pub async fn addresses(&self) -> Result<BTreeSet<String>, StorageError> {
         let options = ListOptions {
             recursive: true,
@@ -90,12 +90,12 @@ fn key(address: IpAddr) -> String {
     format!("/{SERVER_LEASES}/{address}")
 }
 
-/// The next content of the lease of an address.
+/// The update that renews the lease of an address.
 struct Renewal(IpAddr);
 
 #[async_trait]
 impl TryUpdate for Renewal {
-    /// A number in it grows, lest an update that changes nothing renews nothing.
+    /// Increments the generation, since the storage skips an update that changes nothing and would not renew the lease.
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
         let existing = existing.map(codec::tree).transpose()?;
         let renewals = existing.as_ref().and_then(|it| {

@@ -1,5 +1,5 @@
-//! Where a service is reached: at the address of one of its endpoints, since a server without
-//! kube-proxy reaches no cluster IP. A service that nobody keeps slices of is tried at its cluster IP.
+//! Resolution of a service to the addresses of its ready endpoints, since a server without kube-proxy reaches no cluster
+//! IP. A service that has no EndpointSlices is tried at its cluster IP.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::codec;
 use crate::meta::{LabelSelector, ResourceVersion};
 use crate::storage::{GetOptions, Interface, ListOptions, StorageError};
 
-/// Slices of a service that are looked at.
+/// Maximum number of EndpointSlices of a service that are read.
 const SLICES_MAX: u64 = 100;
 
-/// The services and their endpoint slices.
+/// The storages of services and EndpointSlices, by which services are resolved.
 #[derive(Clone, Debug)]
 pub struct ServiceAddresses {
     /// The storage of services.
@@ -24,10 +24,10 @@ pub struct ServiceAddresses {
 }
 
 impl ServiceAddresses {
-    /// The host and port behind a port of a service.
+    /// Returns one host and port behind a port of a service, chosen at random.
     ///
     /// # Errors
-    /// There is none, in kube-apiserver's words.
+    /// A message in kube-apiserver's words if the service, the port or a ready endpoint is missing, or cannot be read.
     pub async fn address(
         &self,
         namespace: &str,
@@ -40,10 +40,10 @@ impl ServiceAddresses {
             .ok_or_else(|| format!("no endpoints available for service {name:?}"))
     }
 
-    /// All hosts and ports behind a port of a service, in no order.
+    /// Returns all hosts and ports behind a port of a service, in random order.
     ///
     /// # Errors
-    /// There is none, in kube-apiserver's words.
+    /// A message in kube-apiserver's words if the service, the port or a ready endpoint is missing, or cannot be read.
     pub async fn addresses(
         &self,
         namespace: &str,
@@ -75,7 +75,8 @@ impl ServiceAddresses {
         Ok(ready)
     }
 
-    /// What a service lacks that an API is to be reached at, as far as objects tell; `None` if nothing.
+    /// Checks whether the service of an APIService, its port and its ready endpoints exist. Returns the condition of the
+    /// APIService if something is missing or cannot be read, and `None` if nothing is.
     pub async fn lack(&self, api: &ServiceReference) -> Option<Availability> {
         let ServiceReference {
             namespace,
@@ -99,7 +100,7 @@ impl ServiceAddresses {
             }
             Err(error) => return unknown("ServiceAccessError", error),
         };
-        // Of others it is not known who has to know of their ports.
+        // Services of other types need not have EndpointSlices with the port, so they are not checked further.
         if text(&service, "/spec/type") != "ClusterIP" {
             return None;
         }
@@ -165,7 +166,7 @@ fn text(object: &Value, path: &str) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// What a service calls one of its ports.
+/// Returns the name of a service's port by its number; empty if the port has no name.
 fn port_name(service: &Value, port: u16) -> Option<&str> {
     let ports = service.pointer("/spec/ports").and_then(Value::as_array);
     let mut ports = ports.into_iter().flatten();
@@ -173,7 +174,7 @@ fn port_name(service: &Value, port: u16) -> Option<&str> {
     Some(port["name"].as_str().unwrap_or_default())
 }
 
-/// The ready addresses of a slice with the number of this port.
+/// Returns the first address of each ready endpoint in a slice, with the slice's number for the named port.
 fn addresses(slice: &Value, port_name: &str) -> Vec<(String, u16)> {
     let list = |value: &Value, name: &str| {
         let list = value.get(name).and_then(Value::as_array);
@@ -206,7 +207,7 @@ mod tests {
     use crate::storage::backend::embedded::Embedded;
     use crate::storage::etcd3::{Config, Store};
 
-    /// Services and slices as they are stored, which the API may have taken from elsewhere.
+    /// Makes the storages and writes these objects to them without the API's validation.
     async fn services(objects: &[(&str, Value)]) -> ServiceAddresses {
         let clock = Clock::real();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));

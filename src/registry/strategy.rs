@@ -1,4 +1,4 @@
-//! How a type is written.
+//! The rules by which objects of a type are defaulted, validated and changed when they are written.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -11,8 +11,8 @@ use crate::meta::Object;
 
 /// Prepares and checks what is written to one type, or to one subresource of it.
 ///
-/// Every method has the answer of a type without peculiarities, so that a strategy says only what
-/// is peculiar. The store calls them in the order of kube-apiserver's BeforeCreate, BeforeUpdate
+/// Every method has a default that suits a type without peculiarities, so that a strategy implements only what
+/// differs. The store calls them in the order of kube-apiserver's BeforeCreate, BeforeUpdate
 /// and BeforeDelete; objects are in the storage version.
 pub trait Strategy: Any + Send + Sync + Debug {
     /// Fills in what clients may leave out. Runs before every other method on all that is written.
@@ -27,8 +27,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         false
     }
 
-    /// The members of an object that its schema does not know, as dotted paths. They are dropped when
-    /// it is written; here they are told for clients that want to know.
+    /// Returns the members of an object that its schema does not know, as dotted paths. They are dropped when
+    /// it is written; this reports them for the field validation that a client may ask for.
     fn unknown_fields(&self, object: &Value) -> Vec<String> {
         let _ = object;
         Vec::new()
@@ -39,25 +39,25 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = (context, object);
     }
 
-    /// Returns true if the size of an object does not tell what checking it costs, as with expressions and patterns. Then
-    /// it is not done where other requests wait.
+    /// Returns true if the cost of validating an object is not bounded by its size, as with expressions and patterns. Such
+    /// validation is not run where other requests wait for it.
     fn is_costly(&self) -> bool {
         false
     }
 
-    /// What is wrong with a new object, beyond its metadata.
+    /// Validates a new object, without its metadata, and returns the errors of its fields.
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let _ = object;
         Vec::new()
     }
 
-    /// What to tell the client about a new object.
+    /// Returns the warnings for the client that creates an object.
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
         let _ = object;
         Vec::new()
     }
 
-    /// What names look like.
+    /// Returns the syntax that `metadata.name` must have.
     fn name_rule(&self) -> NameRule {
         NameRule::DnsSubdomain
     }
@@ -67,12 +67,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = object;
     }
 
-    /// Whether PUT creates what does not exist.
+    /// Returns true if PUT creates an object that does not exist.
     fn allow_create_on_update(&self) -> bool {
         false
     }
 
-    /// Whether PUT without a resource version overwrites whatever there is.
+    /// Returns true if PUT without a resource version overwrites the object, whatever its version.
     fn allow_unconditional_update(&self) -> bool {
         true
     }
@@ -82,19 +82,19 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = (context, object, old);
     }
 
-    /// What is wrong with an update, beyond the metadata.
+    /// Validates an update, without the metadata, and returns the errors of its fields.
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let _ = (object, old);
         Vec::new()
     }
 
-    /// What to tell the client about an update.
+    /// Returns the warnings for the client that updates an object.
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
         let _ = (object, old);
         Vec::new()
     }
 
-    /// Whether and how long deletion waits; may set the grace period in the options.
+    /// Decides whether deletion waits for a grace period, and may set that period in the options.
     fn check_graceful_delete(
         &self,
         context: &RequestContext,
@@ -105,18 +105,18 @@ pub trait Strategy: Any + Send + Sync + Debug {
         Graceful::No
     }
 
-    /// What deletion does with dependents when neither the client nor a finalizer says.
+    /// Returns the treatment of dependents upon deletion when neither the client nor a finalizer says.
     fn default_garbage_collection(&self) -> GarbageCollection {
         GarbageCollection::DeleteDependents
     }
 
-    /// Whether a deletion is answered with the object, rather than with a Status about it.
+    /// Returns true if a deletion is answered with the object, rather than with a Status about it.
     fn returns_deleted_object(&self) -> bool {
         false
     }
 
-    /// Whether an object whose deletion has begun stays for a reason of its own, besides
-    /// `metadata.finalizers` and its grace period. It goes with the update that ends this.
+    /// Returns true if an object whose deletion has begun must stay for a reason other than `metadata.finalizers` and its
+    /// grace period, such as a namespace's `spec.finalizers`. It is removed with the update that ends this.
     fn holds_deletion(&self, object: &Value) -> bool {
         let _ = object;
         false
@@ -137,40 +137,39 @@ pub trait Strategy: Any + Send + Sync + Debug {
         object
     }
 
-    /// Whether the two methods above do something; if not, stored bytes are served as they are.
+    /// Returns true if `to_served` and `to_stored` change objects; if not, stored bytes are served as they are.
     fn converts(&self) -> bool {
         false
     }
 
-    /// Whether the two methods know all versions of the type; if not, its objects exist in the version in
-    /// which they are asked for alone, as far as a strategy is concerned.
+    /// Returns true if `to_served` and `to_stored` know all versions of the type. If not, as with conversion by a webhook,
+    /// the strategy sees objects in no version but the requested one.
     fn knows_other_versions(&self) -> bool {
         true
     }
 
-    /// The schema by which objects are written, if they are custom resources.
+    /// Returns the structural schema of a custom resource; `None` for built-in kinds.
     fn structural_schema(&self) -> Option<&StructuralSchema> {
         None
     }
 
-    /// The strategy of a subresource through which the object is written; `None` if there is no
-    /// such subresource.
+    /// Returns the strategy for writes of the object through a subresource; `None` if there is no such subresource.
     fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
         let _ = name;
         None
     }
 }
 
-/// Whether a deletion waits for a grace period.
+/// The decision of [`Strategy::check_graceful_delete`]: immediate deletion, or one that waits for a grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Graceful {
-    /// The type knows no grace periods.
+    /// The type has no grace periods: the object is deleted at once.
     No,
-    /// It waits for the period in the options.
+    /// Deletion waits for the grace period in the options.
     Yes,
 }
 
-/// What names look like.
+/// The syntax of the names of a type's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// Lower case labels joined by dots (RFC 1123).
@@ -179,11 +178,11 @@ pub enum NameRule {
     DnsLabel,
     /// One lower case label that begins with a letter (RFC 1035).
     Dns1035Label,
-    /// Whatever is a segment of a path.
+    /// Any text that can be one segment of a URL path.
     PathSegment,
 }
 
-/// What deletion does with dependents by default.
+/// The treatment of a deleted object's dependents by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GarbageCollection {
     /// The garbage collector deletes them.

@@ -1,4 +1,4 @@
-//! What the registry's tests share: a storage in memory, a strategy that notes its calls, requests.
+//! Helpers of the registry's tests: a storage in memory, a strategy that records its calls, updates.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -22,7 +22,7 @@ use crate::storage::{
 /// The wall time of the tests.
 pub(super) const NOW: &str = "2026-01-02T03:04:05Z";
 
-/// The real storage over a backend in memory, which notes what it is asked.
+/// The real storage over a backend in memory, which records the calls that it gets.
 #[derive(Debug)]
 pub(super) struct MemoryStorage {
     store: Store3,
@@ -31,15 +31,15 @@ pub(super) struct MemoryStorage {
 
 #[derive(Debug, Default)]
 struct Notes {
-    /// The keys of lists and watches, and whether they were recursive.
+    /// The keys of lists and watches, each with true if it was recursive.
     asked: Vec<(String, bool)>,
-    /// The versions with which objects were read.
+    /// The resource versions that gets asked for.
     read: Vec<Option<ResourceVersion>>,
-    /// For how many seconds new objects were written.
+    /// The TTLs of created objects in seconds.
     ttls: Vec<Option<u64>>,
-    /// Whether new objects with managedFields are refused as too large.
+    /// True if new objects with `managedFields` are refused as too large.
     refuses_managed_fields: bool,
-    /// Whether somebody adds a finalizer to the next object that is deleted, just before it goes.
+    /// True if a concurrent update adds a finalizer to the next object that is deleted, just before it goes.
     finalizes_before_deletion: bool,
 }
 
@@ -78,7 +78,7 @@ impl MemoryStorage {
         std::mem::take(&mut self.notes().ttls)
     }
 
-    /// Has somebody add a finalizer just before the next object goes.
+    /// Makes a concurrent update add a finalizer just before the next object is deleted.
     pub(super) fn finalize_before_deletion(&self) {
         self.notes().finalizes_before_deletion = true;
     }
@@ -189,7 +189,7 @@ impl TryUpdate for Finalize {
     }
 }
 
-/// A strategy that notes what the store calls and answers as its fields say.
+/// A strategy that records the methods that the store calls and answers as its fields say.
 #[derive(Debug)]
 pub(super) struct TestStrategy {
     pub(super) calls: Mutex<Vec<&'static str>>,
@@ -227,7 +227,7 @@ impl TestStrategy {
         self.calls.lock().expect("sound").push(call);
     }
 
-    /// The calls since they were last asked for.
+    /// Takes the calls since the last time.
     pub(super) fn take_calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.calls.lock().expect("sound"))
     }
@@ -341,7 +341,7 @@ impl Strategy for TestStrategy {
     }
 }
 
-/// Lets nothing but the status through.
+/// The strategy of the status subresource: an update changes nothing but the status.
 #[derive(Debug)]
 pub(super) struct StatusStrategy;
 
@@ -371,7 +371,7 @@ fn rename(mut object: Value, really: bool, from: &str, to: &str) -> Value {
     object
 }
 
-/// A store of ConfigMaps and what is under it.
+/// A store of ConfigMaps with its storage and its strategy.
 pub(super) struct Fixture {
     pub(super) store: Store,
     pub(super) storage: Arc<MemoryStorage>,
@@ -404,7 +404,7 @@ impl Fixture {
         codec::tree(&created).expect("an object")
     }
 
-    /// The object as it is stored.
+    /// Returns the stored object, or `None` if there is none.
     pub(super) async fn stored(&self, name: &str) -> Option<Value> {
         let key = format!("/configmaps/ns/{name}");
         let found = self.storage.store.get(&key, GetOptions::default()).await;
@@ -461,7 +461,7 @@ pub(super) fn config_map(metadata: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": "v"}})
 }
 
-/// A PUT of an object.
+/// An update that replaces the object, as PUT does.
 pub(super) struct Put(pub(super) Value);
 
 #[async_trait]
@@ -479,7 +479,7 @@ impl UpdatedObject for Put {
     }
 }
 
-/// A patch by a function; counts its calls.
+/// An update that applies a function to the object, as PATCH does, and counts its calls.
 pub(super) struct Patch<F> {
     pub(super) calls: u32,
     function: F,

@@ -1,9 +1,9 @@
-//! Which version of a group comes before which.
+//! The order of preference of a group's versions: `version.CompareKubeAwareVersionStrings` in Go.
 
 use std::cmp::Reverse;
 
-/// Versions in the order in which clients should prefer them: `v1` before `v2beta1` before `v1alpha3`, and what is no
-/// such version last, by its letters.
+/// Returns a key that is greater for versions that clients should prefer: `v1` before `v2beta1` before `v1alpha3`. Names
+/// of another form come last, in alphabetical order.
 #[must_use]
 pub fn version_order(name: &str) -> (u8, u64, u64, Reverse<&str>) {
     let other = (0, 0, 0, Reverse(name));

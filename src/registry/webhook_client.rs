@@ -1,4 +1,5 @@
-//! Whom webhooks are: where they are reached and whom they must prove to be. Asking them is the server's.
+//! Configuration of webhook clients: the address, authorities and credentials of a webhook. The server implements the
+//! calls.
 
 use std::fmt::{self, Debug};
 use std::time::Duration;
@@ -9,16 +10,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// The port of a service that does not say which.
+/// Port of a `clientConfig.service` that names none.
 const PORT_DEFAULT: u16 = 443;
 
-/// Asks webhooks.
+/// A client that calls webhooks.
 #[async_trait]
 pub trait WebhookClient: Send + Sync + Debug {
-    /// Posts a review and gives the answer's body, in the time given and of a bounded size.
+    /// Posts a review and returns the body of the answer, whose size is bounded, within `timeout`.
     ///
     /// # Errors
-    /// There is no answer, or none that may be used.
+    /// A [`CallError`] if there is no answer in time, or none with a status of success.
     async fn post(
         &self,
         to: &ClientConfig,
@@ -27,51 +28,51 @@ pub trait WebhookClient: Send + Sync + Debug {
     ) -> Result<Bytes, CallError>;
 }
 
-/// Why a webhook has not answered.
+/// The failure of a call to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct CallError {
-    /// What clients are told.
+    /// The message for clients.
     pub why: String,
-    /// Whether it may be over soon.
+    /// True if a retry may succeed, as after a reset connection or an overloaded server.
     pub is_passing: bool,
 }
 
-/// Whom a webhook takes this server for: a certificate and its key, both in PEM.
+/// The certificate with which this server authenticates to a webhook, and its private key, both in PEM.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClientPair {
-    /// The certificate, and those above it.
+    /// The certificate, followed by intermediate ones.
     pub certificate: Vec<u8>,
-    /// The key.
+    /// The private key.
     pub key: Vec<u8>,
 }
 
-/// Without the key.
+/// Omits certificate and key.
 impl Debug for ClientPair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ClientPair").finish_non_exhaustive()
     }
 }
 
-/// `clientConfig` of a webhook.
+/// The `clientConfig` of a webhook, with the credentials that this server presents to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
-    /// Where it is.
+    /// The address of the webhook.
     pub target: Target,
-    /// Authorities in PEM that vouch for it; `None` for those of the system.
+    /// Certificate authorities in PEM that verify the webhook's certificate; `None` for those of the system.
     pub ca_bundle: Option<Vec<u8>>,
-    /// What it is shown to know who asks.
+    /// The bearer token that this server sends, if it has one for the webhook.
     pub token: Option<String>,
-    /// The same by TLS.
+    /// The client certificate that this server presents, if it has one for the webhook.
     pub pair: Option<ClientPair>,
 }
 
-/// Where a webhook is.
+/// The address of a webhook: a URL or a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// At this address.
+    /// An absolute URL.
     Url(String),
-    /// At a port of a service of the cluster.
+    /// A path at a port of a service of the cluster.
     Service {
         /// The service's namespace.
         namespace: String,
@@ -85,10 +86,10 @@ pub enum Target {
 }
 
 impl ClientConfig {
-    /// Reads `clientConfig`.
+    /// Reads a `clientConfig`, without credentials, which other configuration gives.
     ///
     /// # Errors
-    /// It says neither url nor service, or the bundle is not base64.
+    /// A message if it names neither url nor service, or if `caBundle` is not base64.
     pub fn read(written: &Value) -> Result<Self, String> {
         let text = |value: &Value, name: &str| {
             let text = value.get(name).and_then(Value::as_str);
@@ -125,7 +126,7 @@ impl ClientConfig {
     }
 }
 
-/// The address as messages show it.
+/// Writes the URL; for a service it is `https://NAME.NAMESPACE.svc:PORT/PATH`.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Checks that nobody gives away rights that they do not have themselves.
+//! Privilege escalation checks of RBAC: nobody grants permissions that they do not hold themselves.
 //!
 //! Whoever writes a role needs its rules, or the verb `escalate` on it; whoever writes a binding needs the
 //! rules of its role, or the verb `bind` on that, as in kube-apiserver.
@@ -22,15 +22,15 @@ use crate::work::{self, Work};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What may change without anybody being given anything.
+/// Metadata members that may change without a check, since they grant nothing: the garbage collector changes them.
 const COLLECTED_MEMBERS: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
 
-/// Checks that nobody gives away more than they have.
+/// The check of writes of roles and bindings against the permissions of their writer.
 #[derive(Debug)]
 pub struct Escalation {
-    /// Where Roles are.
+    /// The storage of Roles.
     pub roles: Arc<dyn Interface>,
-    /// Where ClusterRoles are.
+    /// The storage of ClusterRoles.
     pub cluster_roles: Arc<dyn Interface>,
 }
 
@@ -81,8 +81,8 @@ impl Escalation {
         confirm(authorizer, request, binding, &rules)
     }
 
-    /// The rules of the role that is bound. The authorizer may not know a role that was created just now; what
-    /// that aggregates is looked up then.
+    /// Returns the rules of the role that is bound. If the authorizer does not know the role yet, it is read from storage,
+    /// with the ClusterRoles that it aggregates.
     async fn role_rules(
         &self,
         authorizer: &Authorizer,
@@ -132,7 +132,7 @@ fn stored(role: &Object) -> Result<Role, Error> {
     read(&role)
 }
 
-/// Whether only that changes by which a collector of garbage lets an object go.
+/// Returns true if an update changes nothing but [`COLLECTED_MEMBERS`], as the garbage collector's updates do.
 fn changes_nothing_given(old: Option<&Value>, object: &Value) -> bool {
     let Some(old) = old else { return false };
     let mut object = object.clone();
@@ -169,7 +169,7 @@ async fn check_role(
     confirm(authorizer, request, role, read(role)?.rules())
 }
 
-/// Checks that the user has all of these rules, which the object gives to somebody.
+/// Checks that the user holds all permissions of the rules that the object grants.
 fn confirm(
     authorizer: &Authorizer,
     request: &Request<'_>,
@@ -208,7 +208,7 @@ mod tests {
     use crate::registry::resources::built_in;
     use crate::registry::testing::{MemoryStorage, context};
 
-    /// What an authorizer that knows no roles yet says of a binding of a role that is stored already.
+    /// Checks a binding of a role that is stored, while the authorizer does not know any roles yet.
     async fn bound(role: &str) -> Result<(), String> {
         let cluster_roles = MemoryStorage::new("/clusterroles");
         let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]);
