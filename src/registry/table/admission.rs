@@ -1,4 +1,4 @@
-//! Who has a say in what is admitted: webhooks and policies.
+//! Tables of admission configuration: webhooks and policies.
 
 use super::{Column, Subject, TableConvertor, cells};
 use crate::registry::selector_text;
@@ -7,7 +7,7 @@ const UNSET: &str = "<unset>";
 
 const PARAMETERS: Column = Column::text("ParamKind", "The kind of the policy's parameters.");
 
-/// Configurations of webhooks that validate, or mutate.
+/// Table of ValidatingWebhookConfigurations and MutatingWebhookConfigurations, with the number of their webhooks.
 pub(super) static WEBHOOKS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -26,7 +26,7 @@ pub(super) static WEBHOOKS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Policies that validate.
+/// Table of ValidatingAdmissionPolicies, with the number of their validations and the kind of their parameters.
 pub(super) static VALIDATING_POLICIES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -40,7 +40,7 @@ pub(super) static VALIDATING_POLICIES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Policies that mutate.
+/// Table of MutatingAdmissionPolicies, with the number of their mutations and the kind of their parameters.
 pub(super) static MUTATING_POLICIES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -54,7 +54,7 @@ pub(super) static MUTATING_POLICIES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Where policies apply.
+/// Table of ValidatingAdmissionPolicyBindings and MutatingAdmissionPolicyBindings, with their policy and parameters.
 pub(super) static POLICY_BINDINGS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -79,7 +79,7 @@ fn parameter_kind(policy: &Subject<'_>) -> String {
     }
 }
 
-/// The parameters by name, in all namespaces if none is named, or by a selector.
+/// Returns the parameters of a binding: `namespace/name`, with `*` for the namespace if none is named, or a selector.
 fn parameters(binding: &Subject<'_>) -> String {
     let name = binding.text("spec.paramRef.name");
     if name.is_empty() {

@@ -1,13 +1,13 @@
-//! Autoscalers, in the version in which they are stored: what they measure against what they want.
+//! Table of HorizontalPodAutoscalers, which are read in their storage version: current metrics against their targets.
 
 use super::{Column, Subject, TableConvertor, cells};
 
-/// How many metrics are shown.
+/// Maximum number of metrics that a cell shows.
 const SHOWN_MAX: usize = 2;
 
 const UNKNOWN: &str = "<unknown>";
 
-/// HorizontalPodAutoscalers.
+/// Table of HorizontalPodAutoscalers, with the scaled object, metrics and replicas.
 pub(super) static AUTOSCALERS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -50,7 +50,7 @@ fn metrics(autoscaler: &Subject<'_>) -> String {
     }
 }
 
-/// A metric as `current/target`. Its status, if there is one, stands at the same place.
+/// Formats a metric as `current/target`. `status` is the entry of `currentMetrics` with the metric's index, if there is one.
 fn metric(spec: &Subject<'_>, status: Option<&Subject<'_>>) -> String {
     let (member, by_name) = match spec.text("type") {
         "External" => ("external", false),

@@ -1,4 +1,4 @@
-//! What runs to its end: Jobs and CronJobs.
+//! Tables of Jobs and CronJobs.
 
 use super::human_duration::human;
 use super::network::selector;
@@ -9,11 +9,12 @@ const NONE: &str = "<none>";
 
 const SELECTOR: Column = Column::text("Selector", "Selects the pods of the job.").wide();
 
-/// What a job is, by the first of its conditions that is true. Deletion comes after the ends.
+/// Types of conditions that are the job's status if they are true, in the order of precedence. Deletion ranks between
+/// [`ENDS`] and [`STATES`].
 const ENDS: [&str; 2] = ["Complete", "Failed"];
 const STATES: [&str; 2] = ["Suspended", "FailureTarget"];
 
-/// Jobs.
+/// Table of Jobs, with status, completions and duration.
 pub(super) static JOBS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -40,7 +41,7 @@ pub(super) static JOBS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// CronJobs.
+/// Table of CronJobs, with their schedule and active jobs.
 pub(super) static CRON_JOBS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -105,7 +106,7 @@ fn completions(job: &Subject<'_>) -> String {
     }
 }
 
-/// For how long it runs, or ran.
+/// Returns the time from the job's start to its completion, or until now; empty if the job has not started.
 fn duration(job: &Subject<'_>) -> String {
     let Some(start) = job.time("status.startTime") else {
         return String::new();

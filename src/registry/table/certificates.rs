@@ -1,4 +1,4 @@
-//! CertificateSigningRequests.
+//! Table of CertificateSigningRequests.
 
 use jiff::SignedDuration;
 
@@ -7,7 +7,7 @@ use super::{Column, Subject, TableConvertor, cells};
 
 const NONE: &str = "<none>";
 
-/// CertificateSigningRequests.
+/// Table of CertificateSigningRequests, with signer, requestor, requested duration and conditions.
 pub(super) static SIGNING_REQUESTS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -36,7 +36,7 @@ pub(super) static SIGNING_REQUESTS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// A denial counts more than an approval.
+/// Returns the state of a request, such as `Approved,Issued`. A denial takes precedence over an approval.
 fn condition(request: &Subject<'_>) -> String {
     let is = |kind| {
         let mut conditions = request.list("status.conditions");

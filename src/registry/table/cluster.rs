@@ -1,8 +1,8 @@
-//! What the cluster is made of and says of itself, and the kinds of which no more than a name is shown.
+//! Tables of namespaces, leases, classes, components and APIServices, and of kinds without columns of their own.
 
 use super::{Column, Subject, TableConvertor, cells, field_docs};
 
-/// Namespaces.
+/// Table of Namespaces, with their phase.
 pub(super) static NAMESPACES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -18,7 +18,7 @@ pub(super) static NAMESPACES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Leases.
+/// Table of Leases, with their holder.
 pub(super) static LEASES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -28,7 +28,7 @@ pub(super) static LEASES: TableConvertor = TableConvertor::new(
     |lease| cells![lease.name(), lease.text("spec.holderIdentity"), lease.age()],
 );
 
-/// PriorityClasses.
+/// Table of PriorityClasses, with value and preemption policy.
 pub(super) static PRIORITY_CLASSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -51,7 +51,7 @@ pub(super) static PRIORITY_CLASSES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// RuntimeClasses.
+/// Table of RuntimeClasses, with their handler.
 pub(super) static RUNTIME_CLASSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -61,7 +61,7 @@ pub(super) static RUNTIME_CLASSES: TableConvertor = TableConvertor::new(
     |class| cells![class.name(), class.text("handler"), class.age()],
 );
 
-/// ComponentStatuses.
+/// Table of ComponentStatuses, with the condition `Healthy`.
 pub(super) static COMPONENT_STATUSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -82,7 +82,7 @@ pub(super) static COMPONENT_STATUSES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// APIServices.
+/// Table of APIServices, with their service, or `Local`, and the condition `Available`.
 pub(super) static API_SERVICES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -105,13 +105,13 @@ pub(super) static API_SERVICES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Kinds that show for how long they have existed, and no more.
+/// Table of kinds that have no columns but name and age.
 pub(super) static NAME_AND_AGE: TableConvertor =
     TableConvertor::new(&[Column::NAME, Column::AGE], |object| {
         cells![object.name(), object.age()]
     });
 
-/// Kinds for which kube-apiserver has no columns, such as roles: the time itself is shown.
+/// Table of kinds for which kube-apiserver has no printer, such as roles: name and creation timestamp.
 pub(super) static OTHERS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,

@@ -1,37 +1,37 @@
-//! What the cells of a row mean.
+//! Definitions of table columns.
 
 use serde::Serialize;
 
 use super::field_docs;
 
-/// A column of a table, in the words of a TableColumnDefinition.
+/// A column of a table: `metav1.TableColumnDefinition`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// What is written above it.
+    /// The heading.
     pub name: &'static str,
-    /// In OpenAPI's words: `string`, `integer`, `boolean` or `date`.
+    /// The OpenAPI type of the cells: `string`, `integer`, `boolean` or `date`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// `name` for what names the object; mostly empty.
+    /// The OpenAPI format of the cells: `name` for the column with the object's name, mostly empty otherwise.
     pub format: &'static str,
-    /// What it tells.
+    /// The description of the column for people.
     pub description: &'static str,
-    /// 0 for what everybody sees, 1 for what is shown when there is room.
+    /// The priority: clients show columns of 0 always, and those of 1 when there is room, as with `kubectl get -o wide`.
     pub priority: u8,
 }
 
 impl Column {
-    /// The object's name.
+    /// Column with the object's name.
     pub(super) const NAME: Self = Self {
         format: "name",
         ..Self::text("Name", field_docs::NAME)
     };
-    /// For how long the object has existed.
+    /// Column with the time since the object was created.
     pub(super) const AGE: Self = Self::text("Age", field_docs::CREATION_TIMESTAMP);
-    /// The containers of a template.
+    /// Column with the names of the containers in a pod template.
     pub(super) const CONTAINERS: Self =
         Self::text("Containers", "Names of each container in the template.");
-    /// Their images.
+    /// Column with the images of the containers in a pod template.
     pub(super) const IMAGES: Self = Self::text(
         "Images",
         "Images referenced by each container in the template.",
@@ -68,7 +68,7 @@ impl Column {
         }
     }
 
-    /// Shown when there is room.
+    /// Returns the column with priority 1: clients show it when there is room.
     pub(super) const fn wide(self) -> Self {
         Self {
             priority: 1,

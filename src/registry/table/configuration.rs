@@ -1,8 +1,8 @@
-//! What is mounted and counted: ConfigMaps, Secrets, ServiceAccounts, ResourceQuotas.
+//! Tables of ConfigMaps, Secrets, ServiceAccounts and ResourceQuotas.
 
 use super::{Column, Subject, TableConvertor, cells, field_docs};
 
-/// ConfigMaps.
+/// Table of ConfigMaps, with the number of their entries.
 pub(super) static CONFIG_MAPS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -15,7 +15,7 @@ pub(super) static CONFIG_MAPS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Secrets.
+/// Table of Secrets, with type and number of entries.
 pub(super) static SECRETS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -33,7 +33,7 @@ pub(super) static SECRETS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// ServiceAccounts.
+/// Table of ServiceAccounts, with the number of their secrets.
 pub(super) static SERVICE_ACCOUNTS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -46,7 +46,7 @@ pub(super) static SERVICE_ACCOUNTS: TableConvertor = TableConvertor::new(
     |account| cells![account.name(), account.count("secrets"), account.age()],
 );
 
-/// ResourceQuotas.
+/// Table of ResourceQuotas, with used and hard quantities.
 pub(super) static RESOURCE_QUOTAS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -66,7 +66,7 @@ pub(super) static RESOURCE_QUOTAS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// The limits, and the rest, each by name: what is used of how much.
+/// Returns used and hard quantities of `limits.` resources, and those of all others, as `name: used/hard`.
 fn usage(quota: &Subject<'_>) -> (String, String) {
     let (limits, requests): (Vec<_>, Vec<_>) = quota
         .pairs("status.hard")

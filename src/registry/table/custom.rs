@@ -1,4 +1,4 @@
-//! The rows of custom resources: the columns that their definition asks for.
+//! Tables of custom resources, with the `additionalPrinterColumns` of their definition, or the age if there are none.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use super::json_path::JsonPath;
 use super::subject::since;
 use crate::registry::resources::path::{get, list, text};
 
-/// The columns of one version of a custom resource, the name before them.
+/// The columns of one version of a custom resource, with the object's name as the first.
 #[derive(Clone, Debug)]
 pub struct PrinterColumns(Vec<PrinterColumn>);
 
-/// A column in the words of a TableColumnDefinition, and where its cells are.
+/// A column definition as `metav1.TableColumnDefinition`, and the path to its cells.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PrinterColumn {
     name: String,
@@ -24,13 +24,13 @@ pub(super) struct PrinterColumn {
     format: String,
     description: String,
     priority: i64,
-    /// `None` for a path that is not understood, whose cells are empty.
+    /// The path of the cells in an object; `None` if it cannot be parsed, so that the cells are null.
     #[serde(skip)]
     path: Option<JsonPath>,
 }
 
 impl PrinterColumns {
-    /// The columns of a version in a definition.
+    /// Reads the columns of one of a definition's versions.
     #[must_use]
     pub fn read(version: &Value) -> Self {
         let column = |name: &str, kind: &str, description: &str, path: &str| PrinterColumn {
@@ -80,7 +80,7 @@ impl PrinterColumns {
 }
 
 impl PrinterColumn {
-    /// The cell of an object: null if it has nothing there, or something of another type.
+    /// Returns the cell of an object: null if there is no value at the path, or one of another type.
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
         let found = self.path.as_ref().and_then(|path| path.find(object));
         let Some(found) = found.filter(|it| !it.is_null()) else {
@@ -104,7 +104,7 @@ fn whole(value: &Value) -> Option<i64> {
     })
 }
 
-/// A value as text, without quotes.
+/// Formats a value as text, a string without quotes.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,8 +1,8 @@
-//! Devices, and who wants them.
+//! Tables of dynamic resource allocation: ResourceClaims and ResourceSlices.
 
 use super::{Column, Subject, TableConvertor, cells};
 
-/// ResourceClaims.
+/// Table of ResourceClaims, with the state of their allocation.
 pub(super) static RESOURCE_CLAIMS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -12,7 +12,7 @@ pub(super) static RESOURCE_CLAIMS: TableConvertor = TableConvertor::new(
     |claim| cells![claim.name(), state(claim), claim.age()],
 );
 
-/// ResourceSlices.
+/// Table of ResourceSlices, with node, driver and pool.
 pub(super) static RESOURCE_SLICES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,

@@ -1,8 +1,8 @@
-//! Events, in the core's words, in which those of the newer group are stored too.
+//! Table of Events, which are stored as `v1`, those of `events.k8s.io` included.
 
 use super::{Column, Subject, TableConvertor, cells, field_docs};
 
-/// Events.
+/// Table of Events, with the times when they were seen, their object, source and message.
 pub(super) static EVENTS: TableConvertor = TableConvertor::new(
     &[
         Column::text("Last Seen", field_docs::EVENT_LAST_TIMESTAMP),
@@ -38,7 +38,8 @@ pub(super) static EVENTS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// When it was seen last, and how often. What happened once carries no count.
+/// Returns the time since the event was seen last, for people, and how often it was seen. An event without a count was
+/// seen once.
 fn last_seen(event: &Subject<'_>, first: &str) -> (String, i64) {
     if event.has("series") {
         let last = event.since("series.lastObservedTime");
@@ -60,7 +61,7 @@ fn object(event: &Subject<'_>) -> String {
     }
 }
 
-/// Who reported it, and from where.
+/// Returns the component that reported the event, with its host or instance.
 fn source(event: &Subject<'_>) -> String {
     let component = event.text_or("source.component", event.text("reportingComponent"));
     match event.text_or("source.host", event.text("reportingInstance")) {

@@ -1,6 +1,6 @@
-//! What Kubernetes' published API says about fields that are columns.
+//! Descriptions of columns that Kubernetes takes from the API documentation of the fields.
 //!
-//! These texts are part of the answers, so they are the published ones to the letter.
+//! These texts are part of the answers, so they are Kubernetes' own to the letter.
 
 pub(super) const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
     resources may allow a client to request the generation of an appropriate name \

@@ -1,4 +1,4 @@
-//! Which requests are served before which.
+//! Tables of API Priority and Fairness: FlowSchemas and PriorityLevelConfigurations.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Column, TableConvertor, cells};
 
 const NONE: &str = "<none>";
 
-/// FlowSchemas.
+/// Table of FlowSchemas, with priority level, precedence and the condition `Dangling`.
 pub(super) static FLOW_SCHEMAS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -33,7 +33,7 @@ pub(super) static FLOW_SCHEMAS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// PriorityLevelConfigurations.
+/// Table of PriorityLevelConfigurations, with shares and queues; `<none>` where the level does not limit or queue.
 pub(super) static PRIORITY_LEVELS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,

@@ -1,4 +1,4 @@
-//! Durations for people: two units at most, and fewer the longer it was.
+//! Durations in the form that kubectl shows: `duration.HumanDuration` in Go.
 
 use jiff::SignedDuration;
 
@@ -7,12 +7,12 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// A duration as kubectl users know it: `95s`, `2m3s`, `3h10m`, `5d3h`, `2y10d`.
+/// Formats a duration as kubectl users know it, in at most two units: `95s`, `2m3s`, `3h10m`, `5d3h`, `2y10d`.
 ///
-/// What is not quite a second in the future is now; anything later is `<invalid>`, since ages are
-/// asked for.
+/// Negative durations of less than two seconds are `0s`, since clocks differ; longer ones are `<invalid>`, since an age is
+/// not negative.
 pub(super) fn human(duration: SignedDuration) -> String {
-    // Toward zero, as Go's conversions go: half a second in the future is 0.
+    // Rounded toward zero, as Go converts: half a second in the future is 0.
     let seconds = duration.as_secs();
     match seconds {
         ..-1 => "<invalid>".to_owned(),
@@ -33,7 +33,7 @@ fn one(seconds: i64, unit: i64, letter: char) -> String {
     format!("{}{letter}", seconds / unit)
 }
 
-/// The smaller unit is left out where there is none of it.
+/// Formats seconds in two units; the smaller one is left out if it is 0.
 fn two(seconds: i64, large: (i64, char), small: (i64, char)) -> String {
     let rest = seconds % large.0 / small.0;
     let whole = one(seconds, large.0, large.1);
@@ -81,7 +81,7 @@ mod tests {
         ] {
             assert_eq!(human(SignedDuration::from_secs(seconds)), expected);
         }
-        // Half a second ahead is now, and so is one and a half.
+        // Half a second in the future is `0s`, and so is one and a half.
         assert_eq!(human(SignedDuration::from_millis(-500)), "0s");
         assert_eq!(human(SignedDuration::from_millis(-1500)), "0s");
         assert_eq!(human(SignedDuration::from_millis(119_999)), "119s");

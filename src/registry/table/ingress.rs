@@ -1,11 +1,11 @@
-//! Ingresses and their classes.
+//! Tables of Ingresses and IngressClasses.
 
 use super::network::{first_few, load_balancers};
 use super::{Column, Subject, TableConvertor, cells};
 
 const NONE: &str = "<none>";
 
-/// Ingresses.
+/// Table of Ingresses, with class, hosts, addresses and ports.
 pub(super) static INGRESSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -29,7 +29,7 @@ pub(super) static INGRESSES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// IngressClasses.
+/// Table of IngressClasses, with controller and parameters.
 pub(super) static INGRESS_CLASSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,

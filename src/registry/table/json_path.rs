@@ -1,25 +1,25 @@
-//! The part of JSONPath by which columns of custom resources are found.
+//! The subset of JSONPath that columns of custom resources can use.
 //!
-//! A path is members (`.spec.color`, with `\.` for a dot in a name, or `['name']`), places in lists
-//! (`[0]`, `[-1]`, `[*]`) and choices among items (`[?(@.type=="Ready")]`).
+//! A path consists of members (`.spec.color`, with `\.` for a dot in a name, or `['name']`), indices (`[0]`, `[-1]`),
+//! wildcards (`[*]`) and filters (`[?(@.type=="Ready")]`).
 
 use serde_json::Value;
 
-/// A path that was understood.
+/// A parsed path: the steps from an object to a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JsonPath(Vec<Step>);
 
-/// How many steps a path may have.
+/// Maximum number of steps of a path.
 const STEPS_MAX: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Member(String),
-    /// From the end if it is negative.
+    /// The item at an index, which counts from the end if it is negative.
     Item(i64),
     /// All items, or all members.
     All,
-    /// The items of which a part is equal, or is not equal, to a value.
+    /// The items of which the value at a path equals, or does not equal, a literal.
     Chosen {
         part: JsonPath,
         equal: bool,
@@ -28,7 +28,7 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads a path; `None` if it is none, or more than is understood here.
+    /// Parses a path; returns `None` if it is malformed, has more than [`STEPS_MAX`] steps, or is beyond the supported subset.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         if let Some(inner) = rest.strip_prefix('{') {
@@ -51,7 +51,7 @@ impl JsonPath {
         Some(Self(steps))
     }
 
-    /// The first value that the path leads to.
+    /// Returns the first value that the path leads to.
     pub(super) fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         find(&self.0, value)
     }
@@ -90,7 +90,8 @@ fn find<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
     }
 }
 
-/// A member's name up to the next step. An empty one is the object itself.
+/// Parses a member's name and returns its step and the rest of the path. An empty name stands for the object itself and
+/// is no step.
 fn member(text: &str) -> Option<(Option<Step>, &str)> {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -113,7 +114,7 @@ fn member(text: &str) -> Option<(Option<Step>, &str)> {
     Some((step, &text[end..]))
 }
 
-/// What is in brackets, of which the first is read already.
+/// Parses a step in brackets, of which the opening one is consumed already, and returns it and the rest of the path.
 fn bracketed(text: &str) -> Option<(Option<Step>, &str)> {
     if let Some(choice) = text.strip_prefix("?(") {
         let end = choice.find(")]")?;
@@ -131,7 +132,7 @@ fn bracketed(text: &str) -> Option<(Option<Step>, &str)> {
     Some((Some(step), after))
 }
 
-/// A comparison such as `@.type=="Ready"`.
+/// Parses the comparison of a filter, such as `@.type=="Ready"`.
 fn choose(text: &str) -> Option<Step> {
     let (part, equal, value) = match (text.split_once("=="), text.split_once("!=")) {
         (Some((part, value)), _) => (part, true, value),

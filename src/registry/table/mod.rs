@@ -1,10 +1,10 @@
-//! How the objects of each kind are shown as rows: Kubernetes' printers.
+//! The server side of `kubectl get`: conversion of objects to rows of a `meta.k8s.io/v1` Table, as Kubernetes' printers do it.
 //!
-//! A kind is a list of columns and a function from an object and the time to its cells. The object
-//! is the tree that is stored, so that all versions of a kind are shown alike. People read the
-//! cells: what is missing is `<none>`, `<unset>` or `<unknown>`, as kube-apiserver puts it for each kind.
+//! A [`TableConvertor`] has the columns of a kind and a function from an object and the time to its cells. The object
+//! is the tree that is stored, so that all versions of a kind are shown alike. The cells are for people to read:
+//! a missing value is `<none>`, `<unset>` or `<unknown>`, as kube-apiserver puts it for each kind.
 //!
-//! Rows are not kept: the ages in them move.
+//! Rows are not cached, since the ages in them change with time.
 
 mod admission;
 mod autoscaling;
@@ -42,58 +42,58 @@ pub use self::custom::PrinterColumns;
 use self::subject::Subject;
 use super::Resource;
 
-/// How the objects of a kind are shown as rows.
+/// The conversion of the objects of one built-in kind to rows.
 #[derive(Clone, Copy, Debug)]
 pub struct TableConvertor {
-    /// What the cells of a row mean, in their order.
+    /// The definitions of the columns, in the order of the cells.
     columns: &'static [Column],
-    /// The cells of an object, one a column.
+    /// The function that makes the cells of an object, one for each column.
     cells: fn(&Subject<'_>) -> Vec<Value>,
-    /// What else there is to say about an object.
+    /// The function that makes the condition of an object's row, if it has any.
     condition: fn(&Subject<'_>) -> Option<RowCondition>,
 }
 
-/// How the objects of a resource are shown as rows.
+/// The conversion of the objects of a resource to rows.
 #[derive(Clone, Debug)]
 pub enum Printer {
-    /// As Kubernetes shows the kind.
+    /// The columns that kube-apiserver has for a built-in kind.
     BuiltIn(&'static TableConvertor),
-    /// As its definition says.
+    /// The `additionalPrinterColumns` of a CustomResourceDefinition.
     Custom(Arc<PrinterColumns>),
 }
 
-/// An object as a row.
+/// A row of a Table: `metav1.TableRow` without its object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// One value a column: texts, numbers and booleans.
+    /// The cells, one for each column: strings, numbers, booleans and null.
     pub cells: Vec<Value>,
-    /// What the cells do not tell.
+    /// Conditions of the row; only pods that have ended have one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<RowCondition>,
 }
 
-/// Something that a client may want to know of a row without understanding its cells.
+/// A condition of a row, which a client understands without knowing the columns: `metav1.TableRowCondition`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RowCondition {
-    /// Such as `Completed`.
+    /// The type of the condition, such as `Completed`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// `True`, `False` or `Unknown`.
+    /// The status of the condition: `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// In one word.
+    /// The reason as one word in camel case.
     pub reason: &'static str,
-    /// For people.
+    /// The explanation for people.
     pub message: &'static str,
 }
 
-/// The cells of a row from values of any kind.
+/// Makes the cells of a row from values of any types that convert to JSON.
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
 }
 use cells;
 
 impl Printer {
-    /// That of a resource.
+    /// Returns the printer of a resource.
     #[must_use]
     pub fn of(resource: &Resource) -> Self {
         match &resource.printer_columns {
@@ -105,16 +105,16 @@ impl Printer {
         }
     }
 
-    /// That of Scales.
+    /// Returns the printer of the `scale` subresource.
     #[must_use]
     pub fn of_scales() -> Self {
         Self::BuiltIn(&workloads::SCALES)
     }
 
-    /// The definitions of the columns, in JSON.
+    /// Returns the definitions of the columns as a JSON array.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// An error of the serializer.
     pub fn columns(&self) -> Result<String, serde_json::Error> {
         match self {
             Self::BuiltIn(convertor) => serde_json::to_string(convertor.columns()),
@@ -122,7 +122,7 @@ impl Printer {
         }
     }
 
-    /// An object, in the version in which it is stored, as a row at this time.
+    /// Converts an object, in its storage version, to a row as of `now`.
     #[must_use]
     pub fn row(&self, object: &Value, now: Timestamp) -> Row {
         match self {
@@ -136,7 +136,7 @@ impl Printer {
 }
 
 impl TableConvertor {
-    /// The convertor of a kind, which is the same for all its versions.
+    /// Returns the convertor of a kind, which is the same for all its versions.
     fn of_kind(group: &str, kind: &str) -> &'static Self {
         let found = match group {
             "" => core(kind),
@@ -159,13 +159,13 @@ impl TableConvertor {
         }
     }
 
-    /// The columns of the kind.
+    /// Returns the definitions of the kind's columns.
     #[must_use]
     pub fn columns(&self) -> &'static [Column] {
         self.columns
     }
 
-    /// An object of the kind, in the version in which it is stored, as a row at this time.
+    /// Converts an object of the kind, in its storage version, to a row as of `now`.
     #[must_use]
     pub fn row(&self, object: &Value, now: Timestamp) -> Row {
         let subject = Subject::new(object, now);

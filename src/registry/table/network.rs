@@ -1,4 +1,4 @@
-//! Services, what is behind them, and who may talk to whom.
+//! Tables of Services, their endpoints and addresses, and NetworkPolicies.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use crate::registry::selector_text;
 
 const NONE: &str = "<none>";
 
-/// How many addresses or ports are named.
+/// Maximum number of addresses, ports or hosts that a cell names.
 const NAMED_MAX: usize = 3;
 
-/// Services.
+/// Table of Services, with their type, addresses and ports.
 pub(super) static SERVICES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -36,7 +36,7 @@ pub(super) static SERVICES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Endpoints.
+/// Table of Endpoints, with their ready addresses.
 pub(super) static ENDPOINTS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -52,7 +52,7 @@ pub(super) static ENDPOINTS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// EndpointSlices.
+/// Table of EndpointSlices, with their ports and addresses.
 pub(super) static ENDPOINT_SLICES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -78,7 +78,7 @@ pub(super) static ENDPOINT_SLICES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// NetworkPolicies.
+/// Table of NetworkPolicies, with the selector of their pods.
 pub(super) static NETWORK_POLICIES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -97,7 +97,7 @@ pub(super) static NETWORK_POLICIES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// ServiceCIDRs.
+/// Table of ServiceCIDRs, with their ranges.
 pub(super) static SERVICE_CIDRS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -116,7 +116,7 @@ pub(super) static SERVICE_CIDRS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// IPAddresses.
+/// Table of IPAddresses, with the object to which each belongs.
 pub(super) static IP_ADDRESSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -126,7 +126,7 @@ pub(super) static IP_ADDRESSES: TableConvertor = TableConvertor::new(
     |address| cells![address.name(), parent(address), address.age()],
 );
 
-/// The first few of many, and how many more there are.
+/// Joins at most [`NAMED_MAX`] texts and tells how many more there are; returns `none` if there are none.
 pub(super) fn first_few(mut all: Vec<String>, none: &str) -> String {
     let more = all.len().saturating_sub(NAMED_MAX);
     all.truncate(NAMED_MAX);
@@ -137,7 +137,7 @@ pub(super) fn first_few(mut all: Vec<String>, none: &str) -> String {
     }
 }
 
-/// A map of labels as text.
+/// Formats the map of labels at a path as text; `<none>` if it is empty.
 pub(super) fn labels(object: &Subject<'_>, path: &str) -> String {
     let pairs = object
         .pairs(path)
@@ -150,14 +150,14 @@ pub(super) fn labels(object: &Subject<'_>, path: &str) -> String {
     }
 }
 
-/// A LabelSelector as text.
+/// Formats the LabelSelector at a path as text; `<none>` if it is empty.
 pub(super) fn selector(object: &Subject<'_>, path: &str) -> String {
     let text = object.get(path).map(selector_text::label_selector);
     text.filter(|text| !text.is_empty())
         .unwrap_or_else(|| NONE.to_owned())
 }
 
-/// Where load balancers have been set up: addresses, else names.
+/// Returns the IPs, or else the host names, of the load balancers in an object's status.
 pub(super) fn load_balancers<'a>(object: &Subject<'a>) -> BTreeSet<&'a str> {
     let points = object.list("status.loadBalancer.ingress");
     let points = points.map(|point| point.text_or("ip", point.text("hostname")));
@@ -199,7 +199,7 @@ fn ports(service: &Subject<'_>) -> String {
     }
 }
 
-/// Addresses with each of their ports; those of headless services may have none.
+/// Returns ready addresses with each of their ports, or alone if a subset has no ports, as for headless services.
 fn ready_addresses(endpoints: &Subject<'_>) -> String {
     let mut all = Vec::new();
     for subset in endpoints.list("subsets") {

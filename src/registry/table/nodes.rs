@@ -1,4 +1,4 @@
-//! Nodes.
+//! Table of Nodes.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::{Column, Subject, TableConvertor, cells, field_docs};
 
 const UNKNOWN: &str = "<unknown>";
 
-/// Nodes.
+/// Table of Nodes, with status, roles, versions and addresses.
 pub(super) static NODES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -55,7 +55,7 @@ fn status(node: &Subject<'_>) -> String {
     }
 }
 
-/// The roles that labels name, either in their names or in the value of an older one.
+/// Returns the roles that labels name: `node-role.kubernetes.io/ROLE`, or the value of the older `kubernetes.io/role`.
 fn roles(node: &Subject<'_>) -> String {
     let labels = node.pairs("metadata.labels");
     let roles: BTreeSet<&str> = labels
@@ -77,7 +77,7 @@ fn address<'a>(node: &Subject<'a>, kind: &str) -> &'a str {
     found.map_or("<none>", |address| address.text("address"))
 }
 
-/// The kernel's version, and for which processors it is.
+/// Returns the kernel's version with the processor architecture in parentheses.
 fn kernel(node: &Subject<'_>) -> String {
     let version = node.text_or("status.nodeInfo.kernelVersion", UNKNOWN);
     match node.text("status.nodeInfo.architecture") {

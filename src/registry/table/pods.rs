@@ -1,7 +1,7 @@
-//! Pods: what all their containers do, in one word.
+//! Table of Pods, whose Status column sums up the containers in one word.
 //!
-//! The word is the phase, unless something says more: the pod's own reason, an init container that
-//! is not through, a container that waits or has ended, and above all that the pod is being deleted.
+//! The word is the phase, unless something says more: the pod's own reason, an init container that has not completed,
+//! a container that waits or has terminated, and above all that the pod is being deleted.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ const COLUMNS: &[Column] = &[
 
 const NONE: &str = "<none>";
 
-/// Pods.
+/// Table of Pods, whose rows have the condition `Completed` if the pod has ended.
 pub(super) static PODS: TableConvertor = TableConvertor {
     columns: COLUMNS,
     cells: row,
@@ -62,7 +62,7 @@ fn row(pod: &Subject<'_>) -> Vec<Value> {
     ]
 }
 
-/// Pods that will not run again.
+/// Returns the condition `Completed` for a pod that has succeeded or failed.
 fn completed(pod: &Subject<'_>) -> Option<RowCondition> {
     let (reason, message) = match pod.text("status.phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -77,30 +77,30 @@ fn completed(pod: &Subject<'_>) -> Option<RowCondition> {
     })
 }
 
-/// What there is to say of a pod's containers together.
+/// The cells that sum up all containers of a pod: the ready ones, their restarts and the status.
 struct Containers {
     ready: usize,
     restarts: Restarts,
     reason: String,
 }
 
-/// How often containers were started again, and when the last of them had ended.
+/// Number of restarts of containers, and the latest time at which one of these had terminated.
 #[derive(Clone, Copy, Default)]
 struct Restarts {
     count: i64,
     last: Option<Timestamp>,
 }
 
-/// How far a pod's init containers are.
+/// The state of a pod's init containers.
 #[derive(Default)]
 struct Initialization {
-    /// Why the pod is not initialized; `None` if it is.
+    /// The status of a pod that is not initialized, such as `Init:0/2`; `None` if all init containers have completed.
     reason: Option<String>,
-    /// How many of those that stay are ready.
+    /// Number of ready sidecars.
     ready: usize,
-    /// Those of all.
+    /// The restarts of init containers, sidecars included.
     restarts: Restarts,
-    /// Those of the ones that stay.
+    /// The restarts of sidecars.
     sidecar_restarts: Restarts,
 }
 
@@ -140,7 +140,7 @@ impl Containers {
         all
     }
 
-    /// Adds the containers proper. The first of those that wait or have ended has the word.
+    /// Adds the regular containers. The first that waits or has terminated gives the status.
     fn look_at_running(&mut self, pod: &Subject<'_>) {
         let mut running = false;
         for container in pod.list("status.containerStatuses").rev() {
@@ -160,7 +160,7 @@ impl Containers {
 }
 
 impl Initialization {
-    /// The first init container that is not through has the word.
+    /// Reads the init containers up to the first that has not completed, which gives the status.
     fn of(pod: &Subject<'_>) -> Self {
         let mut found = Self::default();
         let total = pod.count("spec.initContainers");
@@ -208,18 +208,18 @@ impl Restarts {
     }
 }
 
-/// Init containers that run on beside the others.
+/// Returns true if an init container is a sidecar, which runs on beside the regular containers.
 fn is_sidecar(spec: &Subject<'_>) -> bool {
     spec.text("restartPolicy") == "Always"
 }
 
-/// Why a container waits, if it says so.
+/// Returns the reason why a container waits, if its status gives one.
 fn waiting(container: &Subject<'_>) -> Option<String> {
     let why = container.text("state.waiting.reason");
     (!why.is_empty()).then(|| why.to_owned())
 }
 
-/// How a container ended.
+/// Returns the reason, signal or exit code with which a container terminated, if it has.
 fn ended(container: &Subject<'_>) -> Option<String> {
     let ended = container.part(container.get("state.terminated")?);
     let (why, signal) = (ended.text("reason"), ended.number("signal"));
@@ -232,14 +232,14 @@ fn ended(container: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// The status of a condition.
+/// Returns the status of the pod's condition of this type, if it has one.
 fn condition<'a>(pod: &Subject<'a>, kind: &str) -> Option<&'a str> {
     let mut conditions = pod.list("status.conditions");
     let found = conditions.find(|condition| condition.text("type") == kind);
     found.map(|condition| condition.text("status"))
 }
 
-/// How many of the conditions that the pod waits for are true.
+/// Returns how many of the pod's readiness gates are true, such as `1/2`; `<none>` if it has none.
 fn readiness_gates(pod: &Subject<'_>) -> String {
     let gates = pod.list("spec.readinessGates");
     let open = gates.filter(|gate| condition(pod, gate.text("conditionType")) == Some("True"));

@@ -1,8 +1,8 @@
-//! Bindings of roles. Roles themselves show no more than their names.
+//! Tables of RoleBindings and ClusterRoleBindings. Roles have no columns of their own.
 
 use super::{Column, Subject, TableConvertor, cells};
 
-/// RoleBindings.
+/// Table of RoleBindings, with role and subjects.
 pub(super) static ROLE_BINDINGS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -15,7 +15,7 @@ pub(super) static ROLE_BINDINGS: TableConvertor = TableConvertor::new(
     row,
 );
 
-/// ClusterRoleBindings.
+/// Table of ClusterRoleBindings, with role and subjects.
 pub(super) static CLUSTER_ROLE_BINDINGS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,

@@ -1,4 +1,4 @@
-//! An object whose cells are written, and the time at which.
+//! Access to the fields of an object for the cells of its row.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimeParser;
@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::human_duration::human;
 use crate::registry::resources::path;
 
-/// What people read where a time is missing.
+/// Text of a time that is missing or malformed.
 const UNKNOWN: &str = "<unknown>";
 
-/// An object and the time of its row.
+/// An object, or a part of one, and the time of its row, from which ages count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
-    /// The object as it is stored.
+    /// The object in its storage version, or a part of it.
     object: &'a Value,
-    /// When the row is written.
+    /// The time of the row.
     now: Timestamp,
 }
 
@@ -24,44 +24,44 @@ impl<'a> Subject<'a> {
         Self { object, now }
     }
 
-    /// A part of the object, looked at in the same way.
+    /// Returns a subject for a part of the object, with the same time.
     pub(super) fn part(&self, object: &'a Value) -> Self {
         Self { object, ..*self }
     }
 
-    /// What is at a dotted path, unless it is null.
+    /// Returns the value at a dotted path, unless it is missing or null.
     pub(super) fn get(&self, path: &str) -> Option<&'a Value> {
         path::get(self.object, path).filter(|value| !value.is_null())
     }
 
-    /// Whether there is something at a dotted path.
+    /// Returns true if the value at a dotted path is there and not null.
     pub(super) fn has(&self, path: &str) -> bool {
         self.get(path).is_some()
     }
 
-    /// The text at a dotted path; empty if there is none.
+    /// Returns the string at a dotted path; empty if there is none.
     pub(super) fn text(&self, path: &str) -> &'a str {
         path::text(self.object, path)
     }
 
-    /// The text at a dotted path, or another if it is missing or empty.
+    /// Returns the string at a dotted path, or `other` if it is missing or empty.
     pub(super) fn text_or(&self, path: &str, other: &'a str) -> &'a str {
         Some(self.text(path))
             .filter(|text| !text.is_empty())
             .unwrap_or(other)
     }
 
-    /// The number at a dotted path; 0 if there is none.
+    /// Returns the integer at a dotted path; 0 if there is none.
     pub(super) fn number(&self, path: &str) -> i64 {
         self.get(path).and_then(Value::as_i64).unwrap_or(0)
     }
 
-    /// The boolean at a dotted path.
+    /// Returns the boolean at a dotted path, if there is one.
     pub(super) fn boolean(&self, path: &str) -> Option<bool> {
         self.get(path).and_then(Value::as_bool)
     }
 
-    /// Whatever is at a dotted path, as text without quotes; such as a number that may be text.
+    /// Returns the value at a dotted path as text without quotes, for fields such as IntOrString.
     pub(super) fn shown(&self, path: &str) -> Option<String> {
         self.get(path).map(|value| match value {
             Value::String(text) => text.clone(),
@@ -69,7 +69,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The list at a dotted path.
+    /// Returns the items of the list at a dotted path; none if there is no list.
     pub(super) fn list(
         &self,
         path: &str,
@@ -80,7 +80,7 @@ impl<'a> Subject<'a> {
             .map(move |item| subject.part(item))
     }
 
-    /// How many items or members there are at a dotted path.
+    /// Returns the number of items or members at a dotted path; 0 if there is neither list nor map.
     pub(super) fn count(&self, path: &str) -> usize {
         match self.get(path) {
             Some(Value::Array(items)) => items.len(),
@@ -89,20 +89,20 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The texts in a list.
+    /// Returns the strings in the list at a dotted path.
     pub(super) fn texts(&self, path: &str) -> Vec<&'a str> {
         let items = path::list(self.object, path).iter();
         items.filter_map(Value::as_str).collect()
     }
 
-    /// The members of a map of texts, by name.
+    /// Returns the keys and values of the map of strings at a dotted path.
     pub(super) fn pairs(&self, path: &str) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let members = self.get(path).and_then(Value::as_object);
         let members = members.into_iter().flatten();
         members.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()))
     }
 
-    /// A member of a map whose names may have dots, such as an annotation.
+    /// Returns a string in the map at a dotted path by a key that may have dots, such as an annotation.
     pub(super) fn member(&self, map: &str, name: &str) -> Option<&'a str> {
         self.get(map)?.get(name)?.as_str()
     }
@@ -111,7 +111,7 @@ impl<'a> Subject<'a> {
         self.text("metadata.name")
     }
 
-    /// For how long the object has existed.
+    /// Returns the time since the object was created, for people.
     pub(super) fn age(&self) -> String {
         self.since("metadata.creationTimestamp")
     }
@@ -120,18 +120,18 @@ impl<'a> Subject<'a> {
         self.has("metadata.deletionTimestamp")
     }
 
-    /// The time at a dotted path.
+    /// Returns the RFC 3339 time at a dotted path, if there is a valid one.
     pub(super) fn time(&self, path: &str) -> Option<Timestamp> {
         time(self.text(path))
     }
 
-    /// How long ago the time at a dotted path was, for people.
+    /// Returns the time that has passed since the time at a dotted path, for people; `<unknown>` if there is none.
     pub(super) fn since(&self, path: &str) -> String {
         self.time(path)
             .map_or_else(|| UNKNOWN.to_owned(), |then| self.ago(then))
     }
 
-    /// How long ago a time was, for people.
+    /// Returns the time that has passed since `then`, for people.
     pub(super) fn ago(&self, then: Timestamp) -> String {
         human(self.now.duration_since(then))
     }
@@ -142,7 +142,7 @@ fn time(text: &str) -> Option<Timestamp> {
     RFC3339.parse_timestamp(text).ok()
 }
 
-/// How long ago a time was that a client has written, for people.
+/// Returns the time that has passed since the RFC 3339 time in a text, for people; `<invalid>` if it is none.
 pub(super) fn since(text: &str, now: Timestamp) -> String {
     time(text).map_or_else(
         || "<invalid>".to_owned(),

@@ -1,4 +1,4 @@
-//! The rows of each kind, by families as the columns are.
+//! Tests of the rows of each kind, in modules like those of the tables.
 
 mod admission;
 mod autoscaling;
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::recorded;
 
-/// When rows are written here.
+/// Time of the rows in these tests.
 const NOW: &str = "2026-11-22T12:00:00Z";
 
 fn row(group: &str, kind: &str, object: &Value) -> Row {
@@ -33,7 +33,7 @@ fn row(group: &str, kind: &str, object: &Value) -> Row {
     TableConvertor::of_kind(group, kind).row(object, now)
 }
 
-/// The cells of an object that was created five minutes ago, without its name and its age.
+/// Returns the cells of an object that was created five minutes ago, without its name and its age.
 fn cells(group: &str, kind: &str, mut object: Value) -> Value {
     object["metadata"]["name"] = json!("a-name");
     object["metadata"]["creationTimestamp"] = json!("2026-11-22T11:55:00Z");

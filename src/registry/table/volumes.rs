@@ -1,10 +1,10 @@
-//! Volumes, claims to them, and what provides them.
+//! Tables of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSI objects.
 
 use super::{Column, Subject, TableConvertor, cells};
 
 const UNSET: &str = "<unset>";
 
-/// The access modes in the order in which they are written, and their short names.
+/// Access modes in the order in which a cell lists them, with their short names.
 const ACCESS_MODES: [(&str, &str); 4] = [
     ("ReadWriteOnce", "RWO"),
     ("ReadOnlyMany", "ROX"),
@@ -12,16 +12,16 @@ const ACCESS_MODES: [(&str, &str); 4] = [
     ("ReadWriteOncePod", "RWOP"),
 ];
 
-/// Where the class of a volume stood before it had a field.
+/// Annotation that named the StorageClass before there was a field, and takes precedence over it.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// What makes a class that of claims that name none.
+/// Annotations that make a StorageClass the default for claims that name none.
 const DEFAULT_ANNOTATIONS: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 
-/// PersistentVolumes.
+/// Table of PersistentVolumes, with capacity, phase, claim and classes.
 pub(super) static PERSISTENT_VOLUMES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -62,7 +62,7 @@ pub(super) static PERSISTENT_VOLUMES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// PersistentVolumeClaims.
+/// Table of PersistentVolumeClaims, with phase, volume and classes; capacity and access modes only once bound.
 pub(super) static CLAIMS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -100,7 +100,7 @@ pub(super) static CLAIMS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// StorageClasses.
+/// Table of StorageClasses, with provisioner and policies; ` (default)` follows the name of a default class.
 pub(super) static STORAGE_CLASSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -131,7 +131,7 @@ pub(super) static STORAGE_CLASSES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// VolumeAttributesClasses.
+/// Table of VolumeAttributesClasses, with their driver.
 pub(super) static VOLUME_ATTRIBUTES_CLASSES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -141,7 +141,7 @@ pub(super) static VOLUME_ATTRIBUTES_CLASSES: TableConvertor = TableConvertor::ne
     |class| cells![class.name(), class.text("driverName"), class.age()],
 );
 
-/// VolumeAttachments.
+/// Table of VolumeAttachments, with attacher, volume and node.
 pub(super) static VOLUME_ATTACHMENTS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -166,7 +166,7 @@ pub(super) static VOLUME_ATTACHMENTS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// CSINodes.
+/// Table of CSINodes, with the number of their drivers.
 pub(super) static CSI_NODES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -179,7 +179,7 @@ pub(super) static CSI_NODES: TableConvertor = TableConvertor::new(
     |node| cells![node.name(), node.count("spec.drivers"), node.age()],
 );
 
-/// CSIDrivers.
+/// Table of CSIDrivers, with their capabilities.
 pub(super) static CSI_DRIVERS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -225,7 +225,7 @@ pub(super) static CSI_DRIVERS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// CSIStorageCapacities.
+/// Table of CSIStorageCapacities, with class and capacity.
 pub(super) static CSI_STORAGE_CAPACITIES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,

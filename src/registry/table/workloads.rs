@@ -1,17 +1,17 @@
-//! What makes pods, and how many: Deployments and their like, and budgets of disruption.
+//! Tables of Deployments and other controllers of pods, and of PodDisruptionBudgets.
 
 use super::network::{labels, selector};
 use super::{Column, Subject, TableConvertor, cells, field_docs};
 use crate::registry::selector_text;
 
-/// Who selects the pods.
+/// Column with the selector of the pods.
 const SELECTOR: Column =
     Column::text("Selector", "Selects the pods that belong to the object.").wide();
 
-/// How many replicas are ready of how many.
+/// Column with ready and desired replicas, such as `1/3`.
 const READY: Column = Column::text("Ready", "Number of the pod with ready state");
 
-/// Deployments.
+/// Table of Deployments, with ready, updated and available replicas.
 pub(super) static DEPLOYMENTS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -41,12 +41,12 @@ pub(super) static DEPLOYMENTS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// ReplicaSets.
+/// Table of ReplicaSets, with desired, current and ready replicas.
 pub(super) static REPLICA_SETS: TableConvertor = TableConvertor::new(REPLICAS, |set| {
     replicas(set, selector(set, "spec.selector"))
 });
 
-/// ReplicationControllers.
+/// Table of ReplicationControllers, with desired, current and ready replicas.
 pub(super) static REPLICATION_CONTROLLERS: TableConvertor =
     TableConvertor::new(REPLICAS, |controller| {
         replicas(controller, labels(controller, "spec.selector"))
@@ -63,7 +63,7 @@ const REPLICAS: &[Column] = &[
     SELECTOR,
 ];
 
-/// StatefulSets.
+/// Table of StatefulSets, with ready replicas.
 pub(super) static STATEFUL_SETS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -78,7 +78,7 @@ pub(super) static STATEFUL_SETS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// DaemonSets.
+/// Table of DaemonSets, with the numbers of nodes and the node selector.
 pub(super) static DAEMON_SETS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -114,7 +114,7 @@ pub(super) static DAEMON_SETS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// PodTemplates.
+/// Table of PodTemplates, with their containers and labels.
 pub(super) static POD_TEMPLATES: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -133,7 +133,7 @@ pub(super) static POD_TEMPLATES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// ControllerRevisions.
+/// Table of ControllerRevisions, with controller and revision.
 pub(super) static CONTROLLER_REVISIONS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -151,7 +151,7 @@ pub(super) static CONTROLLER_REVISIONS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// PodDisruptionBudgets.
+/// Table of PodDisruptionBudgets, with their bounds and the disruptions allowed now.
 pub(super) static DISRUPTION_BUDGETS: TableConvertor = TableConvertor::new(
     &[
         Column::NAME,
@@ -181,7 +181,7 @@ pub(super) static DISRUPTION_BUDGETS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Scales, the subresources.
+/// Table of the `scale` subresource, with desired and current replicas.
 pub(super) static SCALES: TableConvertor = TableConvertor::new(
     &[
         Column {
@@ -202,7 +202,7 @@ pub(super) static SCALES: TableConvertor = TableConvertor::new(
     },
 );
 
-/// The names and the images of the containers at a path.
+/// Returns the names and the images of the containers at a path, each joined by commas.
 pub(super) fn containers(object: &Subject<'_>, path: &str) -> (String, String) {
     let all = |member| {
         let texts = object.list(path).map(|container| container.text(member));
@@ -230,7 +230,7 @@ fn replicas(object: &Subject<'_>, selector: String) -> Vec<serde_json::Value> {
     ]
 }
 
-/// The owner that controls the object, as `kind.group/name`.
+/// Returns the controller among the object's owners as `kind.group/name`; `<none>` if there is none.
 fn controller(object: &Subject<'_>) -> String {
     let mut owners = object.list("metadata.ownerReferences");
     let Some(owner) = owners.find(|owner| owner.boolean("controller") == Some(true)) else {

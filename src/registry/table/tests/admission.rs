@@ -1,4 +1,4 @@
-//! Who has a say in what is admitted.
+//! Tests of the tables of webhooks and admission policies.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Autoscalers.
+//! Tests of the table of HorizontalPodAutoscalers.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What runs to its end.
+//! Tests of the tables of Jobs and CronJobs.
 
 use serde_json::json;
 

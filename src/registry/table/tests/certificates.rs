@@ -1,4 +1,4 @@
-//! Requests for certificates.
+//! Tests of the table of CertificateSigningRequests.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the cluster is made of and says of itself.
+//! Tests of the tables of namespaces, leases, classes, components and APIServices.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is mounted and counted.
+//! Tests of the tables of ConfigMaps, Secrets, ServiceAccounts and ResourceQuotas.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Devices, and who wants them.
+//! Tests of the tables of ResourceClaims and ResourceSlices.
 
 use serde_json::json;
 

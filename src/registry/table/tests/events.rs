@@ -1,4 +1,4 @@
-//! Events.
+//! Tests of the table of Events.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Which requests are served before which.
+//! Tests of the tables of FlowSchemas and PriorityLevelConfigurations.
 
 use serde_json::json;
 

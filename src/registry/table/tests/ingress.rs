@@ -1,4 +1,4 @@
-//! Ingresses and their classes.
+//! Tests of the tables of Ingresses and IngressClasses.
 
 use serde_json::json;
 

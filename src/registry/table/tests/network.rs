@@ -1,4 +1,4 @@
-//! Services, what is behind them, and who may talk to whom.
+//! Tests of the tables of Services, their endpoints and addresses, and NetworkPolicies.
 
 use serde_json::{Value, json};
 

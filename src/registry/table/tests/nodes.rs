@@ -1,4 +1,4 @@
-//! Nodes.
+//! Tests of the table of Nodes.
 
 use serde_json::json;
 

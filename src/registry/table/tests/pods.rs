@@ -1,8 +1,8 @@
-//! Pods.
+//! Tests of the table of Pods.
 
 use super::*;
 
-/// Ready, status and restarts.
+/// Returns the cells Ready, Status and Restarts of a pod.
 fn shown(spec: Value, status: Value) -> Value {
     let pod = json!({"metadata": {}, "spec": spec, "status": status});
     json!(cells("", "Pod", pod).as_array().expect("cells")[..3])
@@ -124,7 +124,7 @@ fn init_containers_come_first() {
             "Init:1/2",
             "1",
         ),
-        // Those that stay count among the containers, and their restarts with them.
+        // Sidecars count among the containers, and so do their restarts.
         (
             json!([done, {"name": "s", "started": true, "ready": true, "restartCount": 3,
                 "state": {"running": {}}}]),
@@ -137,7 +137,7 @@ fn init_containers_come_first() {
         let found = shown(spec.clone(), status_);
         assert_eq!(found, json!([ready, status, restarts]), "{statuses}");
     }
-    // Initialized once, an init container that runs again does not hide what the others do.
+    // In a pod that was initialized once, an init container that runs again does not hide the status of the others.
     let status = json!({"phase": "Running",
         "conditions": [{"type": "Initialized", "status": "True"}],
         "initContainerStatuses": [{"name": "i", "state": {"waiting": {"reason": "Error"}}}],

@@ -1,4 +1,4 @@
-//! Bindings of roles.
+//! Tests of the tables of RoleBindings and ClusterRoleBindings.
 
 use serde_json::json;
 

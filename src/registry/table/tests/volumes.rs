@@ -1,4 +1,4 @@
-//! Volumes, claims to them, and what provides them.
+//! Tests of the tables of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSI objects.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What makes pods.
+//! Tests of the tables of Deployments and other controllers of pods.
 
 use serde_json::json;
 
