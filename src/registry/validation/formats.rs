@@ -1,7 +1,7 @@
 //! The formats of names, labels and keys.
 //!
-//! Every function gives one message for each way in which the value is wrong, none if it is
-//! right. The messages quote Kubernetes' regular expressions, though no regular expression runs.
+//! Every function returns one message for each rule that the value breaks, and none if it is valid.
+//! The messages quote Kubernetes' regular expressions, though no regular expression runs.
 
 use crate::registry::NameRule;
 
@@ -15,8 +15,7 @@ const DNS_LABEL_BYTES_MAX: usize = 63;
 const DNS_SUBDOMAIN_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
 
-/// What is wrong with a name. With `prefix` it is the beginning of a generated name, which may
-/// end where a name may not.
+/// Checks a name against a rule. With `prefix` it is the beginning of a generated name, which may end with a dash.
 #[must_use]
 pub fn name(value: &str, rule: NameRule, prefix: bool) -> Vec<String> {
     if rule == NameRule::PathSegment {
@@ -34,7 +33,7 @@ pub fn name(value: &str, rule: NameRule, prefix: bool) -> Vec<String> {
     }
 }
 
-/// A lower case label of a domain name (RFC 1123).
+/// Checks a lower case label of a domain name (RFC 1123).
 #[must_use]
 pub fn dns_label(value: &str) -> Vec<String> {
     let mut wrong = too_long(value, DNS_LABEL_BYTES_MAX);
@@ -52,7 +51,7 @@ pub fn dns_label(value: &str) -> Vec<String> {
     wrong
 }
 
-/// A lower case label of a domain name that begins with a letter (RFC 1035).
+/// Checks a lower case label of a domain name that begins with a letter (RFC 1035).
 #[must_use]
 pub fn dns_1035_label(value: &str) -> Vec<String> {
     let mut wrong = too_long(value, DNS_LABEL_BYTES_MAX);
@@ -66,7 +65,7 @@ pub fn dns_1035_label(value: &str) -> Vec<String> {
     wrong
 }
 
-/// A lower case domain name (RFC 1123).
+/// Checks a lower case domain name (RFC 1123).
 #[must_use]
 pub fn dns_subdomain(value: &str) -> Vec<String> {
     let mut wrong = too_long(value, DNS_SUBDOMAIN_BYTES_MAX);
@@ -80,7 +79,7 @@ pub fn dns_subdomain(value: &str) -> Vec<String> {
     wrong
 }
 
-/// A segment of a path, or with `prefix` the beginning of one.
+/// Checks a segment of a URL path, or with `prefix` the beginning of one.
 #[must_use]
 pub fn path_segment(value: &str, prefix: bool) -> Vec<String> {
     if !prefix && matches!(value, "." | "..") {
@@ -93,7 +92,7 @@ pub fn path_segment(value: &str, prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// The key of a label: `name` or `prefix/name`. Finalizers and annotations look the same.
+/// Checks the key of a label: `name` or `prefix/name`. Finalizers and keys of annotations have the same form.
 #[must_use]
 pub fn label_key(value: &str) -> Vec<String> {
     const WORDS: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
@@ -133,7 +132,7 @@ pub fn label_key(value: &str) -> Vec<String> {
     wrong
 }
 
-/// The value of a label.
+/// Checks the value of a label.
 #[must_use]
 pub fn label_value(value: &str) -> Vec<String> {
     let mut wrong = too_long(value, LABEL_BYTES_MAX);
@@ -168,7 +167,7 @@ fn is_label_name(value: &str) -> bool {
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Lets a prefix end with a dash: what is generated follows it.
+/// Replaces a dash at the end of a prefix, since generated characters will follow it.
 fn mask_trailing_dash(prefix: &str) -> String {
     let mut masked = prefix.to_owned();
     if prefix.len() > 1 && masked.ends_with('-') {
@@ -187,7 +186,8 @@ pub(in crate::registry) fn too_long(value: &str, bytes_max: usize) -> Vec<String
     }
 }
 
-/// Examples are joined the way Kubernetes joins them, spaces included.
+/// Formats the message for a value that does not match a regular expression. Examples are joined as Kubernetes joins
+/// them, spaces included.
 pub(in crate::registry) fn mismatch(words: &str, expression: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|it| format!("'{it}', ")).collect();
     format!(

@@ -1,4 +1,4 @@
-//! Kubernetes' rules for metadata, in Kubernetes' words, which reach clients.
+//! Validation of object metadata, with Kubernetes' rules and error messages, which reach clients.
 
 pub mod formats;
 mod object_meta;

@@ -1,4 +1,4 @@
-//! What metadata must look like on every write.
+//! Validation of metadata on every write.
 
 use serde_json::Value;
 
@@ -7,17 +7,18 @@ use crate::registry::accessor::{finalizers, text};
 use crate::registry::error::ERROR_BYTES_MAX;
 use crate::registry::{FieldError, FieldErrorKind, NameRule};
 
-/// How much an object's annotations may hold, keys and values together.
+/// Maximum size of an object's annotations in bytes, keys and values together.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-/// How long the name of a field manager may be.
+/// Maximum length of a field manager's name in bytes.
 const FIELD_MANAGER_BYTES_MAX: usize = 128;
-/// How long the name of a managed subresource may be.
+/// Maximum length of the subresource in `managedFields` in bytes.
 const SUBRESOURCE_BYTES_MAX: usize = 256;
 
-/// Finalizers that need no prefix.
+/// Finalizers of Kubernetes' own, the only ones without a prefix.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
 
-/// What is wrong with the metadata of an object to be written; its name is generated already.
+/// Validates the metadata of an object to be written, whose name is generated already, and returns the errors of its
+/// fields.
 #[must_use]
 pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -38,8 +39,8 @@ pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) ->
     errors
 }
 
-/// What is wrong with finalizers of a kind that Kubernetes' core checks: those without a prefix are its own. Other kinds
-/// may have any.
+/// Validates finalizers without a prefix, which must be Kubernetes' own, and returns the errors of their fields. Only kinds
+/// that Kubernetes' core validates are checked so.
 #[must_use]
 pub fn validate_kube_finalizers(object: &Value) -> Vec<FieldError> {
     let finalizers = finalizers(object);
@@ -202,7 +203,7 @@ fn validate_managed_fields(entries: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The members of a map of texts.
+/// Returns the keys and values of a map of strings.
 fn members(map: &Value) -> impl Iterator<Item = (&str, &str)> {
     map.as_object()
         .into_iter()

@@ -1,4 +1,4 @@
-//! What an update may not do to metadata.
+//! Validation of changes to metadata by an update.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::registry::FieldError;
 use crate::registry::accessor::{finalizers, integer, is_terminating};
 
-/// Members that no update changes.
+/// Members of the metadata that are immutable.
 const IMMUTABLE: &[&str] = &[
     "name",
     "namespace",
@@ -17,8 +17,8 @@ const IMMUTABLE: &[&str] = &[
     "deletionGracePeriodSeconds",
 ];
 
-/// What is wrong with the change from one object's metadata to another's; what is wrong with
-/// either alone is [`super::validate_object_meta`]'s matter.
+/// Validates the change of an object's metadata and returns the errors of its fields. The new metadata itself is checked
+/// by [`super::validate_object_meta`].
 #[must_use]
 pub fn validate_object_meta_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
