@@ -1,4 +1,4 @@
-//! The group `admissionregistration.k8s.io`: who else has a say in writes.
+//! The group `admissionregistration.k8s.io`: admission webhooks and policies.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::registry::FieldError;
 use crate::registry::admission::{mutating_errors, validating_errors, webhook_errors};
 
 const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
-/// In which kinds are stored that came to v1 with this release.
+/// The version in which kinds are stored that are new in v1 with this release.
 const V1BETA1: Group = Group::new("admissionregistration.k8s.io", "v1beta1");
 
 pub(super) fn rows() -> Vec<Row> {
@@ -81,10 +81,10 @@ pub(super) fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// What is wrong with an object that is written in the place of an older one.
+/// A check of an object, with the old one if it is an update. It returns the errors of the fields.
 type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 
-/// What is peculiar about kinds with expressions: what was right once need not be so again.
+/// The behaviour of kinds with CEL expressions. An expression that the old object has is not judged again in an update.
 #[derive(Debug)]
 struct Checked(Check);
 
@@ -102,7 +102,7 @@ impl Peculiar for Checked {
     }
 }
 
-/// What is peculiar about policies that change objects: both.
+/// The behaviour of MutatingAdmissionPolicies, which have expressions and are stored as v1beta1.
 #[derive(Debug)]
 struct MutatingPolicies;
 
@@ -132,8 +132,7 @@ impl Peculiar for MutatingPolicies {
     }
 }
 
-/// What is peculiar about kinds that are stored as v1beta1, which differs from v1 in its name
-/// alone.
+/// The behaviour of kinds that are stored as v1beta1, which differs from v1 in `apiVersion` alone.
 #[derive(Debug)]
 struct Relabelled;
 

@@ -1,7 +1,7 @@
-//! The group `apiextensions.k8s.io`: where custom resources are defined.
+//! The group `apiextensions.k8s.io`: CustomResourceDefinitions.
 //!
-//! Definitions are stored as v1beta1, as kube-apiserver stores them: there, what all versions of a
-//! kind have in common stands once.
+//! Definitions are stored as v1beta1, as kube-apiserver stores them: there, the schema, subresources and columns that all
+//! versions of a kind have in common are at the top of the spec.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::registry::{FieldError, FieldErrorKind, RequestContext};
 const V1: Group = Group::new("apiextensions.k8s.io", "v1");
 const V1BETA1: Group = Group::new("apiextensions.k8s.io", "v1beta1");
 
-/// What a version of a kind may share with all others, and what v1beta1 calls it then.
+/// Members that all versions of a kind may share: the name in a version, and the name at the top of a v1beta1 spec.
 const SHARED: [(&str, &str); 4] = [
     ("schema", "validation"),
     ("subresources", "subresources"),
@@ -55,7 +55,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// What is peculiar about definitions of custom resources.
+/// The behaviour of CustomResourceDefinitions: validation, conversion, and deletion after that of their objects.
 #[derive(Debug)]
 struct Definitions;
 
@@ -91,7 +91,7 @@ impl Peculiar for Definitions {
         errors.extend(definition_rules::validate_update(object, old));
         for validate in [definition_conversion::validate, version_rules::validate] {
             let (now, before) = (validate(object), validate(old));
-            // What was wrong before these rules stays, or its definition could not be deleted.
+            // Errors that the old object has as well are ignored, since otherwise its definition could not be deleted.
             let before: HashSet<_> = before.into_iter().collect();
             errors.extend(now.into_iter().filter(|it| !before.contains(it)));
         }
@@ -101,12 +101,12 @@ impl Peculiar for Definitions {
         errors
     }
 
-    /// Until its deletion begins. Then a finalizer does.
+    /// Returns true until deletion has begun. Then the finalizer that `prepare_for_deletion` adds holds it.
     fn holds_deletion(&self, object: &Value) -> bool {
         get(object, "metadata.deletionTimestamp").is_none_or(Value::is_null)
     }
 
-    /// The objects go first.
+    /// Adds the finalizer of the cleanup, which deletes the custom resources first, and the condition `Terminating`.
     fn prepare_for_deletion(&self, object: &mut Value) {
         let mut finalizers = list(object, "metadata.finalizers").to_vec();
         if !finalizers.iter().any(|it| it == CLEAN_UP) {
@@ -185,7 +185,7 @@ impl Peculiar for Definitions {
     }
 }
 
-/// The schemas of a definition, of which there is one for all versions or one for each, and where they stand.
+/// The schemas of a definition, one for all versions or one for each, with their paths.
 struct Schemas(Vec<(String, Result<StructuralSchema, Vec<FieldError>>)>);
 
 impl Schemas {
@@ -205,7 +205,7 @@ impl Schemas {
         Self(written.into_iter().filter_map(read).collect())
     }
 
-    /// What is wrong with them.
+    /// Returns the errors of the schemas, and one for each version that has none.
     fn errors(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         for (path, schema) in &self.0 {
@@ -223,8 +223,8 @@ impl Schemas {
         errors
     }
 
-    /// What is wrong with their rules. Those of an older definition, in whatever version, need not be better than they
-    /// were.
+    /// Returns the errors of the validation rules. An expression that the old definition has, in whatever version, is not
+    /// judged again, and excessive costs are no error if the old definition had them as well.
     fn rule_errors(self, old: Option<&Value>) -> Vec<FieldError> {
         let old: Vec<StructuralSchema> =
             old.map(Self::read).map(Self::readable).unwrap_or_default();
@@ -245,19 +245,19 @@ impl Schemas {
     }
 }
 
-/// An error of a schema that stands somewhere.
+/// Prefixes an error's field with the path of its schema.
 fn placed(path: &str, mut error: FieldError) -> FieldError {
     let point = if error.field.is_empty() { "" } else { "." };
     error.field = format!("{path}.openAPIV3Schema{point}{}", error.field);
     error
 }
 
-/// Whether objects are stored in this version.
+/// Returns true if this is the storage version.
 fn stores(version: &&Value) -> bool {
     version.get("storage") == Some(&Value::Bool(true))
 }
 
-/// The status lists every version in which objects may be stored.
+/// Adds the storage version to `status.storedVersions`, which lists every version in which objects may be stored.
 fn remember_storage_version(object: &mut Value) {
     let versions = list(object, "spec.versions").iter();
     let Some(name) = versions
@@ -274,7 +274,7 @@ fn remember_storage_version(object: &mut Value) {
     }
 }
 
-/// Moves what all versions have in common to the top.
+/// Moves members that all versions have in common to the top of the spec.
 fn gather(object: &mut Value) {
     for (member, top) in SHARED {
         let versions = list(object, "spec.versions");
@@ -290,7 +290,7 @@ fn gather(object: &mut Value) {
     rename_in_columns(object, "jsonPath", "JSONPath");
 }
 
-/// Gives every version what stands at the top.
+/// Moves members at the top of the spec to every version.
 fn share_out(object: &mut Value) {
     for (member, top) in SHARED {
         if let Some(common) = remove(object, &format!("spec.{top}")) {
@@ -311,7 +311,7 @@ fn each_version(object: &mut Value, mut change: impl FnMut(&mut Map<String, Valu
     }
 }
 
-/// The versions spell one member of a printed column differently.
+/// Renames the path member of printer columns, which v1 spells `jsonPath` and v1beta1 `JSONPath`.
 fn rename_in_columns(object: &mut Value, from: &str, to: &str) {
     let rename = |owner: &mut Map<String, Value>| {
         let columns = owner.get_mut("additionalPrinterColumns");

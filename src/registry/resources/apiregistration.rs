@@ -1,4 +1,4 @@
-//! The group `apiregistration.k8s.io`: where aggregated APIs are announced.
+//! The group `apiregistration.k8s.io`: APIServices.
 
 use super::checks::api_services;
 use super::defaults::admissionregistration as defaults;

@@ -90,7 +90,7 @@ fn daemon_set() -> Generic {
         .generation(&["spec"])
 }
 
-/// What a controller made pods of once.
+/// Returns the strategy of ControllerRevisions, whose data is immutable and kept verbatim.
 fn revision() -> Generic {
     Generic::new()
         .verbatim()

@@ -1,4 +1,4 @@
-//! The group `authentication.k8s.io`: who somebody is. Nothing of it is stored.
+//! The group `authentication.k8s.io`: reviews of tokens and users. Nothing of it is stored.
 
 use super::row::{Group, Row};
 use crate::registry::Served;

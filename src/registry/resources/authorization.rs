@@ -1,4 +1,4 @@
-//! The group `authorization.k8s.io`: what somebody may do. Nothing of it is stored.
+//! The group `authorization.k8s.io`: reviews of permissions. Nothing of it is stored.
 
 use super::row::{Group, Row};
 use crate::registry::Served;

@@ -1,4 +1,4 @@
-//! The group `batch`: what runs to its end.
+//! The group `batch`: Jobs and CronJobs.
 
 use super::checks::job_status::job_status_update;
 use super::checks::{found_in_change, jobs as checks, security, warnings};
@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The status of a job.
+/// Returns the strategy of a job's status subresource, which validates changes of the status.
 fn status() -> Part {
     let part = Part::new("status", PartMetadata::Free);
     part.validate_update(|job, old| found_in_change(job_status_update, job, old))

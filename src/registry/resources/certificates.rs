@@ -1,5 +1,5 @@
-//! The group `certificates.k8s.io`: requests for certificates. Who asks is written down by the
-//! server, and never changes.
+//! The group `certificates.k8s.io`: CertificateSigningRequests. The server writes the requesting user into them, and the
+//! spec is immutable.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// What is peculiar about requests for certificates.
+/// The behaviour of CertificateSigningRequests: the spec names the requesting user and never changes.
 #[derive(Debug)]
 struct SigningRequests;
 
@@ -58,14 +58,14 @@ impl Peculiar for SigningRequests {
     }
 }
 
-/// Whether somebody may have the certificate.
+/// Returns the strategy of the `approval` subresource, which writes the conditions.
 fn approval() -> Part {
     Part::new("status.conditions", PartMetadata::Free)
         .finish(date)
         .validate_update(checks::approval)
 }
 
-/// A condition without times has those of the same one before, or has them from now on.
+/// Fills in the times of conditions: those of the same condition in the old object, or else now.
 fn date(context: &RequestContext, object: &mut Value, old: &Value) {
     const TIMES: [(&str, &[&str]); 2] = [
         ("lastTransitionTime", &["type", "status"]),
@@ -94,7 +94,8 @@ fn date(context: &RequestContext, object: &mut Value, old: &Value) {
     }
 }
 
-/// The certificate, and what went wrong; verdicts are not for whoever issues it.
+/// Returns the strategy of the status subresource, which writes the certificate and conditions of failure. The conditions
+/// `Approved` and `Denied` are kept, since an approver writes them and not the signer.
 fn status() -> Part {
     Part::new("status", PartMetadata::Free)
         .finish(|context, object, old| {
@@ -106,7 +107,7 @@ fn status() -> Part {
         .validate_update(checks::status)
 }
 
-/// Conditions of a type are what they were, unless there are more or fewer of them; that is refused.
+/// Restores the old conditions of a type. Does nothing if there are more or fewer of them, which validation refuses.
 fn keep_conditions(object: &mut Value, old: &Value, kind: &str) {
     let of_kind = |condition: &&Value| condition["type"] == kind;
     let before: Vec<&Value> = list(old, "status.conditions")

@@ -1,4 +1,4 @@
-//! Config maps and secrets: data of a bounded size that may be frozen for ever.
+//! ConfigMaps and Secrets: data of a bounded size that may be made immutable.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,20 +8,20 @@ use super::path::{get, remove, set, text};
 use super::peculiar::Peculiar;
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// How much data an object may hold, in bytes.
+/// Maximum size of an object's data in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
-/// How long a key may be, in bytes.
+/// Maximum length of a key in bytes.
 const KEY_BYTES_MAX: usize = 253;
 
-/// What is peculiar about config maps.
+/// The behaviour of ConfigMaps: validation of keys and size, and immutability.
 #[derive(Debug)]
 pub(super) struct ConfigMaps;
 
-/// What is peculiar about secrets.
+/// The behaviour of Secrets: `stringData`, validation of keys, size and type, and immutability.
 #[derive(Debug)]
 pub(super) struct Secrets;
 
-/// The keys that secrets of a type must have.
+/// Types of secrets and the keys that their data must have.
 const REQUIRED_KEYS: [(&str, &[&str]); 4] = [
     ("kubernetes.io/dockercfg", &[".dockercfg"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
@@ -52,7 +52,7 @@ impl Peculiar for ConfigMaps {
             errors.extend(wrong_key("binaryData", key));
             bytes += decoded_len(value);
         }
-        // The field has no name, which Kubernetes writes so.
+        // The error has no field, and Kubernetes writes an empty path as `[]`.
         errors.extend(too_much("[]", bytes));
         errors
     }
@@ -63,7 +63,7 @@ impl Peculiar for ConfigMaps {
 }
 
 impl Peculiar for Secrets {
-    /// `stringData` is a way to write `data`, never to be read again.
+    /// Moves `stringData`, which is write-only, into `data` as base64.
     fn default(&self, object: &mut Value) {
         let Some(Value::Object(strings)) = remove(object, "stringData") else {
             return;
@@ -101,7 +101,7 @@ impl Peculiar for Secrets {
     }
 }
 
-/// The texts of a map.
+/// Returns the keys and values of the map of strings at a path.
 fn members<'a>(object: &'a Value, map: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     get(object, map)
         .and_then(Value::as_object)
@@ -110,7 +110,7 @@ fn members<'a>(object: &'a Value, map: &str) -> impl Iterator<Item = (&'a str, &
         .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
-/// How many bytes a base64 text stands for.
+/// Returns the number of bytes that a base64 text encodes.
 fn decoded_len(text: &str) -> usize {
     let text = text.trim_end_matches('=');
     text.len() / 4 * 3 + (text.len() % 4 * 3) / 4
@@ -146,7 +146,7 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-/// What a frozen object may not change.
+/// Returns the errors of an update that changes data of an immutable object or makes it mutable.
 fn frozen(object: &Value, old: &Value, maps: &[&str]) -> Vec<FieldError> {
     if get(old, "immutable") != Some(&Value::Bool(true)) {
         return Vec::new();
@@ -164,7 +164,7 @@ fn frozen(object: &Value, old: &Value, maps: &[&str]) -> Vec<FieldError> {
     errors
 }
 
-/// What a secret of a well-known type lacks.
+/// Returns an error for each key or annotation that a secret of a well-known type lacks.
 fn missing_keys(secret: &Value) -> Vec<FieldError> {
     let kind = text(secret, "type");
     let has = |key: &str| get(secret, "data").is_some_and(|data| data.get(key).is_some());

@@ -1,4 +1,4 @@
-//! The group `coordination.k8s.io`: who leads, and who is alive.
+//! The group `coordination.k8s.io`: Leases, for leader election and heartbeats.
 
 use super::checks::cluster::lease;
 use super::generic::Generic;

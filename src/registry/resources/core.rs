@@ -1,4 +1,4 @@
-//! The core group.
+//! The core group: pods, services, nodes, volumes, configuration and events.
 
 use serde_json::json;
 
@@ -21,10 +21,10 @@ use super::stored;
 use crate::meta::FieldPath;
 use crate::registry::{GarbageCollection, NameRule, SelectorForm, Served, Verb};
 
-/// The core's only version.
+/// The core group in its only version.
 pub(super) const V1: Group = Group::new("", "v1");
 
-/// What can be done to streams into a pod.
+/// Verbs of subresources that open a stream into a pod.
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
 
 pub(super) fn rows() -> Vec<Row> {
@@ -34,7 +34,7 @@ pub(super) fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// What is mounted, counted and remembered.
+/// Returns the rows of configuration, quotas and events.
 fn configuration() -> Vec<Row> {
     vec![
         V1.namespaced("configmaps", "ConfigMap")
@@ -87,7 +87,7 @@ fn configuration() -> Vec<Row> {
     ]
 }
 
-/// What the cluster consists of.
+/// Returns the rows of components, namespaces, nodes and volumes.
 fn cluster() -> Vec<Row> {
     vec![
         V1.cluster("componentstatuses", "ComponentStatus")
@@ -157,14 +157,14 @@ fn cluster() -> Vec<Row> {
     ]
 }
 
-/// Volumes and the claims to them.
+/// Returns the common strategy of PersistentVolumes and PersistentVolumeClaims.
 fn claimed() -> Generic {
     Generic::with_status()
         .initial_status(json!({"phase": "Pending"}))
         .returns_deleted_object()
 }
 
-/// What runs.
+/// Returns the rows of pods, pod templates and replication controllers.
 fn workload() -> Vec<Row> {
     let policy = Group::new("policy", "v1");
     let post = &[Verb::Create];
@@ -237,7 +237,7 @@ fn workload() -> Vec<Row> {
     ]
 }
 
-/// How it is reached.
+/// Returns the rows of endpoints and services.
 fn network() -> Vec<Row> {
     vec![
         V1.namespaced("endpoints", "Endpoints")
@@ -271,7 +271,7 @@ fn network() -> Vec<Row> {
     ]
 }
 
-/// What both words for events have in common.
+/// Returns the strategy of events, which both groups of events share but for `events`.
 pub(super) fn event_strategy(events: Events) -> Generic {
     Generic::new()
         .defaults(defaults::EVENT)
@@ -281,7 +281,7 @@ pub(super) fn event_strategy(events: Events) -> Generic {
         .garbage_collection(GarbageCollection::Unsupported)
 }
 
-/// The fields of events, as the stored version calls them.
+/// Returns the selectable fields of events, as the storage version names them.
 pub(super) fn event_fields() -> [FieldPath; 11] {
     let mut source = field("source");
     source.from = &["source.component", "reportingComponent"];

@@ -1,4 +1,4 @@
-//! Drivers of volumes: their generation.
+//! CSIDrivers: their generation.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::path::remove;
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-/// Kubernetes counts the generations of a CSIDriver from its first change on: a new one has none.
+/// The behaviour of CSIDrivers: a new one has no generation, since Kubernetes counts from the first change on.
 #[derive(Debug)]
 pub(super) struct CsiDrivers;
 

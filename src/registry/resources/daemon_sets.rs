@@ -1,5 +1,5 @@
-//! Daemon sets, which count the changes of their template in an annotation as well: what older controllers
-//! read there is the number's only trace in the API.
+//! DaemonSets, which count the changes of their template in an annotation for older controllers. The number is nowhere else
+//! in the API.
 
 use serde_json::{Map, Value, json};
 
@@ -7,15 +7,15 @@ use super::path::{get, get_mut};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-/// The annotation that counts.
+/// Annotation with the number of the template's generation.
 pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// What is peculiar about daemon sets.
+/// The behaviour of DaemonSets: an annotation counts the changes of the template.
 #[derive(Debug)]
 pub(super) struct DaemonSets;
 
 impl Peculiar for DaemonSets {
-    /// Whoever writes a daemon set writes the annotation, and so manages it.
+    /// Writes the annotation as a default, so that the field manager of the write owns it.
     fn default(&self, object: &mut Value) {
         set_template_generation(object, template_generation(object));
     }
@@ -31,7 +31,7 @@ impl Peculiar for DaemonSets {
     }
 }
 
-/// The status of a daemon set that nobody has looked after yet.
+/// Returns the status of a new DaemonSet, which no controller has observed yet.
 pub(super) fn initial_status() -> Value {
     json!({
         "currentNumberScheduled": 0,

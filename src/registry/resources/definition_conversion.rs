@@ -1,7 +1,7 @@
-//! Validation of how a CustomResourceDefinition converts between its versions.
+//! Validation of the conversion between the versions of a CustomResourceDefinition.
 //!
-//! As apiextensions-apiserver's `validateCustomResourceConversion` has it, in the words of v1beta1, in which
-//! definitions are stored.
+//! The rules are those of apiextensions-apiserver's `validateCustomResourceConversion`. Fields have the names of v1beta1, in
+//! which definitions are stored.
 
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ use crate::registry::FieldError;
 
 const STRATEGIES: [&str; 2] = ["None", "Webhook"];
 
-/// Errors of the strategy, and of a webhook that is missing, wrong or asked for in vain.
+/// Validates `spec.conversion` and returns the errors of the strategy, and of a webhook that is missing, invalid or not
+/// wanted by the strategy.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = At::root(object);

@@ -1,7 +1,7 @@
-//! What is wrong with a CustomResourceDefinition, schemas aside.
+//! Validation of a CustomResourceDefinition, schemas and properties of versions aside.
 //!
-//! As apiextensions-apiserver's `ValidateCustomResourceDefinition` has it. A group without a dot matters
-//! most: the keys of its objects could be those of a built-in kind.
+//! The rules are those of apiextensions-apiserver's `ValidateCustomResourceDefinition`. Most important is that a group
+//! has a dot: otherwise the keys of its objects could be those of a built-in kind.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use super::path::{get, list, text};
 use crate::registry::validation::formats::{dns_1035_label, dns_subdomain};
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// The domains of Kubernetes itself. Who defines kinds there says who has approved of it.
+/// Domains of Kubernetes itself. A definition in one of them needs the annotation [`APPROVED`].
 const PROTECTED: [&str; 2] = ["k8s.io", "kubernetes.io"];
 
-/// The annotation that says so.
+/// Annotation with the approval of a definition in a protected domain.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// What is wrong with a definition, be it new or updated.
+/// Validates a definition, be it new or updated, and returns the errors of its fields.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let mut errors: Vec<_> = name_errors(object).into_iter().collect();
     errors.extend(group_errors(object));
@@ -35,14 +35,14 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with a new definition alone.
+/// Validates a new definition and returns the errors that only new ones can have.
 pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
     let errors = approval_errors(object).into_iter();
     let errors = errors.chain(built_in_errors(object));
     errors.chain(preserve_errors(object)).collect()
 }
 
-/// What v1beta1 had for the whole is said in schemas now.
+/// Returns an error if `spec.preserveUnknownFields` is true, which only v1beta1 had; schemas have it per field now.
 fn preserve_errors(object: &Value) -> Option<FieldError> {
     let path = "spec.preserveUnknownFields";
     let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
@@ -67,8 +67,8 @@ fn approval_errors(object: &Value) -> Option<FieldError> {
     Some(FieldError::new(FieldErrorKind::Required, field, why))
 }
 
-/// A definition of a built-in resource would own its objects, and take them along when it goes.
-/// kube-apiserver accepts it and serves the built-in one.
+/// Returns an error if the definition is of a built-in resource: it would own its objects, and their deletion would follow
+/// that of the definition. kube-apiserver accepts such a definition and serves the built-in resource.
 fn built_in_errors(object: &Value) -> Option<FieldError> {
     let (group, plural) = (
         text(object, "spec.group"),
@@ -81,7 +81,7 @@ fn built_in_errors(object: &Value) -> Option<FieldError> {
     is_built_in.then(|| FieldError::forbidden("spec.names.plural", why))
 }
 
-/// What is wrong with a change: what objects are stored by stays as it is.
+/// Validates an update of a definition: the parts on which stored objects depend are immutable.
 pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let conditions = list(old, "status.conditions").iter();
     let established = conditions
@@ -189,7 +189,7 @@ fn versions_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// A version in which objects may be stored cannot go.
+/// Returns an error for each stored version that is missing from the versions, since objects may be stored in it.
 fn stored_versions_errors(object: &Value) -> Vec<FieldError> {
     let versions = list(object, "spec.versions").iter();
     let names: BTreeSet<_> = versions.map(|it| text(it, "name")).collect();

@@ -1,4 +1,4 @@
-//! The group `discovery.k8s.io`: which addresses are behind a service.
+//! The group `discovery.k8s.io`: EndpointSlices.
 
 use super::checks::endpoints::{slice, slice_update};
 use super::defaults::networking as defaults;

@@ -1,4 +1,4 @@
-//! What a PodDisruptionBudget says about the eviction of a pod.
+//! The part of PodDisruptionBudgets in evictions: which pods they cover, and whether one may be disrupted.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use super::path::{get, list, set, text};
 use crate::meta::{LabelSelector, Labels};
 use crate::registry::{Error, selector_text};
 
-/// So many evictions may be unnoticed by the controller of budgets, as in kube-apiserver.
+/// Maximum number of evictions that the disruption controller has not confirmed yet, as in kube-apiserver.
 const DISRUPTED_PODS_MAX: usize = 2000;
-/// When to come again while a budget's status is of an older generation, in seconds.
+/// Seconds after which a client should retry while a budget's status is of an older generation.
 const PROCESSING_RETRY_AFTER_SECONDS: u32 = 10;
 
-/// Whether budgets have a say in the eviction of this pod: not in that of one that does not run, or
-/// that goes already.
+/// Returns true if budgets apply to the eviction of this pod. They do not if it is pending, has ended or is being
+/// deleted.
 #[must_use]
 pub fn is_guarded(pod: &Value) -> bool {
     let idle = matches!(
@@ -23,7 +23,7 @@ pub fn is_guarded(pod: &Value) -> bool {
     !idle && get(pod, "metadata.deletionTimestamp").is_none()
 }
 
-/// Whether this budget is one of the pods with these labels. One without a selector is of none.
+/// Returns true if this budget covers pods with these labels. A budget without a selector covers none.
 #[must_use]
 pub fn covers(budget: &Value, labels: &Labels) -> bool {
     let selector = get(budget, "spec.selector").map(selector_text::label_selector);
@@ -31,8 +31,8 @@ pub fn covers(budget: &Value, labels: &Labels) -> bool {
     selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
 }
 
-/// Whether this pod may go without being counted: one that is not ready was none of the
-/// healthy ones.
+/// Returns true if this pod may be evicted without taking a disruption out of the budget: a pod that is not ready is not
+/// among the healthy ones. It needs enough healthy pods or the policy `AlwaysAllow`.
 #[must_use]
 pub fn spares(budget: &Value, pod: &Value) -> bool {
     let ready = condition(pod, "Ready").is_some_and(|it| text(it, "status") == "True");
@@ -47,10 +47,11 @@ pub fn spares(budget: &Value, pod: &Value) -> bool {
     text(budget, "spec.unhealthyPodEvictionPolicy") == "AlwaysAllow" || undisturbed
 }
 
-/// Takes one disruption out of a budget for this pod.
+/// Takes one allowed disruption out of a budget's status for this pod.
 ///
 /// # Errors
-/// [`Error::TooManyRequests`] when there is none, [`Error::Forbidden`] for a status that cannot be.
+/// [`Error::TooManyRequests`] if none is allowed or the status is of an older generation; [`Error::Forbidden`] if the
+/// status makes no sense or too many evictions are unconfirmed.
 pub fn take(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), Error> {
     let name = text(budget, "metadata.name").to_owned();
     let generation = get(budget, "metadata.generation").and_then(Value::as_i64);
@@ -86,7 +87,7 @@ pub fn take(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), Error> 
     Ok(())
 }
 
-/// The refusal while nobody knows what a budget allows.
+/// Returns the error for evictions while the controller has not yet processed the budget's last change.
 #[must_use]
 pub fn still_processed(budget: &str) -> Error {
     let why = format!("The disruption budget {budget} is still being processed by the server.");
@@ -101,7 +102,7 @@ fn refusal(why: String, retry_after_seconds: Option<u32>) -> Error {
     }
 }
 
-/// Why a budget allows no disruption. Its counts mean nothing when they could not be taken.
+/// Explains why a budget allows no disruption. If its sync failed, the counts are not valid and only the failure is told.
 fn why_none(budget: &Value, name: &str) -> String {
     let (current, desired) = (
         count(budget, "currentHealthy"),
@@ -127,7 +128,7 @@ fn why_none(budget: &Value, name: &str) -> String {
     }
 }
 
-/// Says in the status that the last disruption is taken.
+/// Sets the condition `DisruptionAllowed` to false, since the last disruption is taken.
 fn note_spent(budget: &mut Value, now: Timestamp) {
     const KIND: &str = "DisruptionAllowed";
     let since = condition(budget, KIND)
@@ -157,7 +158,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     conditions.next()
 }
 
-/// A number of the status.
+/// Returns an integer of the status; 0 if it is not there.
 fn count(budget: &Value, member: &str) -> i64 {
     let number = budget.get("status").and_then(|status| status.get(member));
     number.and_then(Value::as_i64).unwrap_or(0)

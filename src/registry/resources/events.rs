@@ -1,5 +1,5 @@
-//! Events, in the core's words and in those of the group `events.k8s.io`. They are stored in the
-//! core's, and gone after a while.
+//! Events of the core group and of the group `events.k8s.io`, which names their fields differently. Both are stored in the
+//! core's version and expire after a while.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 use crate::registry::FieldError;
 
-/// What the core calls what the newer group calls otherwise.
+/// Members whose names differ: that of the core group, and that of `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -21,17 +21,17 @@ const NAMES: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-/// What is peculiar about events.
+/// The behaviour of events: conversion between the two groups, and stricter validation in the newer one.
 #[derive(Debug)]
 pub(super) struct Events {
-    /// In which words they are served.
+    /// True if they are served in the group `events.k8s.io`.
     newer: bool,
 }
 
 impl Events {
-    /// Events in the core's words.
+    /// Events of the core group.
     pub(super) const CORE: Self = Self { newer: false };
-    /// Events in newer words.
+    /// Events of the group `events.k8s.io`.
     const NEWER: Self = Self { newer: true };
 }
 
@@ -62,7 +62,7 @@ impl Peculiar for Events {
                 rename(&mut object, core, newer);
             }
             set(&mut object, "apiVersion", "events.k8s.io/v1".into());
-            // Empty texts, which the core writes, the newer words leave out.
+            // The newer group omits empty strings that the core group writes.
             for member in ["reportingController", "reportingInstance"] {
                 if get(&object, member) == Some(&json!("")) {
                     drop(remove(&mut object, member));

@@ -1,4 +1,4 @@
-//! The group `flowcontrol.apiserver.k8s.io`: whose requests wait for whose.
+//! The group `flowcontrol.apiserver.k8s.io`: FlowSchemas and PriorityLevelConfigurations.
 
 use super::checks::flowcontrol as checks;
 use super::defaults::flowcontrol as defaults;

@@ -1,8 +1,8 @@
-//! The strategy of most kinds, put together from switches, and that of their parts.
+//! The strategy of most built-in kinds, which is put together from switches, checks and defaults.
 //!
 //! On the object itself the status is the server's: reset on creation, kept on update. On a
 //! subresource such as `status` everything but one member is kept. The generation counts changes
-//! of what a kind declares as its desired state. What else a kind does is its [`Peculiar`].
+//! of what a kind declares as its desired state. All that the switches cannot express is the kind's [`Peculiar`].
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::registry::{
     DeleteOptions, FieldError, GarbageCollection, Graceful, NameRule, RequestContext, Strategy,
 };
 
-/// A strategy of switches. With none on, the object is stored as it comes.
+/// A strategy with switches. With none of them on, the object is stored as it comes.
 #[derive(Clone, Debug)]
 pub(super) struct Generic {
     defaults: &'static [Rule],
     lacks: Option<LacksDefaults>,
-    /// Whether null and empty members mean something and stay.
+    /// True if null and empty members have a meaning and stay.
     verbatim: bool,
-    /// What a new object's status is; `None` if the kind has none of its own.
+    /// The status of a new object; `None` if the server does not reset and keep the status.
     status: Option<Value>,
-    /// The members whose changes count as generations; empty if the kind does not count.
+    /// The dotted paths whose changes increment `metadata.generation`; empty if the kind has no generation.
     generation: &'static [&'static str],
     create_on_update: bool,
     unconditional_update: bool,
@@ -69,38 +69,38 @@ impl Generic {
         }
     }
 
-    /// A kind with a status, which begins as `{}`, and a subresource for it.
+    /// Makes the strategy of a kind with a status, which begins as `{}`, and the subresource `status`.
     pub(super) fn with_status() -> Self {
         let mut this = Self::new();
         this.status = Some(json!({}));
         this.status_metadata(PartMetadata::Free)
     }
 
-    /// Says what a new object's status is.
+    /// Sets the status of new objects.
     pub(super) fn initial_status(mut self, status: Value) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// Says what the status subresource may change in the metadata.
+    /// Sets which metadata a write to the status subresource may change.
     pub(super) fn status_metadata(self, metadata: PartMetadata) -> Self {
         self.part("status", Part::new("status", metadata))
     }
 
-    /// A subresource through which the object is written.
+    /// Adds a subresource through which the object is written, or replaces the one of this name.
     pub(super) fn part(mut self, name: &'static str, strategy: impl Strategy + 'static) -> Self {
         self.parts.retain(|(other, _)| *other != name);
         self.parts.push((name, Arc::new(strategy)));
         self
     }
 
-    /// What clients may leave out.
+    /// Sets the defaults of fields that clients may leave out.
     pub(super) fn defaults(mut self, rules: &'static [Rule]) -> Self {
         self.defaults = rules;
         self
     }
 
-    /// Which objects in the store are given defaults when they are read.
+    /// Sets the test for objects in the store that are given defaults when they are read.
     pub(super) fn defaults_on_read(mut self, lacks: LacksDefaults) -> Self {
         self.lacks = Some(lacks);
         self
@@ -111,25 +111,25 @@ impl Generic {
         self.defaults
     }
 
-    /// Null and empty members stay as they come: what the kind holds is not the server's words.
+    /// Keeps null and empty members as they come, since the kind holds data whose meaning the server does not know.
     pub(super) fn verbatim(mut self) -> Self {
         self.verbatim = true;
         self
     }
 
-    /// Counts changes of these members (dotted paths) in `metadata.generation`.
+    /// Counts changes of the members at these dotted paths in `metadata.generation`.
     pub(super) fn generation(mut self, members: &'static [&'static str]) -> Self {
         self.generation = members;
         self
     }
 
-    /// PUT creates what does not exist.
+    /// Lets PUT create an object that does not exist.
     pub(super) fn create_on_update(mut self) -> Self {
         self.create_on_update = true;
         self
     }
 
-    /// An update must say which version it replaces.
+    /// Requires the resource version in an update.
     pub(super) fn conditional_update(mut self) -> Self {
         self.unconditional_update = false;
         self
@@ -150,39 +150,39 @@ impl Generic {
         self
     }
 
-    /// What is refused in every object.
+    /// Adds a check of new and updated objects.
     pub(super) fn check(mut self, check: Check) -> Self {
         self.checks.push(check);
         self
     }
 
-    /// What is refused in a new object alone.
+    /// Adds a check of new objects alone.
     pub(super) fn check_on_create(mut self, check: Check) -> Self {
         self.checks_on_create.push(check);
         self
     }
 
-    /// What is refused in a change.
+    /// Adds a check of an updated object against the old one.
     pub(super) fn check_on_update(mut self, check: CheckOfChange) -> Self {
         self.checks_on_update.push(check);
         self
     }
 
-    /// A check whose errors refuse a new object, and a change unless the old object has errors of it already:
-    /// objects were stored before there was the check.
+    /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been stored
+    /// before there was the check.
     pub(super) fn check_unless_old_fails(mut self, check: Check) -> Self {
         self.checks_unless_old_fails.push(check);
         self
     }
 
-    /// What clients are told about a new object.
+    /// Sets the warnings about new objects.
     pub(super) fn warn(mut self, warn: Warn) -> Self {
         self.warn = Some(warn);
         self
     }
 
-    /// What clients are told about a new object, and about one that they change. Kinds that count
-    /// generations tell it where a new one begins.
+    /// Sets the warnings about new and updated objects. For kinds with a generation, an update gets them only if the
+    /// generation changes.
     pub(super) fn warn_always(mut self, warn: Warn) -> Self {
         self.warns_on_update = true;
         self.warn(warn)
@@ -196,7 +196,7 @@ impl Generic {
         warnings
     }
 
-    /// What the switches cannot say.
+    /// Sets the behaviour that the switches cannot express.
     pub(super) fn peculiar(mut self, peculiar: impl Peculiar + 'static) -> Self {
         self.peculiar = Arc::new(peculiar);
         self
@@ -333,7 +333,7 @@ impl Strategy for Generic {
     }
 }
 
-/// One more than the old generation if one of the members changed, else the old one.
+/// Sets the generation: one more than the old one if one of the members changed, else the old one.
 pub(super) fn count_generation(object: &mut Value, old: &Value, members: &[&str]) {
     if members.is_empty() {
         return;
@@ -345,7 +345,7 @@ pub(super) fn count_generation(object: &mut Value, old: &Value, members: &[&str]
     set_generation(object, old, begins);
 }
 
-/// One more than the old generation if a new one begins, else the old one.
+/// Sets the generation: one more than the old one if `begins`, else the old one.
 pub(in crate::registry) fn set_generation(object: &mut Value, old: &Value, begins: bool) {
     keep(object, old, "metadata.generation");
     if begins {

@@ -1,6 +1,6 @@
-//! The table against what kube-apiserver was recorded to answer to discovery.
+//! Tests that compare the table of built-in resources with recorded discovery answers of kube-apiserver.
 //!
-//! Without recordings the tests are named as skipped.
+//! Without recordings the tests are reported as skipped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use super::built_in;
 use crate::recorded;
 use crate::registry::{Resource, Verb};
 
-/// The body of the recorded answer of this name.
+/// Returns the body of the recorded answer of this name.
 fn answer(name: &str) -> Option<Value> {
     let cases = recorded::answers("the built-in resources and recorded discovery")?;
     let text = fs::read_to_string(cases.join(name)).expect("a recorded answer");

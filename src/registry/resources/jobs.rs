@@ -1,4 +1,4 @@
-//! Jobs: the pods of each are told from all others by the job's uid.
+//! Jobs: labels and a selector with the job's uid tell its pods from all others.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::path::{get, set, text};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-/// What is peculiar about jobs.
+/// The behaviour of jobs: the server generates the selector and the labels of the pods.
 #[derive(Debug)]
 pub(super) struct Jobs;
 
@@ -22,7 +22,7 @@ impl Peculiar for Jobs {
         let mut labels = labels.unwrap_or_else(|| json!({}));
         if let Some(labels) = labels.as_object_mut() {
             for prefix in ["", "batch.kubernetes.io/"] {
-                // What the client says of these stays, and is refused if it is wrong.
+                // Values that the client gave stay, and validation refuses wrong ones.
                 for (label, value) in [("controller-uid", &uid), ("job-name", &name)] {
                     let label = format!("{prefix}{label}");
                     labels.entry(label).or_insert_with(|| json!(value));

@@ -1,8 +1,8 @@
-//! The built-in resources: a row each, and a strategy where there is something peculiar.
+//! The built-in resources: a table with a row for each, and the strategies by which they are written.
 //!
-//! A file per group holds its rows (`row` builds them). What a kind does when it is written is a
-//! `generic::Generic` with a few switches, a table of `defaults`, and for what is left a
-//! `peculiar::Peculiar` in a file of its own.
+//! A file per group holds its rows, which `row` builds. The strategy of a kind is a `generic::Generic` with a few
+//! switches, a table of `defaults`, `checks` for its validation, and a `peculiar::Peculiar` in a file of its own for
+//! anything else.
 
 mod admissionregistration;
 mod apiextensions;
@@ -61,8 +61,8 @@ pub use self::pods::{bind as bind_pod, mark_evicted};
 pub(super) use self::signing_request::SigningRequest;
 use super::Resource;
 
-/// All built-in resources, in the order of discovery: the core, then the groups by their priority,
-/// the preferred version of a group first, and the plurals within a version.
+/// Returns all built-in resources in the order of discovery: the core group, then the others by their priority,
+/// the preferred version of a group first, and by plural within a version.
 #[must_use]
 pub fn built_in() -> Vec<Arc<Resource>> {
     let groups = [
@@ -91,7 +91,7 @@ pub fn built_in() -> Vec<Arc<Resource>> {
     let mut resources = Vec::new();
     for rows in groups {
         let mut group: Vec<Resource> = rows.into_iter().map(row::Row::done).collect();
-        // Stable: the versions of one kind keep their order.
+        // The sort is stable, so the versions of one kind keep their order.
         group.sort_by(|one, other| one.plural.cmp(&other.plural));
         resources.extend(group.into_iter().map(Arc::new));
     }

@@ -1,5 +1,4 @@
-//! Namespaces: who stands in `spec.finalizers` must agree before one goes, so that what is in it
-//! goes first.
+//! Namespaces: one is deleted only after `spec.finalizers` is empty, so that the objects in it are deleted first.
 
 use serde_json::{Value, json};
 
@@ -10,13 +9,13 @@ use super::path::{keep, list, set};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-/// The label that has the name of its namespace.
+/// Label of a namespace with its own name, by which selectors can find it.
 pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Whoever deletes what is in a namespace.
+/// Finalizer of the namespace controller, which deletes the objects in the namespace.
 const FINALIZER: &str = "kubernetes";
 
-/// What is peculiar about namespaces.
+/// The behaviour of namespaces: `spec.finalizers` holds their deletion, and only `finalize` changes it.
 #[derive(Debug)]
 pub(super) struct Namespaces;
 
@@ -29,7 +28,7 @@ impl Peculiar for Namespaces {
         set(object, "spec.finalizers", json!(finalizers));
     }
 
-    /// Finalizers go by way of the subresource alone.
+    /// Keeps the finalizers, which only the subresource `finalize` changes.
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         keep(object, old, "spec.finalizers");
     }
@@ -38,19 +37,19 @@ impl Peculiar for Namespaces {
         !list(object, "spec.finalizers").is_empty()
     }
 
-    /// There is no grace period: waiting is for the finalizers.
+    /// Sets the phase to `Terminating`. There is no grace period; deletion waits for the finalizers.
     fn prepare_for_deletion(&self, object: &mut Value) {
         set(object, "status.phase", "Terminating".into());
     }
 }
 
-/// Who still has to agree.
+/// Returns the strategy of the subresource `finalize`, which writes `spec.finalizers`.
 pub(super) fn finalize() -> Part {
     Part::new("spec.finalizers", PartMetadata::Free)
         .validate_update(|object, _| found(namespace, object))
 }
 
-/// Whether a namespace goes.
+/// Returns the strategy of the status subresource, which writes phase and conditions.
 pub(super) fn status() -> Part {
     Part::new("status", PartMetadata::Free).validate_update(namespace_status)
 }

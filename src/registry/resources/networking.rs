@@ -1,4 +1,4 @@
-//! The group `networking.k8s.io`: what comes in, what may pass, and addresses.
+//! The group `networking.k8s.io`: Ingresses, NetworkPolicies, IPAddresses and ServiceCIDRs.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The group `node.k8s.io`: what containers run in.
+//! The group `node.k8s.io`: RuntimeClasses.
 
 use super::checks::storage as checks;
 use super::defaults::storage as defaults;

@@ -1,4 +1,4 @@
-//! Nodes. Unlike others, a node brings its status when it is created.
+//! Nodes. Unlike other kinds, a node may be created with its status.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::path::{get, keep, list, set};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-/// What is peculiar about nodes.
+/// The behaviour of nodes: pairs of pod CIDR fields, and a pod CIDR that stays once it is assigned.
 #[derive(Debug)]
 pub(super) struct Nodes;
 
 impl Peculiar for Nodes {
-    /// The first of a node's ranges also stands alone; alone, it counts.
+    /// Makes `spec.podCIDR` and the first of `spec.podCIDRs` equal; if both are given and differ, `spec.podCIDR` wins.
     fn default(&self, object: &mut Value) {
         let first = list(object, "spec.podCIDRs").first().cloned();
         match (get(object, "spec.podCIDR").cloned(), first) {
@@ -25,7 +25,7 @@ impl Peculiar for Nodes {
 
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         keep(object, old, "status");
-        // The ranges of a node are given to it once.
+        // A node's pod CIDRs are assigned once.
         for path in ["spec.podCIDR", "spec.podCIDRs"] {
             if get(object, path).is_none() {
                 keep(object, old, path);

@@ -1,32 +1,32 @@
-//! Subresources that own a part of the object: a write to one changes that part alone.
+//! The strategy of subresources that own a part of the object: a write to one changes that part alone.
 
 use serde_json::Value;
 
 use super::path::{get, keep, set};
 use crate::registry::{FieldError, RequestContext, Strategy};
 
-/// What a write to a subresource may change in the metadata.
+/// The metadata that a write to a subresource may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::registry) enum PartMetadata {
-    /// Labels, annotations and the rest.
+    /// All metadata that a client may write, such as labels and annotations, may change.
     Free,
-    /// Everything but the labels.
+    /// All but the labels may change.
     KeepsLabels,
-    /// Everything but the owners.
+    /// All but the owner references may change.
     KeepsOwners,
-    /// Nothing.
+    /// Labels, annotations, finalizers and owner references may not change.
     KeepsAll,
 }
 
-/// What else a write to a subresource does: to the new object, by the old one.
+/// A further step of a write to a subresource, which changes the new object by comparison with the old one.
 pub(in crate::registry) type Finish = fn(&RequestContext, &mut Value, &Value);
 
-/// The strategy of a subresource that owns what is at one dotted path.
+/// The strategy of a subresource that owns the value at one dotted path.
 #[derive(Clone, Debug)]
 pub(in crate::registry) struct Part {
     path: &'static str,
     metadata: PartMetadata,
-    /// Keeps or sets more, after all else is kept.
+    /// The step that runs after all else is kept.
     finish: Finish,
     validate_update: fn(&Value, &Value) -> Vec<FieldError>,
 }
@@ -70,7 +70,7 @@ impl Strategy for Part {
 }
 
 impl PartMetadata {
-    /// What is kept. Versions, times and managed fields are others' concern.
+    /// Returns the paths of metadata that are kept. The store looks after versions, times and managed fields.
     fn kept(self) -> &'static [&'static str] {
         match self {
             Self::Free => &["metadata.generation"],
@@ -87,7 +87,7 @@ impl PartMetadata {
     }
 }
 
-/// Keeps the object but what is at a path, its metadata and its type.
+/// Restores the old object besides the value at a path, the metadata and the type.
 fn keep_all_but(object: &mut Value, old: &Value, path: &str) {
     let part = get(object, path).cloned();
     let free = |name: &str| matches!(name, "metadata" | "kind" | "apiVersion");

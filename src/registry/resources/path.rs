@@ -1,34 +1,34 @@
-//! Dotted paths into objects.
+//! Access to values in objects by dotted paths of member names, such as `spec.template`.
 
 use serde_json::{Map, Value};
 
-/// What is at a path of member names.
+/// Returns the value at a path; null counts as a value.
 pub(in crate::registry) fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |at, name| at.get(name))
 }
 
-/// The text at a path; empty if there is none.
+/// Returns the string at a path; empty if there is none.
 pub(in crate::registry) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     get(object, path)
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
-/// The list at a path; empty if there is none.
+/// Returns the list at a path; empty if there is none.
 pub(in crate::registry) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     get(object, path)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-/// What is at a path, to be changed.
+/// Returns the value at a path for changing.
 pub(in crate::registry) fn get_mut<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     path.split('.')
         .try_fold(object, |at, name| at.get_mut(name))
 }
 
-/// Writes a value at a path, making the objects that lead there. What is in the way and is not an
-/// object stays, and the value is not written: decoding has refused such objects before.
+/// Writes a value at a path and makes the objects that lead there. Does nothing if a value on the way is neither an
+/// object nor null: decoding has refused such objects before.
 pub(in crate::registry) fn set(object: &mut Value, path: &str, value: Value) {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let mut at = object;
@@ -47,7 +47,7 @@ pub(in crate::registry) fn set(object: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// Takes away what is at a path.
+/// Removes the value at a path and returns it.
 pub(in crate::registry) fn remove(object: &mut Value, path: &str) -> Option<Value> {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let parent = if parent.is_empty() {

@@ -1,4 +1,4 @@
-//! What a kind does beyond the switches of [`super::generic::Generic`].
+//! The hook for behaviour of a kind that the switches of [`super::generic::Generic`] cannot express.
 
 use std::fmt::Debug;
 
@@ -6,79 +6,80 @@ use serde_json::Value;
 
 use crate::registry::{DeleteOptions, FieldError, Graceful, RequestContext};
 
-/// What a kind does beyond the switches. Each method runs after (defaults: before) what the
-/// switches do, and does nothing by itself.
+/// Behaviour of a kind beyond the switches. Each method runs after the switches, `default` before them, and does nothing
+/// unless a kind implements it.
 pub(super) trait Peculiar: Debug + Send + Sync {
-    /// Brings what clients may write in several ways into one, before the table of defaults.
+    /// Normalizes fields that clients may write in several ways, before the table of defaults is applied.
     fn default(&self, object: &mut Value) {
         let _ = object;
     }
 
-    /// Sets what the server sets on creation.
+    /// Sets fields of a new object that the server owns.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let _ = (context, object);
     }
 
-    /// Sets or keeps what the server sets.
+    /// Sets or keeps fields of an updated object that the server owns.
     fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
         let _ = (context, object, old);
     }
 
-    /// As in [`crate::registry::Strategy::is_costly`].
+    /// Returns true if the cost of validation is not bounded by the object's size, as
+    /// [`crate::registry::Strategy::is_costly`] does.
     fn is_costly(&self) -> bool {
         false
     }
 
-    /// What is wrong with an object, be it new or updated.
+    /// Validates an object, be it new or updated, and returns the errors of its fields.
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let _ = object;
         Vec::new()
     }
 
-    /// What is wrong with a new object alone.
+    /// Validates a new object and returns the errors that only new objects can have.
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let _ = object;
         Vec::new()
     }
 
-    /// What is wrong with a change.
+    /// Validates an update and returns the errors of changed fields.
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let _ = (object, old);
         Vec::new()
     }
 
-    /// Whether and how long deletion waits.
+    /// Decides whether deletion waits for a grace period, and may set that period in the options.
     fn check_graceful_delete(&self, object: &Value, options: &mut DeleteOptions) -> Graceful {
         let _ = (object, options);
         Graceful::No
     }
 
-    /// Whether a deleted object has to stay for a reason of its own.
+    /// Returns true if an object whose deletion has begun must stay for a reason other than finalizers and grace period.
     fn holds_deletion(&self, object: &Value) -> bool {
         let _ = object;
         false
     }
 
-    /// Marks an object whose deletion begins but waits.
+    /// Marks an object whose deletion begins but has to wait.
     fn prepare_for_deletion(&self, object: &mut Value) {
         let _ = object;
     }
 
-    /// From the storage version to the served one.
+    /// Converts an object from the storage version to the served version.
     fn to_served(&self, object: Value) -> Value {
         object
     }
 
-    /// From the served version to the storage version.
+    /// Converts an object from the served version to the storage version.
     fn to_stored(&self, object: Value) -> Value {
         object
     }
 
-    /// Whether the two methods above do something.
+    /// Returns true if `to_served` and `to_stored` change objects.
     fn converts(&self) -> bool {
         false
     }
 }
 
-/// Nothing peculiar.
+/// The behaviour of kinds for which the switches suffice.
 impl Peculiar for () {}

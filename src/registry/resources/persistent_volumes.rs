@@ -1,4 +1,4 @@
-//! Volumes of the cluster: since when each has been in its phase.
+//! PersistentVolumes: the time since which each has been in its phase.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::registry::accessor::format_time;
 const PHASE: &str = "status.phase";
 const SINCE: &str = "status.lastPhaseTransitionTime";
 
-/// What is peculiar about volumes.
+/// The behaviour of PersistentVolumes: a new one gets the time of its first phase.
 #[derive(Debug)]
 pub(super) struct PersistentVolumes;
 
@@ -21,7 +21,8 @@ impl Peculiar for PersistentVolumes {
     }
 }
 
-/// The status. Whoever changes the phase may say since when; else it is since now.
+/// Returns the strategy of the status subresource. A change of the phase sets `lastPhaseTransitionTime` to now, unless
+/// the client sets another time.
 pub(super) fn status() -> Part {
     Part::new("status", PartMetadata::Free).finish(|context, object, old| {
         let untold =

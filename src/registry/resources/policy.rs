@@ -1,4 +1,4 @@
-//! The group `policy`: how much may be disturbed at a time.
+//! The group `policy`: PodDisruptionBudgets.
 
 use serde_json::json;
 

@@ -1,26 +1,26 @@
-//! Quantities such as `100m`, `1Gi` and `12e6`.
+//! Quantities such as `100m`, `1Gi` and `12e6`: `resource.Quantity` in Go.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::codec::{QuantityFamily, quantity_text};
 
-/// A quantity, exact down to the billionth as Kubernetes keeps it.
+/// The value of a quantity, exact to a billionth as in Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::registry) struct Quantity {
     billionths: i128,
 }
 
-/// The text is no quantity.
+/// The error of a text that is no quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )]
 pub(in crate::registry) struct InvalidQuantity;
 
-/// How many billionths a unit has.
+/// Number of billionths in a unit.
 const BILLION: i128 = 1_000_000_000;
-/// The suffixes and the powers they stand for.
+/// Suffixes, with base and exponent of the factor: units for base 2, billionths for base 10.
 const SUFFIXES: [(&str, u32, u32); 16] = [
     ("Ki", 2, 10),
     ("Mi", 2, 20),
@@ -39,7 +39,7 @@ const SUFFIXES: [(&str, u32, u32); 16] = [
     ("P", 10, 24),
     ("E", 10, 27),
 ];
-/// The largest power of ten that an exponent may give, and the smallest that says anything.
+/// Largest exponent after `e` or `E` that is accepted. Exponents below its negative count as that.
 const EXPONENT_MAX: i32 = 18;
 
 impl Quantity {
@@ -51,12 +51,12 @@ impl Quantity {
         self.billionths < 0
     }
 
-    /// Whether nothing is left over a whole number.
+    /// Returns true if the quantity is an integer.
     pub(in crate::registry) fn is_whole(self) -> bool {
         self.billionths % BILLION == 0
     }
 
-    /// How many times another this is. For people and for ratios that they give, which are not exact.
+    /// Returns the quantity divided by another one, as an approximation for messages and for comparison with given ratios.
     #[allow(
         clippy::cast_precision_loss,
         reason = "a ratio is shown with six digits"
@@ -66,7 +66,7 @@ impl Quantity {
     }
 }
 
-/// A quantity that remembers how it was written.
+/// A quantity with the format in which it was written, so that it is shown in the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::registry) struct Amount {
     pub(in crate::registry) quantity: Quantity,
@@ -74,7 +74,7 @@ pub(in crate::registry) struct Amount {
 }
 
 impl Amount {
-    /// So many of something.
+    /// Makes the amount of a count, in decimal format.
     pub(in crate::registry) fn whole(number: usize) -> Self {
         let number = i128::try_from(number).unwrap_or(i128::MAX);
         Self {
@@ -89,7 +89,7 @@ impl Amount {
         self.quantity == Quantity::default()
     }
 
-    /// The next whole number of thousandths, away from nothing.
+    /// Rounds to thousandths, away from zero.
     pub(in crate::registry) fn in_thousandths(self) -> Self {
         const THOUSANDTH: i128 = BILLION / 1000;
         let billionths = self.quantity.billionths;
@@ -107,7 +107,7 @@ impl Amount {
         }
     }
 
-    /// The sum, written as this is; nothing has no form of its own.
+    /// Returns the sum in the format of this amount, or of the other one if this is zero.
     pub(in crate::registry) fn plus(self, other: Self) -> Self {
         let billionths = self
             .quantity
@@ -123,7 +123,7 @@ impl Amount {
         }
     }
 
-    /// The difference, written as this is; nothing has no form of its own.
+    /// Returns the difference in the format of this amount, or of the other one if this is zero.
     pub(in crate::registry) fn minus(self, other: Self) -> Self {
         let billionths = other.quantity.billionths.saturating_neg();
         self.plus(Self {
@@ -172,7 +172,7 @@ impl FromStr for Quantity {
             text => text.parse::<i128>().map_err(|_| InvalidQuantity),
         };
         let whole = digits(whole)?.checked_mul(scale).ok_or(InvalidQuantity)?;
-        // Billionths of a billionth are rounded away.
+        // Digits after the 18th decimal place are dropped.
         let kept = fraction.get(..fraction.len().min(18)).unwrap_or_default();
         let tens = 10_i128.pow(u32::try_from(kept.len()).unwrap_or(0));
         let part = digits(kept)?.checked_mul(scale).ok_or(InvalidQuantity)? / tens;
@@ -183,7 +183,7 @@ impl FromStr for Quantity {
     }
 }
 
-/// By what a number with this suffix is multiplied, and then divided, to give billionths.
+/// Returns the factor and the divisor that convert a number with this suffix to billionths.
 fn scale(suffix: &str) -> Result<(i128, i128), InvalidQuantity> {
     if let Some((_, base, power)) = SUFFIXES.iter().find(|(known, ..)| *known == suffix) {
         let factor = i128::from(*base).pow(*power);

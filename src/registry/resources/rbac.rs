@@ -1,4 +1,4 @@
-//! The group `rbac.authorization.k8s.io`: roles and who has them.
+//! The group `rbac.authorization.k8s.io`: roles and their bindings.
 
 use super::checks::access as checks;
 use super::defaults::rbac as defaults;

@@ -1,4 +1,4 @@
-//! The group `resource.k8s.io`: devices, and who wants them.
+//! The group `resource.k8s.io`: dynamic resource allocation.
 
 use super::checks::{resource_claims as checks, resource_slices};
 use super::defaults::storage as defaults;

@@ -1,4 +1,4 @@
-//! Slices of the devices that a driver offers.
+//! ResourceSlices: the devices that a driver offers.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 use crate::registry::accessor::format_time;
 
-/// Taints of devices say since when they are there: unless the driver does, since they were written.
+/// The behaviour of ResourceSlices: a taint of a device without `timeAdded` gets the time of the write.
 #[derive(Debug)]
 pub(super) struct ResourceSlices;
 

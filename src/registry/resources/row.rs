@@ -1,7 +1,7 @@
-//! The builder of the table's rows: what most kinds have in common need not be said.
+//! The builder of rows of the table of built-in resources, with defaults for all that most kinds have in common.
 //!
 //! Kubernetes derives the singular (the kind in lower case), the kind of the list and the storage
-//! prefix (the plural) from two words; a row says only where it differs.
+//! prefix (the plural) from two words; a row states only where it differs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::registry::{
     GroupVersion, Resource, ScalePaths, SelectorForm, Served, Strategy, Subresource, Verb,
 };
 
-/// Everything that can be done to a stored resource.
+/// Verbs of a stored resource.
 const ALL_VERBS: [Verb; 8] = [
     Verb::Create,
     Verb::Delete,
@@ -22,9 +22,9 @@ const ALL_VERBS: [Verb; 8] = [
     Verb::Update,
     Verb::Watch,
 ];
-/// What can be done to most subresources.
+/// Verbs of most subresources.
 pub(super) const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
-/// What can be done to proxies.
+/// Verbs of `proxy` subresources.
 pub(super) const PROXY: &[Verb] = &[
     Verb::Create,
     Verb::Delete,
@@ -33,12 +33,12 @@ pub(super) const PROXY: &[Verb] = &[
     Verb::Update,
 ];
 
-/// A selectable field whose default is the empty string.
+/// Makes a selectable field whose default is the empty string.
 pub(super) const fn field(name: &'static str) -> FieldPath {
     field_or(name, "")
 }
 
-/// A selectable field with a default.
+/// Makes a selectable field whose value is `default` in objects that lack it.
 pub(super) const fn field_or(name: &'static str, default: &'static str) -> FieldPath {
     FieldPath {
         name: std::borrow::Cow::Borrowed(name),
@@ -47,14 +47,14 @@ pub(super) const fn field_or(name: &'static str, default: &'static str) -> Field
     }
 }
 
-/// A group and version, from which rows begin.
+/// A group and version, with methods that begin a row.
 #[derive(Clone, Copy)]
 pub(super) struct Group {
     name: &'static str,
     version: &'static str,
 }
 
-/// A row under construction.
+/// The builder of a [`Resource`].
 pub(super) struct Row(Resource);
 
 impl Group {
@@ -66,12 +66,12 @@ impl Group {
         GroupVersion::new(self.name, self.version)
     }
 
-    /// A kind whose objects live in namespaces.
+    /// Begins the row of a namespaced kind.
     pub(super) fn namespaced(self, plural: &str, kind: &str) -> Row {
         self.row(plural, kind, true)
     }
 
-    /// A kind of the whole cluster.
+    /// Begins the row of a cluster-scoped kind.
     pub(super) fn cluster(self, plural: &str, kind: &str) -> Row {
         self.row(plural, kind, false)
     }
@@ -119,13 +119,13 @@ impl Row {
         self
     }
 
-    /// Leaves one verb out.
+    /// Removes one verb.
     pub(super) fn without(mut self, verb: Verb) -> Self {
         self.0.verbs.retain(|&other| other != verb);
         self
     }
 
-    /// A resource that only answers what is posted to it.
+    /// Makes the row that of a resource that answers POST alone and stores nothing, such as a SubjectAccessReview.
     pub(super) fn review(self, served: Served) -> Self {
         self.verbs(&[Verb::Create]).served(served)
     }
@@ -135,13 +135,13 @@ impl Row {
         self
     }
 
-    /// Keys are kept under another name than the plural.
+    /// Sets the prefix of keys, where it is not the plural.
     pub(super) fn prefix(mut self, prefix: &str) -> Self {
         self.0.storage_prefix = prefix.to_owned();
         self
     }
 
-    /// Objects are stored in another group and version than they are served in.
+    /// Sets the group and version in which objects are stored, where they are not those in which they are served.
     pub(super) fn stored_in(mut self, group: Group) -> Self {
         self.0.storage_version = group.group_version();
         self
@@ -165,7 +165,7 @@ impl Row {
         self
     }
 
-    /// A subresource that is read and written as the object itself.
+    /// Adds a subresource that is read and written as an object of the resource's own kind.
     pub(super) fn part(self, name: &str) -> Self {
         let kind = self.0.kind.clone();
         self.subresource(name, None, &kind, READ_WRITE, Served::Store)
@@ -175,7 +175,7 @@ impl Row {
         self.part("status")
     }
 
-    /// The scale subresource of a kind with `spec.replicas`, `status.replicas`, `spec.selector`.
+    /// Adds the `scale` subresource of a kind with `spec.replicas`, `status.replicas` and `spec.selector`.
     pub(super) fn scale(mut self, selector_form: SelectorForm) -> Self {
         self.0.scale = Some(ScalePaths {
             spec_replicas: "spec.replicas".to_owned(),
@@ -187,7 +187,7 @@ impl Row {
         self.subresource("scale", Some(group), "Scale", READ_WRITE, Served::Handler)
     }
 
-    /// A subresource of a kind of its own; the group is told if it is not the resource's.
+    /// Adds a subresource with a kind of its own; `group` is given if it is not the resource's.
     pub(super) fn subresource(
         mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The group `scheduling.k8s.io`: which pods come first.
+//! The group `scheduling.k8s.io`: PriorityClasses.
 
 use super::checks::cluster::{priority_class, priority_class_update};
 use super::defaults::storage as defaults;

@@ -1,4 +1,4 @@
-//! Requests for certificates and certificates, as PEM has them.
+//! PEM of certificate requests (PKCS #10) and certificates.
 
 use x509_parser::asn1_rs::{Any, Tag};
 use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationRequest, X509Error};
@@ -6,10 +6,10 @@ use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationReque
 const REQUEST: &str = "CERTIFICATE REQUEST";
 const CERTIFICATE: &str = "CERTIFICATE";
 
-/// So many certificates are looked at in a chain.
+/// Maximum number of PEM blocks of a chain that are checked.
 const CERTIFICATES_MAX: usize = 1000;
 
-/// What is asked for, in DER.
+/// A PKCS #10 certificate request in DER.
 #[derive(Debug)]
 pub(in crate::registry) struct SigningRequest(Vec<u8>);
 
@@ -17,7 +17,7 @@ impl SigningRequest {
     /// Reads a request that is signed with its own key.
     ///
     /// # Errors
-    /// Why it is none.
+    /// A message if the PEM block is of another type, the DER is malformed or the signature is wrong.
     pub(in crate::registry) fn read(pem: &[u8]) -> Result<Self, String> {
         let block = Pem::iter_from_buffer(pem).next().and_then(Result::ok);
         let Some(block) = block.filter(|block| block.label == REQUEST) else {
@@ -26,13 +26,13 @@ impl SigningRequest {
         let (_, request) = X509CertificationRequest::from_der(&block.contents)
             .map_err(|error| format!("x509: {error}"))?;
         match request.verify_signature() {
-            // Keys of kinds that few have cannot be judged here.
+            // Signatures of rare algorithms cannot be verified here and are accepted.
             Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm) => Ok(Self(block.contents)),
             Err(error) => Err(format!("x509: {error}")),
         }
     }
 
-    /// The name of whom it is for: the last one if there are several, as Go reads it. Empty if there is none.
+    /// Returns the common name of the subject: the last one if there are several, as Go reads it. Empty if there is none.
     pub(in crate::registry) fn common_name(&self) -> String {
         let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
             return String::new();
@@ -42,7 +42,7 @@ impl SigningRequest {
         last.map(|it| text(it.attr_value())).unwrap_or_default()
     }
 
-    /// The organizations of whom it is for: as what groups a certificate counts.
+    /// Returns the organizations of the subject, which are the groups of a user with the certificate.
     pub(in crate::registry) fn organizations(&self) -> Vec<String> {
         let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
             return Vec::new();
@@ -53,7 +53,7 @@ impl SigningRequest {
     }
 }
 
-/// What a value of a name says, in whichever of ASN.1's kinds of text: none may hide what others read.
+/// Decodes an attribute of a name from any of ASN.1's string types, so that no type hides what other readers see.
 fn text(value: &Any<'_>) -> String {
     if value.tag() != Tag::BmpString {
         return String::from_utf8_lossy(value.data).into_owned();
@@ -65,10 +65,10 @@ fn text(value: &Any<'_>) -> String {
         .collect()
 }
 
-/// Checks that there are certificates and nothing else.
+/// Checks that a PEM text has at least one certificate and no other blocks.
 ///
 /// # Errors
-/// What else there is.
+/// A message about the first block that is no certificate or is malformed, or that there is none.
 pub(super) fn check_certificates(pem: &[u8]) -> Result<(), String> {
     let mut found = false;
     for block in Pem::iter_from_buffer(pem).take(CERTIFICATES_MAX) {

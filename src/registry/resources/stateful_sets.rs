@@ -1,4 +1,4 @@
-//! Stateful sets: what is not on by default in this release.
+//! StatefulSets: a field whose feature gate is off by default.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::path::{get, remove};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-/// How many pods a rolling update may take away at a time. The feature is off in Kubernetes 1.36, so that new
-/// sets do not get it; those that have it may change it.
+/// Path of the number of pods that a rolling update may take down at a time. The feature gate is off in Kubernetes 1.36, so
+/// the field is dropped from new sets; sets that have it may change it.
 const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
 
-/// What is peculiar about stateful sets.
+/// The behaviour of StatefulSets: [`MAX_UNAVAILABLE`] is dropped unless the old object has it.
 #[derive(Debug)]
 pub(super) struct StatefulSets;
 

@@ -1,4 +1,4 @@
-//! The group `storage.k8s.io`: kinds of volumes and who makes them.
+//! The group `storage.k8s.io`: StorageClasses, VolumeAttachments and CSI drivers.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Recognises objects in the store that have only one of two fields with the same meaning, such as
+//! Recognition of objects in the store that have only one of two fields with the same meaning, such as
 //! `serviceAccountName` without the deprecated `serviceAccount`. kube-apiserver always serves both.
 //!
 //! Such objects are given their defaults when they are read, which fill in the other field. Objects that are
@@ -11,10 +11,10 @@ use super::namespaces::NAME_LABEL;
 use crate::codec::StoredFields;
 use crate::meta::Object;
 
-/// Returns true if an object lacks a field that its defaults fill in.
+/// A function that returns true if an object lacks a field that its defaults fill in.
 pub(super) type LacksDefaults = fn(&Object) -> bool;
 
-/// A pod: its service account, its addresses, or requests for what its containers limit.
+/// Returns true if a pod lacks a name of its service account, its single address, or requests for limited resources.
 pub(super) fn pod(object: &Object) -> bool {
     let Some(pod) = StoredFields::of(object) else {
         return false;
@@ -28,22 +28,22 @@ pub(super) fn pod(object: &Object) -> bool {
             .any(limits_without_requests)
 }
 
-/// The template of a kind that has one as `template`.
+/// Returns true if the pod template of a PodTemplate lacks a name of its service account.
 pub(super) fn template(object: &Object) -> bool {
     accounts_differ_at(object, "template.spec")
 }
 
-/// The template of a kind that makes pods.
+/// Returns true if the pod template of a controller lacks a name of its service account.
 pub(super) fn spec_template(object: &Object) -> bool {
     accounts_differ_at(object, "spec.template.spec")
 }
 
-/// The template of a cron job's jobs.
+/// Returns true if the pod template of a cron job lacks a name of its service account.
 pub(super) fn job_template(object: &Object) -> bool {
     accounts_differ_at(object, "spec.jobTemplate.spec.template.spec")
 }
 
-/// A daemon set: its service account, or the count of its templates.
+/// Returns true if a daemon set lacks a name of its service account or the annotation with its template generation.
 pub(super) fn daemon_set(object: &Object) -> bool {
     let counted = StoredFields::of(object).is_none_or(|it| {
         let annotations = it.keys("metadata.annotations");
@@ -52,18 +52,18 @@ pub(super) fn daemon_set(object: &Object) -> bool {
     !counted || spec_template(object)
 }
 
-/// A node: its ranges of addresses.
+/// Returns true if `spec.podCIDR` of a node does not go with its `spec.podCIDRs`.
 pub(super) fn node(object: &Object) -> bool {
     StoredFields::of(object).is_some_and(|it| it.text("spec.podCIDR") != it.text("spec.podCIDRs"))
 }
 
-/// A namespace: its name in a label.
+/// Returns true if a namespace lacks the label with its name.
 pub(super) fn namespace(object: &Object) -> bool {
     let labels = &object.attributes().labels;
     labels.get(NAME_LABEL) != Some(object.name()) && StoredFields::of(object).is_some()
 }
 
-/// A secret: texts that are meant to be written alone.
+/// Returns true if a secret has `stringData`, which should only occur in requests.
 pub(super) fn secret(object: &Object) -> bool {
     StoredFields::of(object).is_some_and(|it| !it.keys("stringData").is_empty())
 }
@@ -72,7 +72,7 @@ fn accounts_differ_at(object: &Object, spec: &str) -> bool {
     StoredFields::of(object).is_some_and(|it| accounts_differ(it, spec))
 }
 
-/// Returns true if a pod's spec has another service account by the deprecated field than by the current one.
+/// Returns true if `serviceAccount` and `serviceAccountName` of a pod's spec differ.
 fn accounts_differ(object: StoredFields<'_>, spec: &str) -> bool {
     let specs = object.messages(spec);
     specs
@@ -80,7 +80,7 @@ fn accounts_differ(object: StoredFields<'_>, spec: &str) -> bool {
         .any(|it| it.text("serviceAccount") != it.text("serviceAccountName"))
 }
 
-/// Returns true if something is limited and not requested.
+/// Returns true if a resource has a limit and no request.
 fn limits_without_requests(resources: StoredFields<'_>) -> bool {
     let requests: BTreeSet<&[u8]> = resources.keys("requests").into_iter().collect();
     let limits = resources.keys("limits");

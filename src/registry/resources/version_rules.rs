@@ -1,5 +1,5 @@
-//! What is wrong with the versions of a CustomResourceDefinition beside their schemas: subresources, columns, selectable
-//! fields and what is said to those who use what is deprecated.
+//! Validation of the versions of a CustomResourceDefinition, schemas aside: subresources, printer columns, selectable
+//! fields and deprecation warnings.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::path::{get, list, text};
 use crate::registry::bounds::LEVELS_MAX;
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// The types and formats of columns.
+/// Types and formats of printer columns.
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = [
     "byte",
@@ -22,13 +22,13 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 
-/// How many fields of a version may be selectable.
+/// Maximum number of selectable fields of a version.
 const SELECTABLE_FIELDS_MAX: usize = 8;
 
-/// How long a warning may be, in bytes.
+/// Maximum length of a deprecation warning in bytes.
 const WARNING_BYTES_MAX: usize = 256;
 
-/// What is wrong with what all versions have in common, and with each version.
+/// Validates the part that all versions share, and each version, and returns the errors of their fields.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let common = get(object, "spec.validation.openAPIV3Schema");
     let mut errors = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with what a version has of its own or with all others.
+/// Validates the scale subresource, columns and selectable fields, either of one version or of the part that all share.
 fn shared_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<FieldError> {
     let mut errors = scale_errors(holder, path);
     let columns = list(holder, "additionalPrinterColumns").iter().enumerate();
@@ -132,7 +132,7 @@ fn column_errors(column: &Value, path: &str) -> Vec<FieldError> {
         ));
     }
     let at = format!("{path}.JSONPath");
-    // Where definitions are stored it has the other name.
+    // The storage version, v1beta1, spells it `JSONPath`.
     let written = [text(column, "jsonPath"), text(column, "JSONPath")].concat();
     if written.is_empty() {
         errors.push(FieldError::required(at));
@@ -186,7 +186,7 @@ fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<
     errors
 }
 
-/// The schema behind a path of members.
+/// Returns the schema of the property at a path such as `.spec.color`.
 fn property<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     let mut members = path.strip_prefix('.')?.split('.');
     members.try_fold(schema, |schema, member| {

@@ -1,5 +1,5 @@
-//! The old version of autoscalers, which knows one metric. All else hides in annotations, where
-//! Kubernetes puts it.
+//! Conversion of HorizontalPodAutoscalers between v1 and v2. v1 has fields for CPU utilization alone; the rest is in
+//! annotations, as in Kubernetes.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// The order of members in Go's structures: no two of these names stand in another order anywhere.
+/// Order of members in Go's structs. No struct has two of these names in another order.
 const ORDER: &[&str] = &[
     "type",
     "status",
@@ -55,7 +55,7 @@ const ORDER: &[&str] = &[
     "PeriodSeconds",
 ];
 
-/// From v2 to v1.
+/// Converts an autoscaler from v2 to v1.
 pub(super) fn to_v1(mut object: Value) -> Value {
     let mut metrics = take_metrics(&mut object, "spec.metrics");
     let cpu = cpu_of(&metrics, &TARGET);
@@ -68,7 +68,7 @@ pub(super) fn to_v1(mut object: Value) -> Value {
         );
     }
     annotate(&mut object, METRICS, &TARGET.all_to_v1(&metrics));
-    // The annotation has all that is measured, since v1 has no place for the amount of the processor.
+    // The annotation has all current metrics, since v1 has no field for the quantity of CPU.
     let metrics = take_metrics(&mut object, "status.currentMetrics");
     if let Some((_, utilization)) = cpu_of(&metrics, &STATUS) {
         set(
@@ -97,7 +97,7 @@ pub(super) fn to_v1(mut object: Value) -> Value {
     object
 }
 
-/// From v1 to v2. What is in an annotation and makes no sense is left out.
+/// Converts an autoscaler from v1 to v2. Annotations that cannot be decoded are dropped.
 pub(super) fn to_v2(mut object: Value) -> Value {
     let cpu = remove(&mut object, "spec.targetCPUUtilizationPercentage");
     let others = unannotate(&mut object, METRICS);
@@ -120,7 +120,7 @@ pub(super) fn to_v2(mut object: Value) -> Value {
     object
 }
 
-/// Takes the metrics away.
+/// Removes the list of metrics at a path and returns it.
 fn take_metrics(object: &mut Value, path: &str) -> Vec<Value> {
     match remove(object, path) {
         Some(Value::Array(metrics)) => metrics,
@@ -128,7 +128,7 @@ fn take_metrics(object: &mut Value, path: &str) -> Vec<Value> {
     }
 }
 
-/// The utilization of the processor, and where it is among the metrics.
+/// Returns the index of the CPU metric with a utilization, and that utilization.
 fn cpu_of(metrics: &[Value], shapes: &Shapes) -> Option<(usize, Value)> {
     let utilization = |metric: &Value| {
         let is_cpu = text(metric, "resource.name") == "cpu";
@@ -138,7 +138,7 @@ fn cpu_of(metrics: &[Value], shapes: &Shapes) -> Option<(usize, Value)> {
     all.find_map(|(at, metric)| Some((at, utilization(metric)?)))
 }
 
-/// Writes the metrics of an annotation, and behind them that of the processor.
+/// Writes the metrics of an annotation, followed by that of the CPU.
 fn put_metrics(
     object: &mut Value,
     path: &str,
@@ -173,8 +173,8 @@ fn annotate(object: &mut Value, key: &str, value: &Value) {
     }
 }
 
-/// JSON with the characters escaped that Go escapes in every text and `serde_json` in none: those that HTML and
-/// JavaScript would take for their own. They stand in texts only.
+/// Escapes characters in JSON that Go escapes and `serde_json` does not, since HTML and JavaScript give them a meaning.
+/// They occur in strings only.
 fn escaped(json: String) -> String {
     const ESCAPES: [(char, &str); 5] = [
         ('<', "\\u003c"),
@@ -188,8 +188,8 @@ fn escaped(json: String) -> String {
         .fold(json, |json, (plain, escape)| json.replace(*plain, escape))
 }
 
-/// A value as Go writes it: members in the order of its structures, and those of its one map by name, as
-/// `serde_json` has them.
+/// Writes a value as Go does: members in the order of Go's structs, and those of its one map by name, as `serde_json`
+/// sorts them.
 fn in_order(value: &Value) -> String {
     let joined = |parts: Vec<String>| parts.join(",");
     match value {
@@ -209,7 +209,7 @@ fn in_order(value: &Value) -> String {
     }
 }
 
-/// Behaviour with `null` for what it does not say: Kubernetes' own structures leave nothing out.
+/// Fills in `null` for members that `behavior` lacks, since Kubernetes' internal structs omit none.
 fn spelt_out(mut behavior: Value) -> Value {
     const DIRECTIONS: [&str; 2] = ["ScaleUp", "ScaleDown"];
     const RULES: [&str; 4] = [
@@ -234,7 +234,7 @@ fn spelt_out(mut behavior: Value) -> Value {
     behavior
 }
 
-/// Takes an annotation away and reads it.
+/// Removes an annotation and parses it as JSON.
 fn unannotate(object: &mut Value, key: &str) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
@@ -245,7 +245,7 @@ fn unannotate(object: &mut Value, key: &str) -> Option<Value> {
     serde_json::from_str(text.as_str()?).ok()
 }
 
-/// Renames all members: Kubernetes annotates behaviour with the names of its own structures.
+/// Renames all members, since Kubernetes writes `behavior` to the annotation with the names of its internal structs.
 fn rename(value: Value, name: fn(&str) -> String) -> Value {
     match value {
         Value::Object(members) => members

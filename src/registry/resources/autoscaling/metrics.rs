@@ -1,23 +1,23 @@
-//! How metrics look in both versions: a table of paths.
+//! Conversion of metrics between v1 and v2 by a table of paths.
 
 use serde_json::{Value, json};
 
 use super::super::path::{get, set, text};
 
-/// Pairs of paths, of v1 and of v2.
+/// Pairs of paths with the same meaning, in v1 and in v2.
 type Paths = &'static [(&'static str, &'static str)];
 
-/// The shapes of metrics: as they are wanted, or as they are.
+/// The shapes of metrics in both versions: of targets in the spec, or of current metrics in the status.
 pub(super) struct Shapes {
-    /// Where v2 has the utilization of a resource.
+    /// The path of a resource's average utilization in v2.
     pub(super) utilization: &'static str,
-    /// Whether v2 says what kind of target it is.
+    /// True if v2 has a `target.type`.
     typed: bool,
-    /// The types of metrics, the members of each, and the amount that v1 cannot leave out.
+    /// The types of metrics, the members of each, and the quantity that v1 requires.
     types: &'static [(&'static str, Paths, Option<&'static str>)],
 }
 
-/// Metrics as they are wanted.
+/// Shapes of the metrics in the spec, with their targets.
 pub(super) const TARGET: Shapes = Shapes {
     utilization: "resource.target.averageUtilization",
     typed: true,
@@ -57,7 +57,7 @@ pub(super) const TARGET: Shapes = Shapes {
     ],
 };
 
-/// Metrics as they are.
+/// Shapes of the metrics in the status, with their current values.
 pub(super) const STATUS: Shapes = Shapes {
     utilization: "resource.current.averageUtilization",
     typed: false,
@@ -116,7 +116,7 @@ const RESOURCE_STATUS: Paths = &[
 ];
 
 impl Shapes {
-    /// A metric in v1's shape.
+    /// Converts a metric to v1; a required quantity that is missing becomes `0`.
     fn to_v1(&self, metric: &Value) -> Value {
         let mut reshaped = self.reshape(metric, |(v1, v2)| (v2, v1));
         for (kind, _, required) in self.types {
@@ -128,12 +128,12 @@ impl Shapes {
         reshaped
     }
 
-    /// Metrics in v1's shape.
+    /// Converts metrics to a v1 list.
     pub(super) fn all_to_v1(&self, metrics: &[Value]) -> Value {
         metrics.iter().map(|metric| self.to_v1(metric)).collect()
     }
 
-    /// A metric in v2's shape.
+    /// Converts a metric to v2.
     pub(super) fn to_v2(&self, metric: &Value) -> Value {
         let mut reshaped = self.reshape(metric, |pair| pair);
         self.name_target(&mut reshaped);
@@ -159,7 +159,7 @@ impl Shapes {
         reshaped
     }
 
-    /// Says what kind of target each is that has one.
+    /// Sets `target.type` of a v2 metric by the value that the target has.
     pub(super) fn name_target(&self, metric: &mut Value) {
         if !self.typed {
             return;

@@ -1,4 +1,4 @@
-//! The group `autoscaling`: how many replicas there should be. Stored as v2.
+//! The group `autoscaling`: HorizontalPodAutoscalers, which are served as v1 and v2 and stored as v2.
 
 mod conversion;
 mod metrics;
@@ -14,10 +14,10 @@ use super::row::{Group, Row};
 const V2: Group = Group::new("autoscaling", "v2");
 const V1: Group = Group::new("autoscaling", "v1");
 
-/// What is peculiar about autoscalers.
+/// The behaviour of HorizontalPodAutoscalers: conversion between v1 and v2.
 #[derive(Debug)]
 struct Autoscalers {
-    /// Whether they are served in the old version.
+    /// True if they are served as v1.
     old: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The groups `admissionregistration.k8s.io` and `apiregistration.k8s.io`.
+//! Defaults of the groups `admissionregistration.k8s.io` and `apiregistration.k8s.io`.
 
 use super::Literal::{Empty, Int, Text};
 use super::Rule::{self, In, Set};

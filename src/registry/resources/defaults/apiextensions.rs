@@ -1,4 +1,4 @@
-//! The group `apiextensions.k8s.io`.
+//! Defaults of the group `apiextensions.k8s.io`.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(in crate::registry::resources) const DEFINITION: &[Rule] = &[
     ),
 ];
 
-/// The singular is the kind in small letters, and the list's kind is the kind with `List` behind it.
+/// Sets the singular to the kind in lower case, and the list kind to the kind followed by `List`.
 fn name_by_the_kind(definition: &mut Value) {
     let kind = text(definition, "spec.names.kind").to_owned();
     if kind.is_empty() {
@@ -36,14 +36,16 @@ fn name_by_the_kind(definition: &mut Value) {
     }
 }
 
-/// Null is the same as absent in a conversion. Elsewhere in definitions it is not: a schema may have null as a default.
+/// Removes null members of the conversion, where null is the same as absent. Elsewhere in definitions it is not: a schema
+/// may have null as a default.
 fn forget_nulls_of_conversion(definition: &mut Value) {
     if let Some(conversion) = get_mut(definition, "spec.conversion") {
         tidy(conversion);
     }
 }
 
-/// Versions differ in nothing but their name unless a conversion is said. One without a strategy is refused.
+/// Sets the conversion strategy `None` if there is no conversion. A conversion without a strategy is left to validation,
+/// which refuses it.
 fn convert_nothing(definition: &mut Value) {
     if is_absent(definition, "spec.conversion") {
         set(definition, "spec.conversion", json!({"strategy": "None"}));

@@ -1,4 +1,4 @@
-//! The group `apps`.
+//! Defaults of the group `apps`.
 
 use serde_json::{Value, json};
 
@@ -74,8 +74,8 @@ pub(in crate::registry::resources) const STATEFUL_SET: &[Rule] = &[
     In("spec.volumeClaimTemplates[]", CLAIM),
 ];
 
-/// The update strategy is rolling, with its details, unless there is one. Nothing begins the details of a
-/// strategy that the client has named.
+/// Sets the update strategy to a rolling update with its parameters, if there is none. A strategy that the client has named
+/// gets no parameters.
 fn update_rolling(set_of_pods: &mut Value) {
     let (kind, details) = (
         "spec.updateStrategy.type",

@@ -1,4 +1,4 @@
-//! The group `autoscaling`, in its stored version.
+//! Defaults of the group `autoscaling`, in its storage version.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ const SCALE_DOWN: &[Rule] = &[
     }),
 ];
 
-/// Without a metric, pods are held at four fifths of the processor time they request.
+/// Sets the metric of an autoscaler that has none: 80 % average utilization of the requested CPU.
 fn watch_the_processor(autoscaler: &mut Value) {
     if is_absent(autoscaler, "spec.metrics") {
         let target = json!({"type": "Utilization", "averageUtilization": 80});

@@ -1,4 +1,4 @@
-//! The group `batch`.
+//! Defaults of the group `batch`.
 
 use serde_json::{Value, json};
 
@@ -34,13 +34,13 @@ pub(in crate::registry::resources) const CRON_JOB: &[Rule] = &[
     In("spec.jobTemplate.spec.template", TEMPLATE),
 ];
 
-/// What a pod's failure means: a condition counts when it holds.
+/// Defaults of the pod failure policy: a condition matches if its status is `True`.
 const FAILURES: &[Rule] = &[In(
     "podFailurePolicy.rules[].onPodConditions[]",
     &[Set("status", Text("True"))],
 )];
 
-/// One pod at a time, and one in all if nothing is said of either number.
+/// Sets parallelism to 1, and completions to 1 if neither is given.
 fn count_pods(job: &mut Value) {
     if is_absent(job, "spec.parallelism") {
         if is_absent(job, "spec.completions") {
@@ -50,7 +50,7 @@ fn count_pods(job: &mut Value) {
     }
 }
 
-/// Six failures end a job, unless failures are counted for each index.
+/// Sets the backoff limit to 6, or to no limit in effect if failures are counted for each index.
 fn limit_failures(job: &mut Value) {
     if is_absent(job, "spec.backoffLimit") {
         let each = !is_absent(job, "spec.backoffLimitPerIndex");
@@ -59,7 +59,7 @@ fn limit_failures(job: &mut Value) {
     }
 }
 
-/// A job has the labels of its pods, unless it has labels of its own.
+/// Gives a job the labels of its pod template, unless it has labels of its own.
 pub(in crate::registry::resources) fn label_like_the_template(job: &mut Value) {
     if is_absent(job, "metadata.labels")
         && let Some(labels) = get(job, "spec.template.metadata.labels").cloned()

@@ -1,4 +1,4 @@
-//! The core group, pods and volumes aside.
+//! Defaults of the core group, pods and volumes aside.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::pod::SPEC_TEMPLATE;
 use crate::registry::resources::namespaces::NAME_LABEL;
 use crate::registry::resources::path::{get, remove, set, text};
 
-/// Whatever stands in a cluster is labelled with its name.
+/// Defaults of namespaces, which are labelled with their name.
 pub(in crate::registry::resources) const NAMESPACE: &[Rule] = &[
     Zero("spec", Empty),
     Set("status.phase", Text("Active")),
@@ -77,7 +77,7 @@ pub(in crate::registry::resources) const SERVICE: &[Rule] = &[
 pub(in crate::registry::resources) const ENDPOINTS: &[Rule] =
     &[In("subsets[].ports[]", &[Set("protocol", Text("TCP"))])];
 
-/// A node says what it is; what its agent left out is written empty.
+/// Defaults of nodes. Members that the kubelet left out are written with empty values.
 pub(in crate::registry::resources) const NODE: &[Rule] = &[
     Zero("spec", Empty),
     Amounts("status.capacity"),
@@ -137,7 +137,7 @@ pub(in crate::registry::resources) const RESOURCE_QUOTA: &[Rule] = &[
     Amounts("status.used"),
 ];
 
-/// An event: what is empty is written nevertheless.
+/// Defaults of events, whose empty members are written nevertheless.
 pub(in crate::registry::resources) const EVENT: &[Rule] = &[
     Zero("involvedObject", Empty),
     Zero("source", Empty),
@@ -164,7 +164,7 @@ fn label_with_name(namespace: &mut Value) {
     }
 }
 
-/// A port leads to the same number unless it says otherwise.
+/// Sets the target port of a service's port to the port itself, if there is none.
 fn target_the_port(port: &mut Value) {
     let missing = match get(port, "targetPort") {
         None => true,
@@ -183,7 +183,7 @@ fn allocate_the_capacity(node: &mut Value) {
     }
 }
 
-/// Without a selector or labels of its own, a replication controller takes its template's labels.
+/// Gives a ReplicationController without a selector or labels those of its pod template.
 fn follow_the_template(controller: &mut Value) {
     let Some(labels) = get(controller, "spec.template.metadata.labels").cloned() else {
         return;
@@ -198,7 +198,7 @@ fn follow_the_template(controller: &mut Value) {
     }
 }
 
-/// A container's default limit is the maximum; its default request is that limit, or the minimum.
+/// Sets the default limit of containers to the maximum, and the default request to that limit or else to the minimum.
 fn limit_by_default(item: &mut Value) {
     if text(item, "type") != "Container" {
         return;

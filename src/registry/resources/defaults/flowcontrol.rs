@@ -1,4 +1,4 @@
-//! The group `flowcontrol.apiserver.k8s.io`.
+//! Defaults of the group `flowcontrol.apiserver.k8s.io`.
 
 use super::Literal::Int;
 use super::Rule::{self, In, Set};

@@ -1,8 +1,8 @@
-//! What clients may leave out: a small engine over tables of paths and values.
+//! Defaults of fields that clients may leave out: a small engine over tables of paths and values.
 //!
-//! A rule asks only whether a value is absent. What is empty is absent by then: the store has taken away
-//! every field that is zero and no pointer (`codec::settle`), as Go would not tell it from an absent one, and
-//! left what pointers point to for validation to judge.
+//! A rule asks only whether a value is absent. Empty values are absent by then: the store has removed every field
+//! that is zero and no pointer in Go (`codec::settle`), since Go cannot tell it from an absent one, and has left
+//! the values of pointers for validation to judge.
 //!
 //! Kubernetes' own types also decide what an object looks like when it comes back: members without
 //! a value vanish, and a few are written even without one. [`tidy`] does the first, tables do the
@@ -29,24 +29,23 @@ use serde_json::{Map, Value};
 use super::path::{get, get_mut, set, text};
 use super::quantity::Amount;
 
-/// A default, or what leads to defaults.
+/// A default, or a condition or path under which rules apply.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
     /// Writes a value at a dotted path that has none, with the objects that lead there.
     Set(&'static str, Literal),
-    /// Writes what is no value but is written nevertheless. It comes after all else, lest whoever
-    /// wrote the object seems to manage it.
+    /// Writes an empty value that Kubernetes' types encode nevertheless. It comes after all else, so that the field manager
+    /// of the write does not own it.
     Zero(&'static str, Literal),
-    /// Applies rules to what is at a path, if anything is. A step that ends with `[]` leads to
-    /// every element of a list.
+    /// Applies rules to the value at a path, if there is one. A step that ends with `[]` leads to every item of a list.
     In(&'static str, &'static [Self]),
     /// Applies rules if the text at a path is one of these.
     When(&'static str, &'static [&'static str], &'static [Self]),
-    /// Applies rules if there is something at a path.
+    /// Applies rules if a path has a value.
     With(&'static str, &'static [Self]),
-    /// Rounds what is at a path, amounts by their names, up to thousandths.
+    /// Rounds the quantities in the map at a path to thousandths, away from zero.
     Amounts(&'static str),
-    /// Does what the other rules cannot say. The paths are those of the fields that it fills in.
+    /// Runs a function for defaults that the other rules cannot express. The paths are those of the fields that it fills in.
     Run(
         #[cfg_attr(
             not(test),
@@ -57,10 +56,10 @@ pub(super) enum Rule {
     ),
 }
 
-/// A value in a table.
+/// A value in a table of defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Literal {
-    /// What is written although there is no value.
+    /// The JSON value null.
     Null,
     True,
     False,
@@ -68,7 +67,7 @@ pub(super) enum Literal {
     Text(&'static str),
     /// An object without members.
     Empty,
-    /// A list of one text.
+    /// A list of one string.
     One(&'static str),
 }
 
@@ -94,12 +93,12 @@ pub(super) fn apply(rules: &[Rule], object: &mut Value) {
     run(rules, object, Pass::Values);
 }
 
-/// Applies the rules that write what is no value.
+/// Applies the rules that write empty values.
 pub(super) fn apply_zeros(rules: &[Rule], object: &mut Value) {
     run(rules, object, Pass::Zeros);
 }
 
-/// Which rules do something.
+/// The pass over a table, which decides the rules that apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     Values,
@@ -140,7 +139,8 @@ fn is_absent(object: &Value, path: &str) -> bool {
     get(object, path).is_none_or(Value::is_null)
 }
 
-/// Only what is written in millionths or less, or as a power of ten, can have parts of thousandths.
+/// Rounds the quantities of a map to thousandths. Only those with a suffix `n` or `u` or a negative exponent can be finer
+/// and are parsed.
 fn round(object: &mut Value, path: &str) {
     let amounts = get_mut(object, path).and_then(Value::as_object_mut);
     for value in amounts.into_iter().flat_map(|it| it.values_mut()) {
@@ -152,7 +152,7 @@ fn round(object: &mut Value, path: &str) {
     }
 }
 
-/// Applies rules to everything that a path with `[]` leads to.
+/// Applies rules to every object that a path, which may have `[]`, leads to.
 fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
     let (step, rest) = path
         .split_once('.')
@@ -170,7 +170,7 @@ fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
     }
 }
 
-/// Takes away members that are null or empty lists or maps, at any depth.
+/// Removes members that are null or empty lists or maps, at any depth.
 pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|name, member| {

@@ -1,4 +1,4 @@
-//! The groups `networking.k8s.io` and `discovery.k8s.io`.
+//! Defaults of the groups `networking.k8s.io` and `discovery.k8s.io`.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(in crate::registry::resources) const ENDPOINT_SLICE: &[Rule] = &[
     ),
 ];
 
-/// A policy is always about what comes in, and about what goes out if it has rules for that.
+/// Sets the types of a NetworkPolicy: always `Ingress`, and `Egress` if it has rules for it.
 fn name_the_directions(policy: &mut Value) {
     if is_absent(policy, "spec.policyTypes") {
         let types = if is_absent(policy, "spec.egress") {

@@ -1,4 +1,4 @@
-//! Pods and the templates of pods.
+//! Defaults of pods and pod templates.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ use super::volume::VOLUME;
 use crate::registry::quota::{self, Which, amounts_of_containers};
 use crate::registry::resources::path::{get, list, remove, set, text};
 
-/// What pods limit as a whole, and may request less of.
+/// Resources with pod-level limits of which a pod may request less.
 const SHARED: [&str; 2] = ["cpu", "memory"];
-/// What the names of huge pages begin with.
+/// Prefix of the names of huge page resources.
 const PAGES: &str = "hugepages-";
 
 /// The paths of the ports that a pod in the host's network takes on the host.
@@ -20,7 +20,7 @@ const HOST_PORTS: &[&str] = &[
     "initContainers[].ports[].hostPort",
 ];
 
-/// A pod.
+/// Defaults of pods.
 pub(in crate::registry::resources) const POD: &[Rule] = &[
     Set("spec", Empty),
     In("spec", POD_SPEC),
@@ -46,7 +46,7 @@ pub(in crate::registry::resources) const POD: &[Rule] = &[
     Run(&["status.podIP", "status.podIPs"], pair_pod_ips),
 ];
 
-/// The spec of a pod, on its own or in a template.
+/// Defaults of the spec of a pod, on its own or in a template.
 pub(super) const POD_SPEC: &[Rule] = &[
     Set("restartPolicy", Text("Always")),
     Set("terminationGracePeriodSeconds", Int(30)),
@@ -66,13 +66,13 @@ pub(super) const POD_SPEC: &[Rule] = &[
     In("volumes[]", VOLUME),
 ];
 
-/// The conditions of a pod: times are written even when there are none.
+/// Defaults of a pod's conditions, whose times are written even if there are none.
 const CONDITION: &[Rule] = &[
     Set("lastProbeTime", super::Literal::Null),
     Set("lastTransitionTime", super::Literal::Null),
 ];
 
-/// The resources that a container or a pod has been given.
+/// Defaults of the resources in the status of a container or a pod.
 const ALLOCATED: &[Rule] = &[
     Amounts("allocatedResources"),
     Amounts("resources.limits"),
@@ -114,12 +114,12 @@ const REQUESTS: &[Rule] = &[With(
     &[Run(&["resources.requests"], request_the_limits)],
 )];
 
-/// A container whose image is the newest is pulled every time.
+/// Sets the pull policy of a container: `Always` for the tag `latest`, else `IfNotPresent`.
 fn pull_policy(container: &mut Value) {
     fill_pull_policy(container, "imagePullPolicy", "image");
 }
 
-/// Says when an image is pulled, if nobody says it.
+/// Sets a pull policy by the tag of the image, if there is none.
 pub(super) fn fill_pull_policy(object: &mut Value, member: &str, image: &str) {
     if is_absent(object, member) {
         let latest = is_latest(text(object, image));
@@ -128,7 +128,7 @@ pub(super) fn fill_pull_policy(object: &mut Value, member: &str, image: &str) {
     }
 }
 
-/// Whether an image's tag is `latest`, said or meant. A digest is never the latest.
+/// Returns true if an image's tag is `latest`, which is the default for an image with neither tag nor digest.
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image
         .split_once('@')
@@ -140,7 +140,7 @@ fn is_latest(image: &str) -> bool {
     }
 }
 
-/// What is limited and not requested is requested up to its limit.
+/// Sets missing requests of a container to its limits.
 fn request_the_limits(container: &mut Value) {
     let limits = get(container, "resources.limits").and_then(Value::as_object);
     for (name, limit) in limits.cloned().unwrap_or_default() {
@@ -159,8 +159,8 @@ fn request_the_limits(container: &mut Value) {
     }
 }
 
-/// What a pod may use as a whole of huge pages is what its containers may, if it says anything about itself and
-/// nothing about those.
+/// Sets missing pod-level limits of huge pages to those of the containers together, in a pod with pod-level resources. Page
+/// sizes that the pod requests are left alone.
 fn whole_limits(spec: &mut Value) {
     let [limits, requests] =
         ["limits", "requests"].map(|which| quota::Amounts::read(&spec["resources"][which]));
@@ -172,7 +172,8 @@ fn whole_limits(spec: &mut Value) {
     fill(spec, Which::Limits, &unsaid, |name| name.starts_with(PAGES));
 }
 
-/// What a pod limits as a whole it requests: as much as its containers do, or else up to the limit.
+/// Sets missing pod-level requests in a pod with pod-level limits: CPU and memory to the requests of the containers
+/// together, then CPU, memory and huge pages that are still missing to the limits.
 fn whole_requests(spec: &mut Value) {
     let limits = quota::Amounts::read(&spec["resources"]["limits"]);
     if limits.is_empty() {
@@ -187,7 +188,7 @@ fn whole_requests(spec: &mut Value) {
     });
 }
 
-/// Says these amounts for the pod as a whole where it says none.
+/// Adds amounts of wanted resources to the pod-level ones, without replacing any.
 fn fill(spec: &mut Value, which: Which, amounts: &quota::Amounts, wanted: fn(&str) -> bool) {
     let mut all = amounts.only(|name, _| wanted(name));
     let path = format!("resources.{}", which.member());
@@ -199,7 +200,8 @@ fn fill(spec: &mut Value, which: Which, amounts: &quota::Amounts, wanted: fn(&st
     }
 }
 
-/// A pod in the host's network opens its ports on the host. What a template makes is a pod by then.
+/// Sets the host ports of a pod in the host's network to its container ports. Templates are left alone: the pods that are
+/// made of them get the ports.
 fn open_host_ports(spec: &mut Value) {
     if get(spec, "hostNetwork") != Some(&Value::Bool(true)) {
         return;
@@ -219,7 +221,7 @@ fn open_host_ports(spec: &mut Value) {
     }
 }
 
-/// The service account has an old and a new name; the new one counts.
+/// Makes `serviceAccountName` and the deprecated `serviceAccount` equal; if both are given, `serviceAccountName` wins.
 fn pair_service_account(spec: &mut Value) {
     let name = match text(spec, "serviceAccountName") {
         "" => text(spec, "serviceAccount"),
@@ -235,7 +237,7 @@ fn pair_service_account(spec: &mut Value) {
     set(spec, "serviceAccountName", name);
 }
 
-/// The first of a pod's addresses also stands alone; alone, it counts.
+/// Makes `status.podIP` and the first of `status.podIPs` equal; if both are given and differ, `status.podIP` wins.
 fn pair_pod_ips(pod: &mut Value) {
     let first = list(pod, "status.podIPs").first();
     let first = first.and_then(|entry| entry.get("ip")).cloned();
@@ -248,17 +250,17 @@ fn pair_pod_ips(pod: &mut Value) {
     }
 }
 
-/// A template of pods inside the spec of something else.
+/// Defaults of a pod template.
 pub(super) const TEMPLATE: &[Rule] = &[
     Zero("metadata", Empty),
     Set("spec", Empty),
     In("spec", POD_SPEC),
 ];
 
-/// A kind that keeps a template by itself.
+/// Defaults of PodTemplates.
 pub(in crate::registry::resources) const POD_TEMPLATE: &[Rule] = &[In("template", TEMPLATE)];
 
-/// Where a template is below `spec.template`.
+/// The rule for kinds whose pod template is `spec.template`.
 pub(super) const SPEC_TEMPLATE: Rule = In("spec.template", TEMPLATE);
 
 #[cfg(test)]

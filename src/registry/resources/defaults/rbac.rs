@@ -1,4 +1,4 @@
-//! The group `rbac.authorization.k8s.io`.
+//! Defaults of the group `rbac.authorization.k8s.io`.
 
 use super::Literal::{self, Null, Text};
 use super::Rule::{self, In, Set, When, Zero};

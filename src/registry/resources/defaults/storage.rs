@@ -1,4 +1,4 @@
-//! The groups `storage.k8s.io`, `scheduling.k8s.io`, `policy` and `resource.k8s.io`.
+//! Defaults of the groups `storage.k8s.io`, `scheduling.k8s.io`, `policy`, `node.k8s.io` and `resource.k8s.io`.
 
 use super::Literal::{Empty, False, Int, Null, One, Text, True};
 use super::Rule::{self, Amounts, In, Set, When, Zero};
@@ -18,7 +18,7 @@ pub(in crate::registry::resources) const CSI_DRIVER: &[Rule] = &[
     Set("spec.seLinuxMount", False),
 ];
 
-/// What its pods need besides what their containers do.
+/// Defaults of RuntimeClasses: the overhead is rounded to thousandths.
 pub(in crate::registry::resources) const RUNTIME_CLASS: &[Rule] = &[Amounts("overhead.podFixed")];
 
 pub(in crate::registry::resources) const CSI_NODE: &[Rule] = &[Zero("spec.drivers", Null)];

@@ -1,4 +1,4 @@
-//! Volumes of pods.
+//! Defaults of the volumes of pods, of PersistentVolumes and of PersistentVolumeClaims.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use super::Rule::{self, Amounts, In, Run, Set, Zero};
 use super::pod::{FIELD_REF, fill_pull_policy};
 use crate::registry::resources::path::set;
 
-/// The permissions of a file that nobody asked for others: 0644.
+/// Default permissions of files: 0644.
 const FILE_MODE: Rule = Set("defaultMode", Int(0o644));
 
-/// A volume of a pod.
+/// Defaults of a volume of a pod.
 pub(super) const VOLUME: &[Rule] = &[
     Run(&[], begin_empty),
     In("secret", &[FILE_MODE]),
@@ -64,7 +64,7 @@ const SCALE_IO: &[Rule] = &[
     Set("fsType", Text("xfs")),
 ];
 
-/// The spec of a claim to a volume.
+/// Defaults of the spec of a PersistentVolumeClaim.
 const CLAIM_SPEC: &[Rule] = &[
     Set("volumeMode", Text("Filesystem")),
     Amounts("resources.limits"),
@@ -72,7 +72,7 @@ const CLAIM_SPEC: &[Rule] = &[
     Zero("resources", Empty),
 ];
 
-/// A claim to a volume.
+/// Defaults of PersistentVolumeClaims.
 pub(in crate::registry::resources) const CLAIM: &[Rule] = &[
     Set("spec", Empty),
     In("spec", CLAIM_SPEC),
@@ -81,7 +81,7 @@ pub(in crate::registry::resources) const CLAIM: &[Rule] = &[
     Amounts("status.allocatedResources"),
 ];
 
-/// A volume of the cluster. Where it is kept has the defaults of a pod's volume.
+/// Defaults of PersistentVolumes, whose sources have those of a pod's volumes.
 pub(in crate::registry::resources) const PERSISTENT_VOLUME: &[Rule] = &[
     Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     Set("spec.volumeMode", Text("Filesystem")),
@@ -94,7 +94,7 @@ pub(in crate::registry::resources) const PERSISTENT_VOLUME: &[Rule] = &[
     In("spec.scaleIO", SCALE_IO),
 ];
 
-/// A volume that does not say where it comes from is an empty folder.
+/// Makes a volume without a source an `emptyDir`.
 fn begin_empty(volume: &mut Value) {
     let named_only = volume
         .as_object()

@@ -1,4 +1,4 @@
-//! Annotations that say what a pod is, and so stay as they are.
+//! Annotations of pods that are immutable: that of mirror pods, and AppArmor profiles.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use super::resize::MIRROR;
 use crate::registry::FieldError;
 use crate::registry::resources::path::get;
 
-/// Before the names of containers whose AppArmor profiles were told in annotations.
+/// Prefix of annotations with a container's name, which gave AppArmor profiles before there was a field.
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The errors of an update that changes them.
+/// Returns an error for each immutable annotation that an update adds, changes or removes.
 pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> {
     let annotations = |pod: &Value| -> Map<String, Value> {
         let found = get(pod, "metadata.annotations").and_then(Value::as_object);

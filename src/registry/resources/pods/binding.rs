@@ -1,4 +1,4 @@
-//! Binding a pod to a node: what a scheduler posts.
+//! Binding of a pod to a node, which a scheduler posts.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::condition;
 use crate::registry::resources::path::{get, keep, list, remove, set, text};
 use crate::registry::{Error, RequestContext, Strategy};
 
-/// What messages call the subresource.
+/// Name of the resource in messages.
 const RESOURCE: &str = "pods/binding";
 
-/// Binds a pod to the node that is the target of a `Binding`. Labels and annotations of the
-/// binding go over to the pod; its generation stays. The node that it was only meant for is forgotten.
+/// Binds a pod to the node that is the target of a `Binding`. The pod gets the labels and annotations of the binding, and
+/// loses `status.nominatedNodeName`; its generation stays.
 ///
 /// # Errors
-/// [`Error::Conflict`] when the pod is bound, being deleted, or not to be scheduled yet.
+/// [`Error::Conflict`] if the pod is bound, is being deleted or has scheduling gates.
 pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Error> {
     let name = text(pod, "metadata.name").to_owned();
     let node = text(binding, "target.name");
@@ -48,7 +48,7 @@ pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Erro
     Ok(())
 }
 
-/// The strategy of the subresource, and of `eviction`: the pod comes as the handler leaves it.
+/// The strategy of the subresources `binding` and `eviction`, which stores the pod as the handler leaves it.
 #[derive(Debug)]
 pub(in crate::registry::resources) struct Bound;
 

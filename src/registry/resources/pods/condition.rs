@@ -1,12 +1,12 @@
-//! What a pod's status says about it, one condition a type.
+//! Conditions in a pod's status, at most one of each type.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::registry::resources::path::{list, set};
 
-/// Notes that a condition of this type is true since `now`, in place of what was known of the
-/// type. `why` is put into it: a reason and a message, or nothing.
+/// Sets the condition of this type to true since `now`, in place of an older one of the type. `why` is its reason and
+/// message, if it has any.
 pub(super) fn note(pod: &mut Value, kind: &str, now: Timestamp, why: Option<(&str, &str)>) {
     let mut condition = json!({
         "type": kind,

@@ -1,4 +1,4 @@
-//! What eviction leaves in a pod before it is deleted.
+//! The condition of a pod that is about to be evicted.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::condition;
 use crate::registry::resources::disruption_budgets::is_guarded;
 
-/// Says in the status of a pod that runs why it will go. A pod that does not run, or goes already,
-/// is left alone.
+/// Sets the condition `DisruptionTarget` of a pod that will be evicted. Does nothing to a pod that is pending, has ended or
+/// is being deleted.
 pub fn mark_evicted(pod: &mut Value, now: Timestamp) {
     if !is_guarded(pod) {
         return;

@@ -1,5 +1,5 @@
-//! Labels of a pod whose values its own selectors are to have: they are put into the selectors when
-//! the pod is created.
+//! `matchLabelKeys` and `mismatchLabelKeys` of a pod: the values of its labels under these keys are merged into its selectors
+//! when it is created.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::registry::resources::path::{get, get_mut, list, set};
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Puts the values of the labels that `matchLabelKeys` and `mismatchLabelKeys` name into the selectors
-/// beside them.
+/// Adds expressions with the values of the labels that `matchLabelKeys` and `mismatchLabelKeys` name to the label selectors
+/// beside them, in affinity terms and topology spread constraints.
 pub(super) fn merge(pod: &mut Value) {
     let Some(labels) = get(pod, "metadata.labels").cloned() else {
         return;

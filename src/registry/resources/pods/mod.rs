@@ -1,4 +1,4 @@
-//! Pods: what the server sets, how they are bound to nodes, and how gracefully they go.
+//! Pods: fields that the server sets, rules of updates, binding, resize, eviction and graceful deletion.
 
 mod annotations;
 mod binding;
@@ -21,7 +21,7 @@ use super::path::{get, keep, set, text};
 use super::peculiar::Peculiar;
 use crate::registry::{DeleteOptions, FieldError, Graceful, RequestContext};
 
-/// What is peculiar about pods.
+/// The behaviour of pods: initial status and priority, rules of updates, and graceful deletion.
 #[derive(Debug)]
 pub(super) struct Pods;
 
@@ -38,7 +38,7 @@ impl Peculiar for Pods {
     }
 
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
-        // What the server set stands, though a client that never read it leaves it out.
+        // Fields that the server has set stay if a client leaves them out.
         for path in ["spec.priority", "spec.preemptionPolicy"] {
             if get(object, path).is_none() {
                 keep(object, old, path);
@@ -52,7 +52,8 @@ impl Peculiar for Pods {
         errors
     }
 
-    /// A pod that runs on a node gets the time it asked for; its node ends the wait.
+    /// Makes deletion wait for the grace period of the options or the pod; the node ends the wait. The period is 0 for a pod that
+    /// has ended or is not bound to a node.
     fn check_graceful_delete(&self, object: &Value, options: &mut DeleteOptions) -> Graceful {
         let own = get(object, "spec.terminationGracePeriodSeconds").and_then(Value::as_i64);
         let mut seconds = options.grace_period_seconds.or(own).unwrap_or(0);
@@ -68,7 +69,7 @@ impl Peculiar for Pods {
     }
 }
 
-/// What nodes say about their pods.
+/// Returns the strategy of the status subresource, which nodes write.
 pub(super) fn status() -> Part {
     Part::new("status", PartMetadata::KeepsOwners)
         .finish(|_, object, old| status::keep_what_is_left_out(object, old))
@@ -79,14 +80,14 @@ pub(super) fn status() -> Part {
         })
 }
 
-/// Containers that are added to a running pod to look into it.
+/// Returns the strategy of the subresource `ephemeralcontainers`, which adds containers to a running pod for debugging.
 pub(super) fn ephemeral_containers() -> Part {
     Part::new("spec.ephemeralContainers", PartMetadata::KeepsAll)
         .finish(|_, object, old| super::generic::count_generation(object, old, &["spec"]))
         .validate_update(update::forbidden_ephemeral_changes)
 }
 
-/// What the containers of a running pod may use.
+/// Returns the strategy of the subresource `resize`, which changes the resources of a running pod's containers.
 pub(super) fn resize() -> Part {
     Part::new("spec", PartMetadata::KeepsAll)
         .finish(|_, object, old| {
@@ -96,7 +97,7 @@ pub(super) fn resize() -> Part {
         .validate_update(resize::forbidden)
 }
 
-/// What the classes of priorities leave open.
+/// Sets priority 0 and the default preemption policy of a pod for which admission found no PriorityClass.
 fn prioritize(pod: &mut Value) {
     if get(pod, "spec.priority").is_none() {
         set(pod, "spec.priority", json!(0));

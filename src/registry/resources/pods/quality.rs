@@ -1,16 +1,16 @@
-//! The quality of service that a pod is promised.
+//! The quality of service class of a pod.
 
 use serde_json::{Value, json};
 
 use crate::registry::resources::path::{get, list, text};
 use crate::registry::resources::quantity::Quantity;
 
-/// The resources that count.
+/// Resources that decide the class.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
-/// `Guaranteed` if every container may use exactly what it requests of everything that counts,
-/// `BestEffort` if none requests anything, else `Burstable`. What the pod requests as a whole counts
-/// instead, if it does.
+/// Returns the class: `Guaranteed` if every container has limits of CPU and memory that equal its requests, `BestEffort` if
+/// none has requests or limits of them, else `Burstable`. Pod-level resources count instead of those of the containers, if
+/// there are any.
 pub(in crate::registry) fn class(pod: &Value) -> &'static str {
     let whole = get(pod, "spec").filter(|spec| {
         let mut asked = ["resources.requests", "resources.limits"].into_iter();

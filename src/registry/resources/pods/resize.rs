@@ -1,4 +1,4 @@
-//! Giving the containers of a running pod more or less of the processors and of memory.
+//! Resize of a running pod: changes of the CPU and memory of its containers, or of the pod as a whole.
 
 use serde_json::{Value, json};
 
@@ -7,15 +7,15 @@ use crate::registry::FieldError;
 use crate::registry::resources::checks::{found, pod};
 use crate::registry::resources::path::{get, keep, list, remove, set, text};
 
-/// Where a pod has containers that are resized.
+/// Lists of a pod's containers that can be resized.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
-/// What a resize may change.
+/// Resources that a resize may change.
 const MUTABLE: [&str; 2] = ["cpu", "memory"];
-/// Marks what the node made of a file of its own.
+/// Annotation of mirror pods, which stand for static pods of a node.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Keeps everything but what the pod and its containers may use. Other containers than before stay, to be
-/// refused.
+/// Restores all of the spec but the resources of the pod and its containers, and their resize policies. Lists with other
+/// containers than before stay, so that validation refuses them.
 pub(super) fn keep_all_but_resources(object: &mut Value, old: &Value) {
     let asked = std::mem::take(object);
     object.clone_from(&asked);
@@ -45,7 +45,7 @@ fn resized(asked: &[Value], old: &[Value]) -> Vec<Value> {
     resized.collect()
 }
 
-/// What a resize may not change.
+/// Validates a resize and returns the errors of changes that are not allowed.
 pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     let annotations = get(old, "metadata.annotations");
     if annotations.is_some_and(|it| it.get(MIRROR).is_some()) {
@@ -79,7 +79,7 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The node tells what a running container may use, if it can change that.
+/// Returns true if the pod's node supports resize: it reports the resources of running containers then.
 fn is_supported(pod: &Value) -> bool {
     let statuses = list(pod, "status.containerStatuses").iter();
     let mut running = statuses.filter(|it| get(it, "state.running").is_some());
@@ -88,7 +88,7 @@ fn is_supported(pod: &Value) -> bool {
         .is_none_or(|it| get(it, "resources").is_some())
 }
 
-/// What the pod as a whole may use.
+/// Validates a change of pod-level resources.
 fn forbidden_to_pod(object: &Value, old: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.resources";
     let Some(before) = get(old, PATH) else {
@@ -107,7 +107,7 @@ fn forbidden_to_pod(object: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Containers that were not there, or elsewhere.
+/// Returns an error if containers were added or removed, and one for each that was renamed or moved.
 fn other_containers(object: &Value, old: &Value, containers: &str) -> Vec<FieldError> {
     let path = format!("spec.{containers}");
     let (after, before) = (list(object, &path), list(old, &path));
@@ -161,7 +161,7 @@ fn forbidden_to_containers(object: &Value, old: &Value, containers: &str) -> Vec
     errors
 }
 
-/// Resources of which something was given or asked for before, and nothing is now.
+/// Returns an error if requests or limits lack a resource that they had before.
 fn removed(after: &Value, before: &Value, field: &str, what: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for which in ["requests", "limits"] {
@@ -176,7 +176,7 @@ fn removed(after: &Value, before: &Value, field: &str, what: &str) -> Vec<FieldE
     errors
 }
 
-/// Whether nothing differs but what a resize may change.
+/// Returns true if two containers differ in nothing but requests and limits of [`MUTABLE`] resources.
 fn differs_as_it_may(after: &Value, before: &Value) -> bool {
     let rest = |container: &Value| {
         let mut rest = container.clone();

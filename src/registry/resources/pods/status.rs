@@ -1,4 +1,4 @@
-//! What nodes say about their pods.
+//! Updates of a pod's status, which nodes write.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -13,8 +13,7 @@ use crate::registry::validation::formats;
 const CLASS: &str = "status.qosClass";
 const GENERATION: &str = "observedGeneration";
 
-/// Keeps what a node that does not know of it leaves out: the quality of service, and which generations it
-/// has seen.
+/// Keeps fields that a node of an older version leaves out: the quality of service class and the observed generations.
 pub(super) fn keep_what_is_left_out(object: &mut Value, old: &Value) {
     if text(object, CLASS).is_empty() {
         keep(object, old, CLASS);
@@ -44,7 +43,7 @@ fn is_unset(generation: Option<&Value>) -> bool {
     generation.and_then(Value::as_i64).unwrap_or(0) == 0
 }
 
-/// What a node may not say.
+/// Validates an update of the status and returns the errors of its fields.
 pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     const NOMINATED: &str = "status.nominatedNodeName";
     let mut errors = Vec::new();
@@ -69,7 +68,7 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What has ended stays so, unless it may begin again.
+/// Returns an error for each terminated container that is not terminated now, though its restart policy forbids a restart.
 fn restarted(object: &Value, old: &Value, statuses: &str, containers: &str) -> Vec<FieldError> {
     let path = format!("status.{statuses}");
     if text(old, "spec.restartPolicy") == "Always" {
@@ -107,7 +106,7 @@ fn may_begin_again(pod: &Value, container: Option<&Value>, failed: bool) -> bool
     } else {
         own
     };
-    // What rules say depends on exit codes; the node has looked at them.
+    // Restart rules depend on exit codes, which the node has evaluated.
     rules || policy == "Always" || policy == "OnFailure" && failed
 }
 

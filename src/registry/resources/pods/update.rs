@@ -1,4 +1,4 @@
-//! What may change in a pod once it is there: next to nothing.
+//! Validation of pod updates, which may change very few fields.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::registry::resources::path::{get, get_mut, keep, list, remove, text};
 
 const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// What an update of the pod itself may not change.
+/// Validates an update of the pod itself and returns the errors of changes that are not allowed.
 pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for containers in ["containers", "initContainers"] {
@@ -45,7 +45,7 @@ pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> 
     errors
 }
 
-/// What a write of ephemeral containers may not change.
+/// Validates a write of ephemeral containers, which may add some but not change or remove any.
 pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.ephemeralContainers";
     let mut named = HashMap::new();
@@ -83,7 +83,7 @@ fn deadline_change(object: &Value, old: &Value) -> Option<FieldError> {
     }
 }
 
-/// Every toleration stays, though perhaps for another time.
+/// Returns an error unless every toleration stays, though perhaps with another `tolerationSeconds`.
 fn toleration_changes(object: &Value, old: &Value) -> Option<FieldError> {
     const PATH: &str = "spec.tolerations";
     let timeless = |pod: &Value| -> Vec<Value> {
@@ -109,7 +109,7 @@ fn keep_images(object: &mut Value, old: &Value, containers: &str) {
     }
 }
 
-/// Gates may be taken away, none added.
+/// Returns an error for each scheduling gate that is new; gates may only be removed.
 fn added_gates(object: &Value, old: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.schedulingGates";
     let before: HashSet<&Value> = list(old, PATH).iter().collect();
@@ -124,7 +124,8 @@ fn added_gates(object: &Value, old: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// As long as there are gates, a pod may become more particular about its node.
+/// Validates a change of the node selector, to which labels may be added as long as the pod has scheduling gates. The change
+/// is undone in `rest` then.
 fn selector_change(object: &Value, old: &Value, rest: &mut Value) -> Option<FieldError> {
     const PATH: &str = "spec.nodeSelector";
     if list(old, "spec.schedulingGates").is_empty() {

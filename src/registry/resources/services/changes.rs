@@ -1,5 +1,5 @@
-//! What an update keeps of a service though the client leaves it out, and what it drops though the
-//! client, who read it, sends it along.
+//! Fields of a service that an update keeps though the client leaves them out, and fields that it drops though the client
+//! sends them back as it read them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::registry::resources::path::{get, keep, list, remove, set, text};
 
-/// The members of the spec that say under which addresses a service is reached.
+/// Paths of the cluster IPs and their families, in the order that [`carry_over_addresses`] expects.
 const ADDRESSES: [&str; 4] = [
     "spec.clusterIP",
     "spec.clusterIPs",
@@ -16,7 +16,8 @@ const ADDRESSES: [&str; 4] = [
 ];
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
 
-/// Brings the spec to what it means, given the old one.
+/// Completes the new spec from the old one: drops fields that no longer apply to the type and keeps assigned addresses and
+/// ports.
 pub(super) fn carry_over(service: &mut Value, old: &Value) {
     drop_what_no_longer_applies(service, old);
     if has_address(service) && has_address(old) {
@@ -31,7 +32,7 @@ pub(super) fn carry_over(service: &mut Value, old: &Value) {
     }
 }
 
-/// A client that knows of one address alone means the first of them.
+/// Keeps cluster IPs that the client leaves out. A client that changes `clusterIP` alone means the first of `clusterIPs`.
 fn carry_over_addresses(service: &mut Value, old: &Value) {
     let [one, all, rest @ ..] = ADDRESSES;
     if get(service, one).is_none() {
@@ -72,7 +73,7 @@ fn drop_what_no_longer_applies(service: &mut Value, old: &Value) {
         gone.push("spec.externalTrafficPolicy");
     }
     for path in gone {
-        // What the client changed it means.
+        // A value that the client changed is meant, and validation judges it.
         if get(service, path) == get(old, path) {
             drop(remove(service, path));
         }
@@ -95,7 +96,7 @@ pub(in crate::registry) fn has_node_ports(service: &Value) -> bool {
     matches!(text(service, "spec.type"), "NodePort" | "LoadBalancer")
 }
 
-/// Whether nodes answer for the health of a service's pods.
+/// Returns true if the service has a health check port on the nodes: type `LoadBalancer` with local external traffic.
 pub(in crate::registry) fn is_health_checked(service: &Value) -> bool {
     text(service, "spec.type") == "LoadBalancer"
         && text(service, "spec.externalTrafficPolicy") == "Local"
@@ -121,7 +122,7 @@ fn keep_node_ports(service: &mut Value, old: &Value) {
         before.entry(key(port)).or_insert(port);
     }
     let mut ports = list(service, "spec.ports").to_vec();
-    // A number that the client gave to another port is taken.
+    // A number that the client gave to another port is not available.
     let asked: HashSet<Value> = ports
         .iter()
         .filter_map(|it| get(it, "nodePort").cloned())

@@ -1,4 +1,4 @@
-//! Services: under which addresses they are reached, and what they have of the numbers that only one can have.
+//! Services: cluster IPs and node ports, which only one service can have.
 
 mod changes;
 
@@ -11,10 +11,10 @@ use super::path::{get, list, set, text};
 use super::peculiar::Peculiar;
 use crate::registry::RequestContext;
 
-/// Services without an address of their own.
+/// Value of `spec.clusterIP` of headless services.
 pub(in crate::registry) const HEADLESS: &str = "None";
 
-/// Which service has something.
+/// The service that holds an address or a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::registry) struct Owner {
     pub(in crate::registry) namespace: String,
@@ -30,7 +30,8 @@ impl Owner {
     }
 }
 
-/// What is peculiar about services. Addresses and ports are handed out by the store.
+/// The behaviour of services: consistent address fields, and fields that updates keep or drop. The store allocates
+/// addresses and ports.
 #[derive(Debug)]
 pub(super) struct Services;
 
@@ -39,19 +40,19 @@ impl Peculiar for Services {
         name_addresses(object);
     }
 
-    /// What was given stays, though a client that never read it leaves it out.
+    /// Keeps assigned addresses and ports that a client leaves out.
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         changes::carry_over(object, old);
         name_addresses(object);
     }
 }
 
-/// The address of the cluster that a service has.
+/// Returns the cluster IP of a service, if it has one of IPv4.
 pub(in crate::registry) fn address_of(service: &Value) -> Option<Ipv4Addr> {
     text(service, "spec.clusterIP").parse().ok()
 }
 
-/// The ports that a service has on the nodes.
+/// Returns the node ports of a service, the health check port included.
 pub(in crate::registry) fn node_ports_of(service: &Value) -> Vec<u16> {
     let ports = list(service, "spec.ports").iter();
     let ports = ports.filter_map(|port| get(port, "nodePort"));
@@ -60,8 +61,8 @@ pub(in crate::registry) fn node_ports_of(service: &Value) -> Vec<u16> {
         .collect()
 }
 
-/// Says the same of the address in both places where it stands, and of which family it is: the cluster has addresses of version 4
-/// alone; a headless service that selects nothing may be told of both.
+/// Fills in `clusterIP` or `clusterIPs` from the other, and the IP families. The cluster has IPv4 addresses alone; a headless
+/// service without a selector gets both families.
 fn name_addresses(service: &mut Value) {
     if !has_address(service) {
         return;

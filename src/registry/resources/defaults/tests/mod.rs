@@ -1,4 +1,4 @@
-//! The engine of defaults, and the table of all of them.
+//! Tests of the engine of defaults, and of the table of all defaults.
 
 mod samples;
 mod table;
