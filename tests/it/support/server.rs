@@ -133,12 +133,17 @@ impl Server {
         panic!("the server did not become ready:\n{}", self.log());
     }
 
-    /// A client as the user of a bearer token. The server must be ready.
-    pub(crate) async fn client_with_token(&self, token: &str) -> kube::Client {
+    /// Reads the admin's client configuration. The server must be ready.
+    pub(crate) async fn config(&self) -> kube::Config {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options);
-        let mut config = config.await.expect("a configuration");
+        config.await.expect("a configuration")
+    }
+
+    /// A client as the user of a bearer token. The server must be ready.
+    pub(crate) async fn client_with_token(&self, token: &str) -> kube::Client {
+        let mut config = self.config().await;
         config.auth_info = kube::config::AuthInfo {
             token: Some(token.to_owned().into()),
             ..Default::default()
@@ -150,10 +155,7 @@ impl Server {
 
     /// A client of which the server knows nothing. The server must be ready.
     pub(crate) async fn client_without_credentials(&self) -> kube::Client {
-        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
-        let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options);
-        let mut config = config.await.expect("a configuration");
+        let mut config = self.config().await;
         config.auth_info = kube::config::AuthInfo::default();
         config.default_retry = false;
         kube::Client::try_from(config).expect("a client")
