@@ -157,6 +157,19 @@ async fn a_client_that_does_not_read_is_left_when_its_watch_is_over() {
     assert!(ended >= deadline && ended <= deadline + Duration::from_secs(60));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_the_head_is_left() {
+    let (_client, mut server) = tokio::io::duplex(16);
+    let (_chunks, answer) = answer();
+    let begun = Clock::real().now();
+    let at_most = Duration::from_secs(1_000);
+    let ended = tokio::time::timeout(at_most, deliver(&mut server, answer)).await;
+    let error = ended.expect("an end").expect_err("not read");
+    let error = error.downcast::<io::Error>().expect("of the connection");
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    assert_eq!(Clock::real().now() - begun, READING_SECONDS_MAX);
+}
+
 /// TLS takes what the socket does not: then everything is written, the end of the body too, and only
 /// the flush waits for the client.
 #[tokio::test(start_paused = true)]
