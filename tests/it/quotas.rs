@@ -280,6 +280,88 @@ async fn quotas_count_what_is_in_their_scope() {
 }
 
 #[tokio::test]
+async fn claims_count_by_their_classes() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let of_class = json!({"scopeSelector": {"matchExpressions":
+        [{"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}]}});
+    quota(
+        &client,
+        "gold",
+        json!({"persistentvolumeclaims": "1"}),
+        of_class,
+    )
+    .await;
+    let claim = |name: &str, class: &str| {
+        let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "fast", "volumeAttributesClassName": class});
+        named("PersistentVolumeClaim", name, spec)
+    };
+    let claims = "persistentvolumeclaims";
+    let first = create(&client, claims, &claim("a", "gold")).await;
+    first.expect("one");
+    let exceeded = "is forbidden: exceeded quota: gold, requested: persistentvolumeclaims=1, \
+        used: persistentvolumeclaims=1, limited: persistentvolumeclaims=1";
+    let refused = create(&client, claims, &claim("b", "gold")).await;
+    assert_eq!(
+        refused,
+        Err(format!("403 persistentvolumeclaims \"b\" {exceeded}"))
+    );
+    let other = create(&client, claims, &claim("c", "tin")).await;
+    let mut other = other.expect("of another class");
+    // The class of a bound claim may be changed: then it counts as a new one.
+    other["status"] = json!({"phase": "Bound"});
+    let path = format!("{NAMESPACE}/{claims}/c");
+    let status = format!("{path}/status");
+    let mut bound = ask(&client, Method::PUT, &status, &other)
+        .await
+        .expect("bound");
+    bound["spec"]["volumeAttributesClassName"] = json!("gold");
+    let refused = ask(&client, Method::PUT, &path, &bound).await;
+    assert_eq!(
+        refused,
+        Err(format!("403 persistentvolumeclaims \"c\" {exceeded}"))
+    );
+    // What a claim has been given is counted, and not refused.
+    bound["spec"]["volumeAttributesClassName"] = json!("tin");
+    bound["status"]["currentVolumeAttributesClassName"] = json!("gold");
+    let given = ask(&client, Method::PUT, &status, &bound).await;
+    given.expect("it has been given");
+    assert_eq!(
+        used(&client, "gold").await,
+        json!({"persistentvolumeclaims": "2"})
+    );
+}
+
+#[tokio::test]
+async fn claims_to_devices_count_by_their_classes() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let devices = "gpu.deviceclass.resource.k8s.io/devices";
+    quota(&client, "devices", json!({devices: "3"}), json!({})).await;
+    let path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let claim = |name: &str, count: u32| {
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec":
+            {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}]}}})
+    };
+    let first = ask(&client, Method::POST, path, &claim("a", 2)).await;
+    first.expect("two devices");
+    let refused = ask(&client, Method::POST, path, &claim("b", 2)).await;
+    let words = format!(
+        "exceeded quota: devices, requested: {devices}=2, used: {devices}=2, limited: {devices}=3"
+    );
+    assert_eq!(
+        refused,
+        Err(format!(
+            "403 resourceclaims.resource.k8s.io \"b\" is forbidden: {words}"
+        ))
+    );
+    let second = ask(&client, Method::POST, path, &claim("b", 1)).await;
+    second.expect("one device");
+    assert_eq!(used(&client, "devices").await, json!({devices: "3"}));
+}
+
+#[tokio::test]
 async fn claims_and_ingresses_get_default_classes_and_claims_are_protected() {
     let mut server = Server::start(&["--disable-admission-plugins=DefaultIngressClass"]);
     let client = server.client().await;

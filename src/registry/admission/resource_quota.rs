@@ -12,6 +12,7 @@ use super::{Operation, Plugin, Request};
 use crate::codec;
 use crate::meta::{Object, ResourceVersion};
 use crate::registry::quota::{Amounts, Counted, Scope};
+use crate::registry::resources::quantity::Quantity;
 use crate::registry::{Error, RequestContext, Store, UpdateOptions, UpdatedObject, User, accessor};
 use crate::storage::ListOptions;
 
@@ -104,14 +105,19 @@ impl Plugin for ResourceQuota {
                 concerned.push(quota);
             }
         }
-        let added = added(&counted, request, object)?;
-        for quota in &concerned {
-            refuse_exceeding(request, object, quota, &added)?;
+        let usage = usage(&counted, request, object)?;
+        let mut charges = Vec::new();
+        for quota in concerned {
+            let added = added(&counted, request, &usage, quota);
+            if !added.is_empty() {
+                refuse_exceeding(request, object, quota, &added)?;
+                charges.push((quota, added));
+            }
         }
-        if request.dry_run || added.is_empty() {
+        if request.dry_run {
             return Ok(());
         }
-        for quota in concerned {
+        for (quota, added) in charges {
             self.charge(request, object, quota, &added).await?;
         }
         Ok(())
@@ -150,21 +156,30 @@ fn concerns(
     Ok(true)
 }
 
-/// How much more is used after the write than before it.
-fn added(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Amounts, Error> {
-    let mut usage = counted.usage(object);
+/// Returns what the object uses.
+///
+/// # Errors
+/// [`Error::Forbidden`] if it asks for less than nothing.
+fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Amounts, Error> {
+    let usage = counted.usage(object);
     let negative = usage.negative();
-    if !negative.is_empty() {
-        let message = format!(
-            "quota usage is negative for resource(s): {}",
-            negative.join(",")
-        );
-        return Err(request.forbid(object, message));
+    if negative.is_empty() {
+        return Ok(usage);
     }
-    if let (Operation::Update, Some(old)) = (request.operation, request.old) {
-        usage.subtract(&counted.usage(old));
+    let negative = negative.join(",");
+    let message = format!("quota usage is negative for resource(s): {negative}");
+    Err(request.forbid(object, message))
+}
+
+/// Returns how much more of a quota is used after the write than before it. What becomes less is for the controller of quotas.
+fn added(counted: &Counted, request: &Request<'_>, usage: &Amounts, quota: &Value) -> Amounts {
+    let mut added = usage.clone();
+    if let (Operation::Update, Some(old)) = (request.operation, request.old)
+        && counted.is_in_scope(&Scope::all_of(quota), old)
+    {
+        added.subtract(&counted.usage(old));
     }
-    Ok(usage.without_zeros())
+    added.only(|_, amount| amount.quantity > Quantity::default())
 }
 
 /// What is used of a quota after a write, in all that the quota limits.
@@ -188,7 +203,8 @@ fn refuse_exceeding(
         both.is_some_and(|(after, most)| after.quantity > most.quantity)
     };
     let exceeding = requested.only(|name, _| exceeds(name));
-    if exceeding.is_empty() {
+    // A status tells what has been given already.
+    if exceeding.is_empty() || request.subresource() == "status" {
         return Ok(after);
     }
     let of = |amounts: &Amounts| amounts.only(|name, _| exceeding.get(name).is_some());

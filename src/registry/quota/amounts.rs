@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::registry::resources::quantity::{Amount, Quantity};
+use crate::registry::resources::quantity::Amount;
 
 /// Amounts by the names of what they are of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,11 +95,6 @@ impl Amounts {
         }
     }
 
-    /// Those of which there is something, or less than nothing.
-    pub(in crate::registry) fn without_zeros(&self) -> Self {
-        self.only(|_, amount| amount.quantity != Quantity::default())
-    }
-
     /// The names of those that are less than nothing.
     pub(in crate::registry) fn negative(&self) -> Vec<&str> {
         let negative = self
@@ -138,7 +133,6 @@ mod tests {
         ));
         assert_eq!(used.to_string(), "cpu=0,memory=512Mi,pods=1,x=2,y=1k,z=-1");
         assert_eq!(used.negative(), ["z"]);
-        assert_eq!(used.without_zeros().get("cpu"), None);
         let mut most = Amounts::read(&json!({"cpu": "1", "memory": "1Ki"}));
         most.raise(&Amounts::read(
             &json!({"cpu": "900m", "memory": "1Mi", "pods": "3"}),

@@ -33,6 +33,11 @@ const HUGE_PAGES: &str = "hugepages-";
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 const CLAIMS: &str = "persistentvolumeclaims";
 const STORAGE: &str = "requests.storage";
+const DEVICES_OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
+const DEVICE_CLAIMS: &str = "count/resourceclaims.resource.k8s.io";
+
+/// Number of devices that an allocation can have at most, and that a request for all devices counts as.
+const DEVICES_MAX: usize = 32;
 
 /// How the objects of a type count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +45,8 @@ pub(in crate::registry) enum Counted {
     Pods,
     Services,
     Claims,
+    /// ResourceClaims, by the devices of each class that they may be given.
+    DeviceClaims,
     /// By their number alone, under these names.
     Objects(Vec<String>),
 }
@@ -52,6 +59,7 @@ impl Counted {
             ("", "pods") => Self::Pods,
             ("", "services") => Self::Services,
             ("", CLAIMS) => Self::Claims,
+            ("resource.k8s.io", "resourceclaims") => Self::DeviceClaims,
             ("", plural) if COUNTED_BY_PLURAL.contains(&plural) => {
                 Self::Objects(vec![format!("count/{plural}"), plural.to_owned()])
             }
@@ -64,7 +72,9 @@ impl Counted {
         match (self, operation) {
             (_, Operation::Create) => subresource.is_empty(),
             (Self::Pods, Operation::Update) => subresource == "resize",
-            (Self::Services | Self::Claims, Operation::Update) => subresource.is_empty(),
+            (Self::Services | Self::DeviceClaims, Operation::Update) => subresource.is_empty(),
+            // The status has the classes and the size that a claim was given.
+            (Self::Claims, Operation::Update) => matches!(subresource, "" | "status"),
             _ => false,
         }
     }
@@ -91,6 +101,7 @@ impl Counted {
                 let of = name.split_once(OF_CLASS).map_or(name, |(_, of)| of);
                 matches!(of, CLAIMS | STORAGE) || name == "count/persistentvolumeclaims"
             }
+            Self::DeviceClaims => name == DEVICE_CLAIMS || name.ends_with(DEVICES_OF_CLASS),
             Self::Objects(names) => names.iter().any(|known| known == name),
         }
     }
@@ -99,6 +110,7 @@ impl Counted {
     pub(in crate::registry) fn is_in_scope(&self, scopes: &[Scope<'_>], object: &Value) -> bool {
         match self {
             Self::Pods => scopes.iter().all(|scope| scope.has_pod(object)),
+            Self::Claims => scopes.iter().all(|scope| scope.has_claim(object)),
             _ => scopes.is_empty(),
         }
     }
@@ -148,6 +160,7 @@ impl Counted {
             }
             Self::Services => service(object),
             Self::Claims => claim(object),
+            Self::DeviceClaims => device_claim(object),
             Self::Objects(names) => {
                 let mut usage = Amounts::default();
                 for name in names {
@@ -232,6 +245,35 @@ fn claim(claim: &Value) -> Amounts {
     usage
 }
 
+/// Returns the usage of a ResourceClaim. Of alternatives the largest counts, for each class.
+fn device_claim(claim: &Value) -> Amounts {
+    let mut devices: BTreeMap<&str, usize> = BTreeMap::new();
+    for request in list(claim, "spec.devices.requests") {
+        let alternatives = list(request, "firstAvailable");
+        let mut largest: BTreeMap<&str, usize> = BTreeMap::new();
+        let exactly = alternatives.is_empty().then(|| get(request, "exactly"));
+        for wanted in alternatives.iter().chain(exactly.flatten()) {
+            let number = match text(wanted, "allocationMode") {
+                "ExactCount" => usize::try_from(wanted["count"].as_i64().unwrap_or(0)).unwrap_or(0),
+                "All" => DEVICES_MAX,
+                _ => 0,
+            };
+            let most = largest.entry(text(wanted, "deviceClassName")).or_default();
+            *most = number.max(*most);
+        }
+        for (class, number) in largest {
+            let sum = devices.entry(class).or_default();
+            *sum = sum.saturating_add(number);
+        }
+    }
+    let mut usage = Amounts::default();
+    usage.count(DEVICE_CLAIMS, 1);
+    for (class, number) in devices {
+        usage.count(format!("{class}{DEVICES_OF_CLASS}"), number);
+    }
+    usage
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -260,7 +302,17 @@ mod tests {
             "count/persistentvolumeclaims=1,fast.storageclass.storage.k8s.io/persistentvolumeclaims=1,\
              fast.storageclass.storage.k8s.io/requests.storage=6Gi,persistentvolumeclaims=1,requests.storage=6Gi"
         );
+        let exact = |class: &str, count: usize| json!({"deviceClassName": class, "allocationMode": "ExactCount", "count": count});
+        let devices = json!({"spec": {"devices": {"requests": [
+            {"exactly": exact("a", 2)}, {"exactly": {"deviceClassName": "b", "allocationMode": "All"}},
+            {"firstAvailable": [exact("a", 1), exact("a", 4), exact("c", 3)]}]}}});
+        assert_eq!(
+            Counted::DeviceClaims.usage(&devices).to_string(),
+            "a.deviceclass.resource.k8s.io/devices=6,b.deviceclass.resource.k8s.io/devices=32,\
+             c.deviceclass.resource.k8s.io/devices=3,count/resourceclaims.resource.k8s.io=1"
+        );
         for (counted, usage) in [
+            (Counted::DeviceClaims, &devices),
             (Counted::Pods, &pod),
             (Counted::Services, &service),
             (Counted::Claims, &claim),

@@ -1,4 +1,4 @@
-//! Of which pods a quota counts.
+//! The scopes of a quota, which restrict the pods and the claims that it counts.
 
 use indexmap::IndexSet;
 use serde_json::Value;
@@ -47,6 +47,25 @@ impl<'a> Scope<'a> {
             "CrossNamespacePodAffinity" => reaches_other_namespaces(pod),
             _ => false,
         }
+    }
+
+    /// Returns true if a PersistentVolumeClaim is of this scope: any of the VolumeAttributesClasses counts that it asks for, has,
+    /// or is being given.
+    pub(in crate::registry) fn has_claim(&self, claim: &Value) -> bool {
+        let classes = [
+            text(claim, "spec.volumeAttributesClassName"),
+            text(claim, "status.currentVolumeAttributesClassName"),
+            text(
+                claim,
+                "status.modifyVolumeStatus.targetVolumeAttributesClassName",
+            ),
+        ];
+        let mut named = classes.iter().filter(|class| !class.is_empty()).peekable();
+        self.name == "VolumeAttributesClass"
+            && match named.peek() {
+                None => self.has_class(""),
+                Some(_) => named.any(|class| self.has_class(class)),
+            }
     }
 
     fn has_class(&self, class: &str) -> bool {
@@ -122,6 +141,28 @@ mod tests {
             assert_eq!(scopes.len(), 1);
             let has = [scopes[0].has_pod(&plain), scopes[0].has_pod(&ends)];
             assert_eq!(has, [of_plain, of_other], "{quota}");
+        }
+    }
+
+    #[test]
+    fn claims_are_of_the_scopes_of_their_attributes() {
+        let none = json!({"spec": {}});
+        let asks = json!({"spec": {"volumeAttributesClassName": "gold"}});
+        let changes = json!({"spec": {"volumeAttributesClassName": "tin"},
+            "status": {"modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold"}}});
+        for (operator, values, expected) in [
+            ("Exists", json!([]), [false, true, true]),
+            ("DoesNotExist", json!([]), [true, false, false]),
+            ("In", json!(["gold"]), [false, true, true]),
+            ("In", json!(["tin"]), [false, false, true]),
+            ("NotIn", json!(["gold"]), [true, false, true]),
+        ] {
+            let quota = json!({"spec": {"scopeSelector": {"matchExpressions":
+                [{"scopeName": "VolumeAttributesClass", "operator": operator, "values": values}]}}});
+            let scopes = Scope::all_of(&quota);
+            let has = [&none, &asks, &changes].map(|claim| scopes[0].has_claim(claim));
+            assert_eq!(has, expected, "{quota}");
+            assert!(!scopes[0].has_pod(&none));
         }
     }
 }
