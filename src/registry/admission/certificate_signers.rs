@@ -1,5 +1,5 @@
-//! Who may decide about requests for certificates of a signer, and who may issue them. Kubernetes' CertificateApproval
-//! and CertificateSigning plugins.
+//! The right to approve and to sign CertificateSigningRequests of a signer. Kubernetes' CertificateApproval and
+//! CertificateSigning plugins.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::registry::resources::path::{get, text};
 
 const GROUP: &str = "certificates.k8s.io";
 const SIGNER: &str = "spec.signerName";
-/// What whoever signs writes.
+/// The fields that a signer writes.
 const SIGNED: [&str; 2] = ["status.certificate", "status.conditions"];
 
 /// A right to what is written below requests.
@@ -23,20 +23,20 @@ pub struct CertificateSigners {
 }
 
 impl CertificateSigners {
-    /// Who decides.
+    /// The plugin that checks the verb `approve` on `signers`.
     pub const APPROVAL: Self = Self {
         name: "CertificateApproval",
         subresource: "approval",
         verb: "approve",
     };
-    /// Who issues.
+    /// The plugin that checks the verb `sign` on `signers`.
     pub const SIGNING: Self = Self {
         name: "CertificateSigning",
         subresource: "status",
         verb: "sign",
     };
 
-    /// Whether a user has the right for a signer, or for all of its domain.
+    /// Returns true if the user has the verb for this signer, or for all signers of its domain.
     async fn allows(&self, request: &Request<'_>, signer: &str) -> bool {
         let Some(authorizer) = &request.context.authorizer else {
             return true;

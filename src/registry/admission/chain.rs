@@ -11,7 +11,7 @@ use super::reinvocation::Seen;
 use super::request::Request;
 use crate::registry::Error;
 
-/// What has its say in writes.
+/// An admission plugin: it changes or refuses writes before they are stored.
 ///
 /// Objects are in the version in which they are stored. That of a deletion is null: there is only the old
 /// one. Those of subresources of another kind (Scale, Binding) and of connections are of that kind.
@@ -56,9 +56,9 @@ pub trait Plugin: Send + Sync + Debug {
 /// One asking of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// Whether all have been asked before.
+    /// True if every plugin has been asked once already.
     pub second: bool,
-    /// Whether all are to be asked again.
+    /// True if every plugin is to be asked a second time.
     pub again: bool,
     /// Which policies have seen what.
     pub(super) policies: Seen<[String; 4]>,
@@ -80,7 +80,7 @@ impl Chain {
         Self { plugins }
     }
 
-    /// Whether there is nobody to ask.
+    /// Returns true if there are no plugins.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.plugins.is_empty()

@@ -24,7 +24,7 @@ impl Conditions {
         self.0.is_empty()
     }
 
-    /// Whether all hold. One that does not hold outweighs one that fails.
+    /// Returns true if all conditions hold. One that does not hold outweighs one that fails.
     ///
     /// # Errors
     /// Why it cannot be told.

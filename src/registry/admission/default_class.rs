@@ -14,7 +14,7 @@ use crate::registry::resources::path::{get, set};
 use crate::registry::{Error, accessor};
 use crate::storage::{Interface, ListOptions};
 
-/// What gets a class, and which.
+/// A type whose objects get a default class, and where the class is written.
 #[derive(Debug)]
 struct Form {
     name: &'static str,
@@ -22,7 +22,7 @@ struct Form {
     of: (&'static str, &'static str),
     /// Where an object names its class, and the older annotation by which it did.
     class: (&'static str, &'static str),
-    /// What makes a class the default one.
+    /// The annotations that mark a class as the default.
     defaults: &'static [&'static str],
     /// Where classes lie.
     keys: &'static str,

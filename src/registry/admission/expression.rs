@@ -17,12 +17,12 @@ pub(super) type Expression = Result<Program, String>;
 /// Compiles what was written.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why the expression does not compile.
 pub(super) fn compile(text: &str) -> Expression {
     cel::compile(text.trim()).map_err(|error| format!("compilation failed: {error}"))
 }
 
-/// What expressions see on one request, and what all of them may still cost.
+/// The variables that expressions see on one request, and the cost that all of them together may still have.
 pub(super) struct Variables {
     scope: Scope,
     meter: Meter,

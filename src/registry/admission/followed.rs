@@ -1,4 +1,4 @@
-//! What is made of stored objects that are followed, as it is now.
+//! Values that are derived from stored objects and kept up to date.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 /// How long a request waits for objects that have not been read yet, at the start of the server.
 const FIRST_SECONDS_MAX: Duration = Duration::from_secs(10);
 
-/// What is made of stored objects.
+/// The values derived from all stored objects of a type, as of the last change.
 #[derive(Debug)]
 pub struct Followed<T>(watch::Sender<Option<Arc<[Arc<T>]>>>);
 
@@ -24,7 +24,7 @@ impl<T> Followed<T> {
         self.0.send_replace(Some(all.into()));
     }
 
-    /// What it is now; `None` when it was not read in time.
+    /// Returns the current values; `None` if the objects were not read in time.
     pub async fn get(&self) -> Option<Arc<[Arc<T>]>> {
         if let Some(all) = &*self.0.borrow() {
             return Some(Arc::clone(all));

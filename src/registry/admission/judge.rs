@@ -59,7 +59,7 @@ impl Judge for RequestJudge {
     }
 }
 
-/// What `authorizer.requestResource` asks about.
+/// Returns the attributes that `authorizer.requestResource` checks.
 pub(super) fn request_resource(request: &Request<'_>, resource: &Resource) -> Question {
     Question {
         group: resource.group_version.group.clone(),

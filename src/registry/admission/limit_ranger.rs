@@ -130,7 +130,7 @@ impl Refusals {
     }
 }
 
-/// Whether ranges have a say in a write. What pods ask for is fixed but for their resizing.
+/// Returns true if LimitRanges apply to a write. The resources of pods are immutable but for `resize`.
 fn concerns(request: &Request<'_>) -> bool {
     let is_pods =
         request.resource.plural == "pods" && request.resource.group_version.group.is_empty();

@@ -13,7 +13,7 @@ use crate::registry::{Resource, selector_text};
 /// one must be able to mend it.
 const CONFIGURATIONS: &str = "admissionregistration.k8s.io";
 
-/// Whether the request is about a configuration of admission itself.
+/// Returns true if the request is about a configuration of admission itself, which no webhook or policy intercepts.
 pub(super) fn is_exempt(request: &Request<'_>) -> bool {
     request.resource.group_version.group == CONFIGURATIONS
 }
@@ -23,7 +23,7 @@ pub(super) fn is_exempt(request: &Request<'_>) -> bool {
 pub(super) struct Criteria {
     rules: Vec<Rule>,
     excluded: Vec<Rule>,
-    /// Whether rules match resources that are served in other versions too.
+    /// True if rules match resources that are served in other versions too: `matchPolicy: Equivalent`.
     equivalent: bool,
     pub(super) namespaces: LabelSelector,
     objects: LabelSelector,
@@ -110,7 +110,7 @@ impl Criteria {
         }
     }
 
-    /// Whether the new or the old object has the labels.
+    /// Returns true if the object selector matches the new or the old object.
     pub(super) fn selects(&self, object: &Value, old: Option<&Value>) -> bool {
         let selects = |object: &Value| self.objects.matches(&labels_of(object));
         self.objects.is_empty() || selects(object) || old.is_some_and(selects)
@@ -158,7 +158,7 @@ impl Rule {
         }
     }
 
-    /// Whether it is about the request, if that is about `resource`.
+    /// Returns true if the rule matches the request as one for `resource`.
     fn covers(&self, request: &Request<'_>, resource: &Resource) -> bool {
         let among = |all: &[String], one: &str| all.iter().any(|it| it == "*" || it == one);
         let version = &resource.group_version;

@@ -1,4 +1,4 @@
-//! What has its say in a write before it is stored: Kubernetes' admission.
+//! Kubernetes' admission: plugins, webhooks and policies that change or refuse a write before it is stored.
 //!
 //! ```text
 //!   decode --> fields tracked --> admit: plugins change the object or refuse it

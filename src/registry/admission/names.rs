@@ -1,4 +1,4 @@
-//! What expressions of webhooks and policies may name, and what it is.
+//! The variables of expressions of webhooks and policies, with their types.
 
 use imbl::OrdMap;
 
@@ -9,7 +9,7 @@ use crate::registry::cel::{Declared, Names, Object, Type};
 pub(super) struct Given {
     pub(super) params: bool,
     pub(super) authorizer: bool,
-    /// Whether objects and patches may be made.
+    /// True if objects and JSON patches may be constructed.
     pub(super) mutations: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn variables(known: &OrdMap<String, Declared>) -> Type {
     made_of("kubernetes.variables", known.clone())
 }
 
-/// What an expression of a policy may make: any object.
+/// Returns the type of objects that a policy's expression may construct, which have any fields.
 pub(super) fn made_object() -> Type {
     Type::Object(
         Object {

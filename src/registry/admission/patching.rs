@@ -65,10 +65,10 @@ pub(super) fn type_of(object: &Value) -> [Option<String>; 2] {
     })
 }
 
-/// Whether the fields are of the types that the object's kind has; those that it does not have go.
+/// Checks that the fields have the types of the object's kind, and drops fields that the kind does not have.
 ///
 /// # Errors
-/// What is of another type.
+/// A message that names a field of another type.
 pub(super) fn check_types(object: &mut Value) -> Result<(), String> {
     let [version, kind] = type_of(object);
     let known = codec::kind(&version.unwrap_or_default(), &kind.unwrap_or_default());

@@ -46,7 +46,7 @@ const PLUGINS: [(&str, Here); 37] = [
     ("AlwaysDeny", Here::No),
 ];
 
-/// Whether this server has a plugin.
+/// Availability of a plugin in this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
     Yes,
@@ -86,8 +86,8 @@ pub struct PluginSet {
 }
 
 impl PluginSet {
-    /// Whether plugins may be enabled and disabled together. Naming one as enabled changes nothing if it is asked by
-    /// default; but whoever does relies on it.
+    /// Checks that plugins may be enabled and disabled together. To enable a plugin that is on by default changes nothing,
+    /// but to disable it as well is a contradiction.
     ///
     /// # Errors
     /// A line for the user, when a plugin is both enabled and disabled, or enabled and not here.
@@ -123,7 +123,7 @@ impl PluginSet {
         self
     }
 
-    /// Whether a plugin is asked.
+    /// Returns true if a plugin is enabled.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let asked = PLUGINS.contains(&(name, Here::Yes)) || self.enabled.contains(&name);

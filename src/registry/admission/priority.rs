@@ -36,7 +36,7 @@ enum Read {
     Newest,
 }
 
-/// What a class gives to its pods.
+/// The fields of a PriorityClass that its pods get.
 #[derive(Clone, Debug)]
 struct Class {
     name: String,

@@ -1,4 +1,5 @@
-//! Who has seen what of an object in the first round, and who is to be asked again in the second.
+//! Decides which webhooks and policies are called again in the second round, because the object has changed after their
+//! call.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -39,7 +40,7 @@ impl<Id: Eq + Hash> Seen<Id> {
         }
     }
 
-    /// Whether somebody is to be asked again.
+    /// Returns true if this one is to be called again, and forgets that.
     pub(super) fn is_outdated(&mut self, id: &Id) -> bool {
         self.outdated.remove(id)
     }

@@ -1,4 +1,4 @@
-//! What admission is asked about.
+//! The attributes of a request that admission sees.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::registry::accessor::text;
 use crate::registry::{Error, FieldError, GroupVersion, RequestContext, Resource};
 
-/// What is to be done.
+/// An admission operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A new object, or something new below one, such as a binding.
@@ -36,9 +36,9 @@ impl Operation {
 /// A write before it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Who writes, and which subresource.
+    /// The user, the options and the subresource of the request.
     pub context: &'a RequestContext,
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
     /// As what the object is served to whoever writes it.
     pub resource: &'a Arc<Resource>,
@@ -46,9 +46,9 @@ pub struct Request<'a> {
     pub namespace: &'a str,
     /// The name, as far as it is known.
     pub name: &'a str,
-    /// What is stored now, in the version in which it is stored; none on creation.
+    /// The stored object, in its storage version; none on creation.
     pub old: Option<&'a Value>,
-    /// Whether nothing will be stored.
+    /// True if nothing will be stored.
     pub dry_run: bool,
 }
 
@@ -59,7 +59,7 @@ impl Request<'_> {
         &self.context.subresource
     }
 
-    /// Whether it is about the objects of this group and plural, not about something below them.
+    /// Returns true if the request is about the objects of this group and plural themselves, rather than a subresource.
     #[must_use]
     pub fn is_of(&self, group: &str, plural: &str) -> bool {
         let resource = self.resource;

@@ -1,8 +1,8 @@
 //! No more is created in a namespace than its quotas allow. Kubernetes' ResourceQuota plugin.
 //!
-//! What is used stands in the quotas' status. A write that adds to it is charged there, in the update that looks
-//! whether there is room, so that no number of writes at once overdraws a quota. What is used is counted anew by
-//! the controller of quotas, which also learns of what was charged and then not written.
+//! The quotas' status holds their usage. A write that adds to it is charged there, in the same update that checks whether
+//! there is room, so that concurrent writes cannot overdraw a quota. The quota controller recounts the usage, and so
+//! corrects charges for writes that failed later.
 
 use async_trait::async_trait;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What is said about a request: AdmissionRequest, as webhooks and expressions see it.
+//! The AdmissionRequest that webhooks and expressions see.
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ impl Shown {
     }
 }
 
-/// Whether what is written is an object of the resource, rather than something of another kind.
+/// Returns true if the written object is of the resource's own kind, rather than of a subresource's such as Scale.
 pub(super) fn is_own_kind(request: &Request<'_>) -> bool {
     let resource = request.resource;
     request.operation != Operation::Connect
@@ -98,7 +98,7 @@ fn resource_of(resource: &Resource) -> Value {
     json!({"group": group, "version": version, "resource": resource.plural})
 }
 
-/// What the client has said about how to write. An update that creates has options of a creation.
+/// Returns the options of the write, as the client sent them. An update that creates has CreateOptions.
 fn options(request: &Request<'_>) -> Value {
     let said = request.context.options.get();
     let mut options = said.cloned().unwrap_or(Value::Null);

@@ -98,7 +98,7 @@ fn is_new_pod(request: &Request<'_>) -> bool {
     request.operation == Operation::Create && request.is_of("", "pods")
 }
 
-/// What a class costs, if it says so.
+/// Returns the overhead of a RuntimeClass, if it has one.
 fn overhead(class: &Value) -> Option<&Value> {
     let overhead = class.get("overhead")?;
     overhead.get("podFixed")

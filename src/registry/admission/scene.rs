@@ -1,4 +1,4 @@
-//! What webhooks and policies look up to know whether a write is their business.
+//! The stores and caches in which webhooks and policies look up whether they match a write.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::registry::authorization::Authorizer;
 use crate::registry::{Error, Resource};
 use crate::storage::Interface;
 
-/// What is looked up.
+/// The stores and caches that matching needs.
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// The namespaces.
     pub namespaces: Arc<dyn Interface>,
     /// In which versions what is written is served.
     pub types: Arc<ServedTypes>,
-    /// Who may do what.
+    /// The authorizer that `authorizer` in expressions asks.
     pub authorizer: Arc<Authorizer>,
 }
 

@@ -29,7 +29,7 @@ const LOOK_PERIOD: Duration = Duration::from_millis(150);
 /// For how long mounted tokens are asked for, in seconds; the odd number is by which they are known.
 const TOKEN_SECONDS: i64 = 3607;
 
-/// Who may read what is mounted, as volumes say it: 0644.
+/// The mode of the files of a mounted token: 0644.
 const FILE_MODE: i64 = 420;
 
 /// Accounts, as they are stored.
@@ -118,13 +118,13 @@ fn is_new_pod(request: &Request<'_>) -> bool {
     request.operation == Operation::Create && request.is_of("", "pods")
 }
 
-/// Whether a pod stands for one that its node runs by itself. The node would not have it changed.
+/// Returns true if a pod is the mirror of a static pod, which the node would not have changed.
 fn is_mirror(pod: &Value) -> bool {
     let annotations = get(pod, "metadata.annotations");
     annotations.is_some_and(|all| all.get(MIRROR).is_some())
 }
 
-/// What a mirror of a pod may not have: a node could get at secrets by that.
+/// Returns the field that a mirror pod may not have, since a node could get at secrets by it.
 fn mirror_fault(pod: &Value) -> Option<&'static str> {
     let spec = &pod["spec"];
     if !text(spec, "serviceAccountName").is_empty() {
@@ -140,7 +140,7 @@ fn mirror_fault(pod: &Value) -> Option<&'static str> {
     has_token.then_some("a mirror pod may not use ServiceAccountToken volume projections")
 }
 
-/// Whether a secret is named anywhere, in whichever of the many places there are.
+/// Returns true if a secret is named in any of the fields that can name one.
 fn names_secret(value: &Value) -> bool {
     const PLACES: [&str; 6] = [
         "imagePullSecrets",

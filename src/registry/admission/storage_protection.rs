@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Operation, Plugin, Request};
 use crate::registry::{Error, accessor};
 
-/// What is protected, and by which finalizer.
+/// Group, plural and finalizer of the protected types.
 const PROTECTED: [(&str, &str, &str); 3] = [
     ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
     ("", "persistentvolumes", "kubernetes.io/pv-protection"),

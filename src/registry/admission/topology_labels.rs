@@ -13,7 +13,7 @@ use crate::registry::Error;
 use crate::registry::resources::path::{get, get_mut, set, text};
 use crate::storage::Interface;
 
-/// What pods are told of their nodes.
+/// The labels of nodes that are copied to their pods.
 const LABELS: [&str; 2] = [
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",

@@ -1,4 +1,4 @@
-//! What is wrong with the expressions of webhooks and policies when they are written.
+//! Checks the expressions of webhooks and policies when they are written.
 //!
 //! Expressions that were there before are not looked at again: what an earlier server took is kept.
 
@@ -28,7 +28,7 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 /// The ways to change an object.
 const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 
-/// What is wrong with the conditions of webhooks.
+/// Returns the errors in the match conditions of webhooks.
 pub(in crate::registry) fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let given = Given {
         authorizer: true,
@@ -41,7 +41,7 @@ pub(in crate::registry) fn webhook_errors(object: &Value, old: Option<&Value>) -
     reader.errors
 }
 
-/// What is wrong with a policy that refuses.
+/// Returns the errors in a ValidatingAdmissionPolicy.
 pub(in crate::registry) fn validating_errors(
     object: &Value,
     old: Option<&Value>,
@@ -76,7 +76,7 @@ pub(in crate::registry) fn validating_errors(
     reader.errors
 }
 
-/// What is wrong with a policy that changes objects.
+/// Returns the errors in a MutatingAdmissionPolicy.
 pub(in crate::registry) fn mutating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut reader = Reader::new(old);
     let known = reader.policy(object, true);
@@ -136,7 +136,7 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// What policies of both kinds have.
+    /// Checks the parts that policies of both kinds have, and returns the names that their expressions may use.
     fn policy(&mut self, object: &Value, mutations: bool) -> Known {
         let spec = &object["spec"];
         let param_kind = get(spec, "paramKind").filter(|it| it.is_object());

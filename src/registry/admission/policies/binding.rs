@@ -28,7 +28,7 @@ pub(super) struct ParamRef {
     /// The namespace; empty for that of the request.
     pub(super) namespace: String,
     pub(super) selector: LabelSelector,
-    /// Whether a request fails when there are none.
+    /// True if a request is denied when no params are found: `parameterNotFoundAction: Deny`.
     pub(super) required: bool,
 }
 
@@ -36,7 +36,7 @@ impl Binding {
     /// Reads a binding.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// The member that cannot be read, and why.
     pub(super) fn read(object: &Value) -> Result<Self, String> {
         let spec = &object["spec"];
         let member = |name: &str| spec.get(name).filter(|it| it.is_object());

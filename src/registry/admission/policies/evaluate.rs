@@ -1,4 +1,4 @@
-//! What a policy says about a request, with one set of params.
+//! Evaluates a ValidatingAdmissionPolicy against a request with one set of params.
 
 use kube_cel::cel::Value as CelValue;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const MESSAGE_BYTES_MAX: usize = 5 << 10;
 pub(super) struct Violation {
     pub(super) message: String,
     pub(super) reason: String,
-    /// Whether it counts whatever the binding does with violations.
+    /// True if the request is denied whatever the validation actions of the binding are.
     pub(super) always_denies: bool,
 }
 
@@ -32,7 +32,7 @@ impl Violation {
     }
 }
 
-/// What a policy sees.
+/// The input of a policy's evaluation.
 pub(super) struct Seen<'a> {
     pub(super) scene: &'a Scene,
     pub(super) written: &'a Request<'a>,
@@ -45,7 +45,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// What conditions see.
+    /// Returns the variables of match conditions.
     pub(super) fn variables(&self) -> Variables {
         let mut variables = Variables::new();
         for (name, value) in [

@@ -63,7 +63,7 @@ impl Plugin for MutatingPolicies {
     }
 }
 
-/// What went wrong, and as what it is told.
+/// A failed mutation, with the reason of the Status that tells it.
 struct Wrong {
     reason: &'static str,
     why: String,
@@ -191,7 +191,7 @@ impl MutatingPolicies {
     }
 }
 
-/// What a policy is asked about with one of its params.
+/// One evaluation of a policy, with one of its params.
 struct Part<'a> {
     asked: &'a Asked<'a>,
     resource: &'a Resource,
@@ -200,7 +200,7 @@ struct Part<'a> {
 }
 
 impl Asked<'_> {
-    /// What tells this asking from others.
+    /// Returns the identity of this evaluation among those of the request: policy, binding and params.
     fn id(&self, params: &Value) -> [String; 4] {
         let of_params = |member: &str| {
             let text = params["metadata"].get(member).and_then(Value::as_str);

@@ -66,7 +66,7 @@ impl Scene {
     }
 }
 
-/// What the keys of all params begin with.
+/// Returns the prefix of the storage keys of all params.
 fn root(resource: &Resource, selected: &ParamRef, namespace: &str) -> Result<String, String> {
     let prefix = &resource.storage_prefix;
     match (resource.namespaced, selected.namespace.as_str(), namespace) {

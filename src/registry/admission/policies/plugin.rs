@@ -32,7 +32,7 @@ impl PolicyObject {
     /// Reads a policy or a binding.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// The member that cannot be read, and why.
     pub fn read(object: &Value) -> Result<Self, String> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let read = if kind.ends_with("Binding") {
@@ -49,7 +49,7 @@ impl PolicyObject {
 pub struct Policies {
     /// All policies and bindings, in the order of their names.
     pub objects: Arc<Followed<PolicyObject>>,
-    /// What is looked up.
+    /// The stores and caches in which matching looks things up.
     pub scene: Scene,
 }
 
@@ -125,7 +125,7 @@ impl Policies {
         objects.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))
     }
 
-    /// What does not hold by a policy under a binding.
+    /// Returns the violations of a policy under one of its bindings.
     async fn ask(
         &self,
         asked: &Asked<'_>,

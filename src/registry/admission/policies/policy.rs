@@ -23,16 +23,16 @@ pub(super) struct Policy {
     pub(super) validations: Vec<Validation>,
     pub(super) annotations: Vec<Annotation>,
     pub(super) mutations: Vec<Mutation>,
-    /// Whether it wishes to see what others change later.
+    /// True if the policy is evaluated again when later mutations change the object: `reinvocationPolicy: IfNeeded`.
     pub(super) reinvoked: bool,
-    /// Whether a request fails when an expression has no value.
+    /// True if a request is denied when an expression fails: `failurePolicy: Fail`.
     pub(super) fails: bool,
 }
 
-/// What must hold.
+/// An entry of `spec.validations`.
 #[derive(Debug)]
 pub(super) struct Validation {
-    /// What was written.
+    /// The source of the expression.
     pub(super) text: String,
     pub(super) expression: Expression,
     pub(super) message: String,
@@ -40,10 +40,10 @@ pub(super) struct Validation {
     pub(super) reason: String,
 }
 
-/// What would be noted in a log of requests. This server writes none, but a request fails with an expression.
+/// An entry of `spec.auditAnnotations`. This server writes no audit log, but a request fails with an expression that does.
 #[derive(Debug)]
 pub(super) struct Annotation {
-    /// What was written.
+    /// The source of the expression.
     pub(super) text: String,
     pub(super) expression: Expression,
 }
@@ -52,7 +52,7 @@ impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// The member that cannot be read, and why.
     pub(super) fn read(object: &Value) -> Result<Self, String> {
         let spec = &object["spec"];
         let list = |name: &str| {

@@ -1,4 +1,4 @@
-//! What a webhook has answered, if it is an answer to the question.
+//! Reads the AdmissionReview that a webhook answers, and checks that it answers the request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,14 +14,14 @@ const WARNING_BYTES_MAX: usize = 256;
 /// The least code of a refusal.
 const REFUSAL_CODE_MIN: u64 = 400;
 
-/// What a webhook says.
+/// The response of a webhook.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) verdict: Verdict,
     pub(super) warnings: Vec<String>,
 }
 
-/// Whether it agrees.
+/// The verdict of a webhook.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// It agrees, and may want changes: a JSON patch.

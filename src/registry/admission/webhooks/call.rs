@@ -16,7 +16,7 @@ use super::configuration::{Configuration, Hook};
 use crate::registry::{Error, Resource};
 use crate::work::{self, Work};
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum Called {
     /// It agrees, and may want a patch of the object as it was shown.

@@ -29,12 +29,12 @@ pub(super) struct Hook {
     pub(super) client: Result<ClientConfig, String>,
     pub(super) criteria: Criteria,
     pub(super) conditions: Conditions,
-    /// Whether a request fails with it, rather than going on without.
+    /// True if the request fails when the webhook cannot be called: `failurePolicy: Fail`.
     pub(super) fails: bool,
     pub(super) timeout: Duration,
-    /// Whether it may be asked about dry runs.
+    /// True if it may be called for dry runs: it has no side effects.
     pub(super) knows_dry_runs: bool,
-    /// Whether it wants to see what others have changed after it.
+    /// True if it is called again when later webhooks change the object: `reinvocationPolicy: IfNeeded`.
     pub(super) reinvoked: bool,
     /// The version of AdmissionReview that it wants.
     pub(super) review_version: ReviewVersion,
@@ -60,7 +60,7 @@ impl Configuration {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// The member that cannot be read, and why.
     pub fn read(object: &Value) -> Result<Self, String> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str);
         let name = name.unwrap_or_default();

@@ -25,13 +25,13 @@ use super::followed::Followed;
 use super::scene::Scene;
 use crate::registry::webhook_client::WebhookClient;
 
-/// What webhooks of one sort are asked with.
+/// The plugin that calls webhooks of one sort, mutating or validating.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
     /// The configurations.
     pub configurations: Arc<Followed<Configuration>>,
-    /// What is looked up.
+    /// The stores and caches in which matching looks things up.
     pub scene: Scene,
-    /// Who asks.
+    /// The client that makes the calls.
     pub client: Arc<dyn WebhookClient>,
 }
