@@ -124,7 +124,7 @@ impl Plugin for ResourceQuota {
     }
 }
 
-/// Whether a quota counts this object, which must say what the quota counts.
+/// Returns true if a quota counts this object. The object must then specify the resources that the quota limits.
 fn concerns(
     counted: &Counted,
     request: &Request<'_>,
@@ -182,7 +182,7 @@ fn added(counted: &Counted, request: &Request<'_>, usage: &Amounts, quota: &Valu
     added.only(|_, amount| amount.quantity > Quantity::default())
 }
 
-/// What is used of a quota after a write, in all that the quota limits.
+/// Returns the usage of a quota after a write, for everything that the quota limits.
 ///
 /// # Errors
 /// That it would be more than it limits.

@@ -10,16 +10,16 @@ use super::Failure;
 use super::interpreter::Outcome;
 use super::meter::Meter;
 
-/// What a decision costs: an expression affords two.
+/// Cost of an authorization check: an expression affords two.
 const CHECK_COST: u64 = 350_000;
 
 /// Decides what expressions ask.
 pub(in crate::registry) trait Judge: Send + Sync + Debug {
-    /// Whether it is allowed, and why.
+    /// Returns true if the request would be allowed, and the reason.
     fn decide(&self, question: &Question) -> (bool, String);
 }
 
-/// What an expression asks.
+/// An authorization check of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::registry) struct Question {
     /// The namespace and name of a service account; if there is none, it is about who has sent the request.

@@ -214,7 +214,7 @@ fn in_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) ->
     }
 }
 
-/// What a function of the library makes of a text; `None` if it cannot.
+/// Converts a string by a conversion function of the library; `None` if it cannot be converted.
 pub(in crate::registry) fn convert(name: &str, text: &str) -> Option<CelValue> {
     in_library(name, None, vec![CelValue::from(text)]).ok()
 }

@@ -26,7 +26,7 @@ pub(in crate::registry) struct Program {
 }
 
 impl Program {
-    /// Whether it names a variable.
+    /// Returns true if the expression refers to a variable.
     pub(in crate::registry) fn names(&self, variable: &str) -> bool {
         self.expression.references().has_variable(variable)
     }
@@ -49,7 +49,7 @@ pub(in crate::registry) enum CompileError {
 /// Compiles an expression. Whether there is what it names is checked when it is written; else it fails when it is run.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why the expression does not compile.
 pub(in crate::registry) fn compile(source: &str) -> Result<Program, CompileError> {
     if source.len() > EXPRESSION_BYTES_MAX || levels(source)? > LEVELS_MAX {
         return Err(CompileError::TooLarge);
@@ -161,7 +161,7 @@ fn end_of_text(source: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Whether what is quoted after this has no escapes; `None` after what can only be an error.
+/// Returns true if the string that is quoted after this has no escapes; `None` after a prefix that can only be an error.
 fn is_raw(before: &[u8]) -> Option<bool> {
     let word = before.iter().rev();
     let word = word.take_while(|letter| letter.is_ascii_alphanumeric() || **letter == b'_');

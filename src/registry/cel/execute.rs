@@ -41,7 +41,7 @@ pub(in crate::registry) enum Failure {
 }
 
 impl Failure {
-    /// Whether nothing outweighs it: the run is over.
+    /// Returns true if no other outcome outweighs this failure, so that the run is over.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::TooLarge | Self::CallLimit | Self::OutOfBudget)
     }

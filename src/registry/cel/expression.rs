@@ -15,7 +15,7 @@ impl Expression {
     /// Compiles what was written, which may name these variables.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why the expression does not compile.
     pub fn compile(text: &str, names: &[&str]) -> Result<Self, String> {
         Self::checked(text, names).map(|(compiled, _)| compiled)
     }
@@ -23,7 +23,7 @@ impl Expression {
     /// The same for what must be true or false.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why the expression does not compile, or that its result is not a boolean.
     pub fn condition(text: &str, names: &[&str]) -> Result<Self, String> {
         match Self::checked(text, names)? {
             (compiled, Type::Bool) => Ok(compiled),
@@ -45,7 +45,7 @@ impl Expression {
     }
 }
 
-/// What expressions see, and what all of them may still cost.
+/// The variables that expressions see, and the cost that all of them together may still have.
 #[derive(Debug)]
 pub struct Variables {
     scope: Scope,

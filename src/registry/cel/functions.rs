@@ -1,4 +1,4 @@
-//! What expressions may call.
+//! The functions that expressions may call.
 
 use std::sync::LazyLock;
 

@@ -12,7 +12,7 @@ use super::meter::Meter;
 /// Where images come from whose reference names no registry.
 const DEFAULT_REGISTRY: &str = "index.docker.io";
 
-/// What that registry is called as well.
+/// An alias of that registry.
 const DEFAULT_REGISTRY_ALIAS: &str = "docker.io";
 
 /// Where images of that registry are whose repository has one name.
@@ -20,7 +20,7 @@ const DEFAULT_NAMESPACE: &str = "library";
 
 const DEFAULT_TAG: &str = "latest";
 
-/// What is read of a reference.
+/// A parsed image reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Image {
     registry: String,
@@ -141,7 +141,7 @@ fn is_repository(text: &str) -> bool {
     (2..=255).contains(&text.len()) && text.bytes().all(letter)
 }
 
-/// Whether a text is a host and perhaps a port, as in an URL.
+/// Returns true if a string is a host, with or without a port, as in a URL.
 fn is_authority(text: &str) -> bool {
     let letter = |it: u8| {
         it.is_ascii_alphanumeric() || !it.is_ascii() || b"-._~!$&'()*+,;=:[]<>\"".contains(&it)

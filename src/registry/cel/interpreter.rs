@@ -19,7 +19,7 @@ use super::optional;
 use super::scope::Scope;
 use super::{calls, macros, operators};
 
-/// What making a list, a map or a message costs.
+/// Costs of constructing a list, a map and a message.
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const MESSAGE_COST: u64 = 40;
@@ -160,7 +160,7 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    /// What a loop gathers, taken out of its variable so that it grows in its place.
+    /// Returns the accumulator of a comprehension, taken out of its variable so that it grows in place.
     fn gathered(&mut self, variable: &'r IdedExpr) -> Option<Outcome> {
         let Expr::Ident(name) = &variable.expr else {
             return None;

@@ -9,7 +9,7 @@ use kube_cel::cel::common::ast::{
 /// The function that adds an entry to the map that a loop gathers.
 pub(super) const INSERT: &str = "cel.@mapInsert";
 
-/// What a loop gathers is in a variable of this name.
+/// Name of a comprehension's accumulator variable.
 const GATHERED: &str = "@result";
 
 /// Turns the macros into loops. Gives the parts of the expression that should be names of variables and are not.
@@ -99,7 +99,7 @@ fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> 
     })))
 }
 
-/// What a loop does.
+/// The parts of a comprehension beside its range.
 struct Body {
     init: IdedExpr,
     condition: IdedExpr,

@@ -1,4 +1,4 @@
-//! What expressions may cost while they run, in kube-apiserver's units.
+//! Counts the cost of expressions while they run, in kube-apiserver's units, and ends those that exceed it.
 //!
 //! Every step is charged before it is taken, so neither time nor memory is used that was not paid for. What
 //! kube-apiserver has for nothing because its lists are views, copying and walking through values, is charged by how large
@@ -8,13 +8,13 @@ use kube_cel::cel::Value as CelValue;
 
 use super::Failure;
 
-/// What one expression may cost.
+/// Maximum cost of one expression.
 pub(super) const CALL_COST_MAX: u64 = 1_000_000;
 
-/// What all expressions may cost that are run for one object, or for one policy.
+/// Maximum cost of all expressions that are run for one object, or for one policy.
 const COST_MAX: u64 = 10_000_000;
 
-/// What of a value is counted as one.
+/// Bytes of a value that count as one unit.
 const UNIT_BYTES: u64 = 64;
 
 /// Parts that a value has at most, however often they are the same.
@@ -26,7 +26,7 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// How deep a value may be.
 const LEVELS_MAX: u32 = 200;
 
-/// What is left to spend.
+/// The cost that may still be spent.
 #[derive(Debug)]
 pub(in crate::registry) struct Meter {
     left: u64,

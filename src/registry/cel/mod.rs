@@ -62,7 +62,7 @@ pub(in crate::registry) const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// What stands before the name of a function.
+/// The namespaces of functions.
 const NAMESPACES: [&str; 11] = [
     "base64",
     "cel",

@@ -1,4 +1,4 @@
-//! What the language itself does with values.
+//! The operators of the language.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub(super) fn has(operand: &CelValue, name: &str) -> Result<bool, Failure> {
     }
 }
 
-/// What a value is as a key.
+/// Returns the value as the key of a map.
 pub(super) fn key(value: &CelValue) -> Result<Key, Failure> {
     match value {
         CelValue::Int(it) => Ok(Key::Int(*it)),

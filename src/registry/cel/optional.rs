@@ -15,22 +15,22 @@ pub(in crate::registry) fn some(value: CelValue) -> CelValue {
     CelValue::Opaque(Arc::new(OptionalValue::of(value)))
 }
 
-/// What is inside an optional value.
+/// Returns the content of an optional value.
 pub(super) fn inside(opaque: &dyn Opaque) -> Option<&CelValue> {
     opaque.downcast_ref::<OptionalValue>()?.value()
 }
 
-/// Whether a value is an optional one.
+/// Returns true if a value is an optional.
 pub(super) fn is_optional(value: &CelValue) -> bool {
     matches!(value, CelValue::Opaque(it) if it.downcast_ref::<OptionalValue>().is_some())
 }
 
-/// Whether a value is an optional one with nothing inside.
+/// Returns true if a value is an optional without content.
 pub(super) fn is_absent(value: &CelValue) -> bool {
     matches!(of_value(value), Ok(None))
 }
 
-/// What is inside a value that must be an optional one.
+/// Returns the content of a value that must be an optional.
 pub(super) fn of_value(value: &CelValue) -> Result<Option<&CelValue>, Failure> {
     match value {
         CelValue::Opaque(opaque) if is_optional(value) => Ok(inside(opaque.as_ref())),
@@ -42,7 +42,7 @@ fn of_item(item: Option<&CelValue>) -> CelValue {
     item.map_or_else(none, |item| some(item.clone()))
 }
 
-/// What is inside of those items that are not absent.
+/// Returns the contents of those optionals that have any.
 pub(super) fn unwrapped(items: &[CelValue]) -> Result<CelValue, Failure> {
     let inside = items.iter().filter_map(|it| of_value(it).transpose());
     let inside: Result<Vec<CelValue>, Failure> = inside.map(|it| it.cloned()).collect();

@@ -1,4 +1,4 @@
-//! What an expression sees.
+//! The variables of an expression, with those that are computed when they are first used.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ struct Computed {
     /// The variable.
     name: &'static str,
     members: Arc<Members>,
-    /// What has been computed.
+    /// The lazily computed variables whose values are known.
     known: RefCell<HashMap<usize, Outcome>>,
 }
 

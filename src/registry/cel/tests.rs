@@ -1,4 +1,4 @@
-//! What expressions give, and what they may cost.
+//! The results of expressions, and the cost that they may have.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What custom resources are given and lose when they are read, because their definition was another when they were
-//! written: defaults that it has now, and members that it no longer knows.
+//! Completes custom resources that are read and were written under another schema: fills in defaults, and drops members that
+//! the schema no longer knows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition says, and the resources that it defines.
+//! A parsed CustomResourceDefinition, and the resources that it defines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use crate::registry::{
     FieldError, GroupVersion, Resource, ScalePaths, SelectorForm, Served, Subresource, Verb,
 };
 
-/// What can be done to custom resources, in the order in which discovery tells it.
+/// The verbs of custom resources, in the order of discovery.
 const VERBS: [Verb; 8] = [
     Verb::Delete,
     Verb::DeleteCollection,
@@ -28,7 +28,7 @@ const VERBS: [Verb; 8] = [
     Verb::Watch,
 ];
 
-/// What can be done to their subresources.
+/// The verbs of their subresources.
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
 /// The finalizer of a definition whose objects must go before it may.
@@ -49,9 +49,9 @@ type ReadSchemas = BTreeMap<String, Result<Arc<StructuralSchema>, Vec<FieldError
 #[derive(Debug, thiserror::Error)]
 #[error("version {version} has no usable schema: {}", first(.errors))]
 pub struct Unusable {
-    /// Whose schema it is.
+    /// The version that has the schema.
     version: String,
-    /// What is wrong with it.
+    /// The errors of the schema.
     errors: Vec<FieldError>,
 }
 
@@ -87,7 +87,7 @@ impl Definition {
         text(&self.object, "metadata.uid")
     }
 
-    /// Whether the other one, of the same uid, defines the same resources.
+    /// Returns true if another definition, of the same uid, defines the same resources.
     #[must_use]
     pub fn defines_the_same(&self, other: &Self) -> bool {
         let of = |definition: &Self, path| get(&definition.object, path).cloned();
@@ -97,7 +97,7 @@ impl Definition {
             && self.is_terminating() == other.is_terminating()
     }
 
-    /// Whether the objects of the other one are those of this one, and read in the same way.
+    /// Returns true if the objects of another definition are those of this one, and are read in the same way.
     #[must_use]
     pub fn is_stored_as(&self, other: &Self) -> bool {
         self.uid() == other.uid()
@@ -106,7 +106,7 @@ impl Definition {
             && self.schemas().eq(other.schemas())
     }
 
-    /// What objects are given and lose when they are read, by the schemas of the versions in which they were written.
+    /// Returns how objects are completed when they are read: by the schema of the version in which they were written.
     #[must_use]
     pub fn completion(&self) -> SchemaCompletion {
         let versions = list(&self.object, "spec.versions").iter();
@@ -122,7 +122,7 @@ impl Definition {
         text(&self.object, "spec.group")
     }
 
-    /// Whether a condition is true.
+    /// Returns true if the condition has the status `True`.
     #[must_use]
     pub fn has(&self, condition: &str) -> bool {
         let conditions = list(&self.object, "status.conditions").iter();
@@ -131,13 +131,13 @@ impl Definition {
             .any(|it| text(it, "status") == "True")
     }
 
-    /// Whether it is being deleted.
+    /// Returns true if the definition is being deleted.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         get(&self.object, "metadata.deletionTimestamp").is_some_and(|it| !it.is_null())
     }
 
-    /// Whether its objects must go before it may.
+    /// Returns true if its objects have to be deleted before the definition can be.
     #[must_use]
     pub fn is_to_be_cleaned_up(&self) -> bool {
         let finalizers = list(&self.object, "metadata.finalizers");
@@ -231,7 +231,7 @@ impl Definition {
         })
     }
 
-    /// What can be done to its objects: nothing is created any more while they are being deleted.
+    /// Returns the verbs of its objects. Nothing is created any more while they are being deleted.
     fn verbs(&self) -> Vec<Verb> {
         let verbs = VERBS.iter().copied();
         let terminating = self.is_terminating();

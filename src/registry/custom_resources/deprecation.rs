@@ -1,4 +1,4 @@
-//! What is said to those who use a version that nobody should use any more.
+//! The warnings that users of deprecated versions get.
 
 use serde_json::Value;
 

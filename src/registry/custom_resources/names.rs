@@ -16,7 +16,7 @@ use crate::registry::resources::path::{get, list, remove, set, text};
 struct Name {
     /// Where it stands below `spec.names`.
     member: &'static str,
-    /// What the condition says when it is taken.
+    /// The reason of the condition if another definition has the name.
     reason: &'static str,
     /// The members of others' accepted names that it may clash with.
     clashes: &'static [&'static str],

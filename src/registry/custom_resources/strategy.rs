@@ -20,7 +20,7 @@ pub(super) struct CustomResource {
     stored: String,
     /// That of the status, if it is written by itself.
     status: Option<StatusPart>,
-    /// Whether the content of versions differs.
+    /// True if versions differ in content, so that a webhook converts.
     by_webhook: bool,
 }
 
@@ -133,7 +133,7 @@ impl Strategy for CustomResource {
 }
 
 impl CustomResource {
-    /// Whether a generation ends: anything but metadata, and a status of its own, is another.
+    /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a subresource.
     fn is_changed(&self, object: &Value, old: &Value) -> bool {
         let content = |object: &Value| {
             let mut members = object.as_object().cloned().unwrap_or_default();

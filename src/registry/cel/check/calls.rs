@@ -1,4 +1,4 @@
-//! What calls of functions cost at most, and how large what they give may be.
+//! Estimates the maximum cost of function calls and the size of their results.
 
 use kube_cel::cel::common::ast::operators as op;
 
@@ -12,7 +12,7 @@ const CHECK_COST: u64 = 350_000;
 /// Bytes of an address, of either family.
 const ADDRESS: Range = Range { min: 4, max: 16 };
 
-/// What a call costs, with its arguments, and how large its result is.
+/// The estimate of a call, arguments included.
 pub(super) struct Estimate {
     pub(super) cost: Range,
     pub(super) size: Option<Range>,

@@ -22,7 +22,7 @@ pub(super) struct Checker<'a> {
     pub(super) bindings: Bindings,
     /// The type of every part, by its place in memory.
     pub(super) types: HashMap<*const IdedExpr, Type>,
-    /// What is wrong, and where.
+    /// The type errors that were found, with their positions.
     pub(super) wrong: Vec<Wrong>,
 }
 

@@ -1,4 +1,4 @@
-//! What an expression costs at most, by how large its values may be.
+//! Estimates the maximum cost of an expression from the maximum sizes of its values.
 //!
 //! The sizes of declared values are those that their schema allows; the sizes of others follow from what they are
 //! made of. It is computed as kube-apiserver does, since it decides which definitions may be written.
@@ -18,7 +18,7 @@ const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const MESSAGE_COST: u64 = 40;
 
-/// What running an expression costs at most.
+/// Returns the maximum cost of running an expression.
 pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) -> u64 {
     let mut estimator = Estimator {
         checker,
@@ -28,10 +28,10 @@ pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) 
     estimator.part(expression).cost.max
 }
 
-/// What is known of a part of an expression.
+/// The estimate of a part of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Known<'a> {
-    /// What it costs.
+    /// Its cost.
     pub(super) cost: Range,
     /// Its size, as far as it is known.
     pub(super) size: Option<Range>,
@@ -262,7 +262,7 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    /// What is at a place.
+    /// Returns the estimate of the item that a comprehension iterates over.
     fn item(&self, loops: &'a ComprehensionExpr, range: &Known<'a>) -> Known<'a> {
         let size = range.entries.map(|(_, item)| item);
         let mut known = self.plain(&loops.iter_range, Range::ONE, size);

@@ -1,4 +1,4 @@
-//! What is wrong with patterns, durations and times that are written out in an expression.
+//! Checks patterns, durations and timestamps that are literals of an expression.
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 
@@ -6,7 +6,7 @@ use super::Wrong;
 use crate::registry::cel::convert;
 use crate::registry::pattern;
 
-/// What is wrong with a text that a function is given.
+/// Returns the error in a string literal that a conversion or matching function is called with.
 pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wrong> {
     let written = call.args.last()?;
     let Expr::Literal(LiteralValue::String(text)) = &written.expr else {

@@ -4,7 +4,8 @@
 //!   names with types --Checker--> types of all parts --estimate--> cost at most
 //! ```
 //!
-//! What is stored was checked when it was written and is only compiled, so that what an earlier server took is honoured.
+//! Stored expressions were checked when they were written and are only compiled, so that what an earlier server took is
+//! honoured.
 
 mod calls;
 mod checker;
@@ -33,17 +34,18 @@ const ERRORS_MAX: usize = 100;
 /// After so many bytes about its errors the expression is not shown again with each.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
 
-/// What an expression may name.
+/// The variables and message types of an expression's environment.
 #[derive(Clone, Debug, Default)]
 pub(in crate::registry) struct Names {
     /// Variables, and what they are.
     pub(in crate::registry) variables: BTreeMap<String, Declared>,
-    /// What may be made by its name.
+    /// The types that may be constructed, by name.
     pub(in crate::registry) messages: BTreeMap<String, Type>,
 }
 
 impl Names {
-    /// What is made by a name. What may have any members may be made part by part, as `Object.spec`.
+    /// Returns the type that a name constructs. An object that may have any fields may be constructed part by part, as
+    /// `Object.spec`.
     fn message(&self, name: &str) -> Option<Type> {
         if let Some(found) = self.messages.get(name) {
             return Some(found.clone());
@@ -70,9 +72,9 @@ impl Names {
 /// An expression that is what it should be.
 #[derive(Debug)]
 pub(in crate::registry) struct Checked {
-    /// What it gives.
+    /// The type of the result.
     pub(in crate::registry) gives: Type,
-    /// What running it costs at most.
+    /// The maximum cost of a run.
     pub(in crate::registry) cost: u64,
 }
 
@@ -93,7 +95,7 @@ impl Wrong {
     }
 }
 
-/// Whether there is a function of that name.
+/// Returns true if there is a function of that name.
 pub(super) fn is_function(name: &str) -> bool {
     signatures::FUNCTIONS.contains_key(name)
 }

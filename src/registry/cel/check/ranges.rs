@@ -58,7 +58,7 @@ impl Range {
         }
     }
 
-    /// What it takes to walk through a text of that length.
+    /// Returns the cost of a walk through a string of that length.
     pub(super) fn walk(self) -> Self {
         self.hundredths(10)
     }

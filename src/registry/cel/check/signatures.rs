@@ -11,7 +11,7 @@ use super::types::Type;
 /// One way to call a function.
 #[derive(Debug)]
 pub(super) struct Signature {
-    /// Whether the first of what it takes is its target.
+    /// True if the first argument is the receiver.
     pub(super) member: bool,
     pub(super) takes: Vec<Type>,
     pub(super) gives: Type,

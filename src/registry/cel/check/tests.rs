@@ -1,4 +1,4 @@
-//! What is said of expressions when they are written, and what they are taken to cost.
+//! The errors in expressions when they are written, and the estimated costs.
 
 use super::unify::Bindings;
 use super::*;

@@ -26,7 +26,7 @@ pub(in crate::registry) enum Type {
     Meta,
     /// Members with names and types of their own.
     Object(Arc<Object>),
-    /// What only functions know the inside of.
+    /// A type whose values only functions can look into.
     Opaque(Arc<str>),
     /// One that stands for another, in a signature or until more is known.
     Variable(usize),
@@ -37,7 +37,7 @@ pub(in crate::registry) enum Type {
 pub(in crate::registry) struct Object {
     pub(in crate::registry) name: String,
     pub(in crate::registry) fields: OrdMap<String, Declared>,
-    /// What members are that are not named; none if there must not be any.
+    /// The type of fields that are not declared; `None` if there must not be any.
     pub(in crate::registry) others: Option<Type>,
 }
 
@@ -57,7 +57,7 @@ pub(in crate::registry) struct Declared {
     pub(in crate::registry) min_bytes: u64,
 }
 
-/// What has sizes of its own inside.
+/// A declared type whose parts have maximum sizes of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::registry) enum Form {
     List(Arc<Declared>),
@@ -83,7 +83,7 @@ impl Declared {
         }
     }
 
-    /// What is inside of it under a name.
+    /// Returns the declaration of a field.
     pub(in crate::registry) fn field(&self, name: &str) -> Option<&Self> {
         match &self.form {
             Form::Plain(Type::Object(object)) => object.fields.get(name),
@@ -91,7 +91,7 @@ impl Declared {
         }
     }
 
-    /// What its items or the values of its members are.
+    /// Returns the declaration of the items of a list or of the values of a map.
     pub(super) fn inside(&self) -> Option<&Self> {
         match &self.form {
             Form::List(inside) | Form::Map(inside) => Some(inside),
@@ -131,7 +131,7 @@ impl Type {
         })
     }
 
-    /// Whether its values are all of one size.
+    /// Returns true if all values of the type have one size.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Bool

@@ -1,4 +1,4 @@
-//! What is known of types that stand for others.
+//! Unifies types: binds type variables to the types that they stand for.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::types::Type;
 /// with every few letters.
 const PARTS_MAX: usize = 256;
 
-/// What type variables stand for.
+/// The types that type variables are bound to.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     known: Vec<Option<Type>>,
@@ -16,7 +16,7 @@ pub(super) struct Bindings {
     learned: Vec<(usize, Option<Type>)>,
 }
 
-/// What was known at one time.
+/// A state of the bindings that can be restored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     known: usize,
@@ -31,7 +31,7 @@ impl Bindings {
         first
     }
 
-    /// What is known now, for [`Self::forget`].
+    /// Returns the current state, for [`Self::forget`].
     pub(super) fn mark(&self) -> Mark {
         Mark {
             known: self.known.len(),

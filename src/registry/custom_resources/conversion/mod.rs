@@ -28,10 +28,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The group of reviews.
 const GROUP: &str = "apiextensions.k8s.io";
 
-/// What of the metadata a webhook may change.
+/// The members of metadata that a webhook may change.
 const CHANGEABLE: [&str; 2] = ["labels", "annotations"];
 
-/// What of the metadata says which object it is.
+/// The members of metadata that identify the object.
 const IDENTITY: [&str; 3] = ["name", "namespace", "uid"];
 
 /// Converts by a webhook.
@@ -49,12 +49,12 @@ pub struct Converter {
 pub struct NotConverted {
     /// Their version and kind.
     what: String,
-    /// What is wrong.
+    /// The explanation.
     why: String,
 }
 
 impl Converter {
-    /// What converts the objects of a definition; `None` if all versions have the same content.
+    /// Builds the converter of a definition; `None` if all versions have the same content.
     #[must_use]
     pub fn read(definition: &Value, client: &Arc<dyn WebhookClient>) -> Option<Self> {
         let conversion = get(definition, "spec.conversion")?;

@@ -25,7 +25,7 @@ pub struct ConvertedStorage {
     shown: Arc<Shown>,
     /// In which version new content is written.
     stored_version: String,
-    /// What is written in that version, if it is served, which says how it is completed.
+    /// The resource of the storage version, if that is served; it says how stored objects are completed.
     stored_resource: Option<Arc<Resource>>,
 }
 
@@ -58,7 +58,7 @@ impl ConvertedStorage {
         }
     }
 
-    /// What is to be written, in the version in which it is stored.
+    /// Returns the object in the storage version.
     async fn stored(&self, object: Value) -> Result<Value, StorageError> {
         if object["apiVersion"] == *self.stored_version {
             return Ok(object);

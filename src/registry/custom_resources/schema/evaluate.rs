@@ -44,9 +44,9 @@ pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<
 struct Run {
     /// Where the walk is.
     path: Path,
-    /// What is wrong so far.
+    /// The errors so far.
     outcome: Outcome,
-    /// What rules may still cost.
+    /// The cost that rules may still have.
     meter: Meter,
 }
 
@@ -233,7 +233,7 @@ fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
     Some(keys.iter().map(|key| item.get(key)).collect())
 }
 
-/// What follows the kind's words: of objects and lists no value is shown.
+/// Returns the text after the error's kind. Objects and lists are not shown.
 fn detail(reason: FieldErrorKind, node: &Node, value: &Value, text: String) -> String {
     let compound = matches!(node.kind, Some(Kind::Object | Kind::Array));
     match (reason, compound) {

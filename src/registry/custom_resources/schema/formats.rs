@@ -12,7 +12,7 @@ use crate::registry::validation::formats::{dns_label, dns_subdomain};
 pub(super) struct Format {
     /// The name, as the schema has it.
     name: &'static str,
-    /// Whether a string is of the format.
+    /// Returns true if a string has the format.
     check: fn(&str) -> bool,
 }
 
@@ -37,7 +37,7 @@ impl Format {
         self.name
     }
 
-    /// Whether a string is of the format.
+    /// Returns true if a string has the format.
     pub(super) fn accepts(self, text: &str) -> bool {
         (self.check)(text)
     }

@@ -13,7 +13,7 @@ pub enum Merging<'a> {
     Whole,
     /// Member by member, whose names are the type's, not the client's, if `named`.
     Members {
-        /// Whether clients may add no other members.
+        /// True if clients may not add members that the schema does not name.
         named: bool,
     },
     /// Item by item, each its own key.

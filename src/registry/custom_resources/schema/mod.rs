@@ -69,7 +69,7 @@ impl StructuralSchema {
     ///
     /// # Errors
     ///
-    /// What is not structural or cannot be followed; fields are relative to the schema, such as
+    /// The parts that are not structural or not supported; fields are relative to the schema, such as
     /// `properties[spec].type`.
     pub fn read(schema: &Value, preserve_unknown_fields: bool) -> Result<Self, Vec<FieldError>> {
         Self::read_beside(schema, preserve_unknown_fields, &mut Patterns::default())
@@ -97,8 +97,8 @@ impl StructuralSchema {
         self.root.ruled || self.has_patterns
     }
 
-    /// What is wrong with its rules when it is written in the place of older ones: with their types, and with what
-    /// they cost at most. What was there before need not be better than it was.
+    /// Returns the errors in the rules of a schema that replaces older ones: wrong types, and costs beyond the limits. Rules
+    /// that an older schema has need not be better than they were.
     #[must_use]
     pub fn check_rules(&self, old: &[Self]) -> Vec<FieldError> {
         let mut known = BTreeSet::new();
@@ -131,8 +131,8 @@ impl StructuralSchema {
         defaults::fill(&self.root, object);
     }
 
-    /// What is wrong with an object's values, in the order in which kube-apiserver looks: by the schema, in embedded
-    /// objects, in lists. What was wrong already in an older one, and has not changed, is let pass.
+    /// Returns the errors in an object's values, in kube-apiserver's order: by the schema, in embedded objects, in lists.
+    /// Errors that an older object has as well, in values that have not changed, are ignored.
     #[must_use]
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut path = Path::default();
@@ -156,9 +156,8 @@ impl StructuralSchema {
         outcome
     }
 
-    /// What is wrong by the schema's rules in CEL. Rules that compare run where there is an older value; all others
-    /// where something has changed. They are not to be run on objects that [`Self::validate`] refuses:
-    /// see [`Self::check`].
+    /// Returns the violations of the schema's CEL rules. Transition rules run where there is an older value; all others
+    /// where a value has changed. Not for objects that [`Self::validate`] refuses: see [`Self::check`].
     #[must_use]
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         evaluate::evaluate(&self.root, object, old)
@@ -195,7 +194,7 @@ impl StructuralSchema {
     }
 }
 
-/// Whether rules could stumble over what is wrong: they rely on types and sizes.
+/// Returns true if rules cannot be evaluated beside this error, since they rely on types and sizes.
 fn blocks_rules(error: &FieldError) -> bool {
     matches!(
         error.kind,

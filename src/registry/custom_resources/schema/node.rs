@@ -1,4 +1,4 @@
-//! What a schema says about one place of an object, in the form in which it is followed.
+//! A node of a parsed schema, in the form in which objects are compared with it.
 //!
 //! A node has two halves. Its own fields are the structure: they decide what is kept, filled in and
 //! walked into. [`Checks`] only says whether a value is right, and most nodes of real schemas have
@@ -17,31 +17,31 @@ use super::rules::Rule;
 pub(super) struct Node {
     /// The type, none where any is allowed.
     pub(super) kind: Option<Kind>,
-    /// Whether the value may be an integer or a string, whatever `kind` says.
+    /// True if the value may be an integer or a string, whatever `kind` says.
     pub(super) int_or_string: bool,
-    /// Whether the value may be null.
+    /// True if the value may be null.
     pub(super) nullable: bool,
-    /// Whether members that the schema does not know are kept.
+    /// True if members that the schema does not know are kept.
     pub(super) preserve_unknown: bool,
-    /// Whether the value is a whole Kubernetes object, with kind, apiVersion and metadata.
+    /// True if the value is a whole Kubernetes object, with kind, apiVersion and metadata.
     pub(super) embedded: bool,
-    /// Whether the value changes only as a whole.
+    /// True if server-side apply treats the value as atomic.
     pub(super) atomic: bool,
-    /// What is written where nothing is.
+    /// The value for a member that is missing.
     pub(super) default: Option<Value>,
     /// The members that have a schema of their own.
     pub(super) properties: BTreeMap<String, Self>,
-    /// What all other members are.
+    /// The schema of all other members.
     pub(super) additional: Option<Additional>,
-    /// What the items of a list are.
+    /// The schema of the items of a list.
     pub(super) items: Option<Box<Self>>,
     /// How the items of a list are told apart.
     pub(super) list: ListType,
-    /// What else a value has to fulfil.
+    /// Further conditions on the value.
     pub(super) checks: Option<Box<Checks>>,
-    /// What has to hold in CEL.
+    /// The CEL rules of the value.
     pub(super) rules: Vec<Rule>,
-    /// Whether this schema or one below it has rules.
+    /// True if this schema or one below it has rules.
     pub(super) ruled: bool,
 }
 
@@ -92,12 +92,12 @@ impl Kind {
     }
 }
 
-/// What members without a schema of their own are.
+/// The schema of members that are not named.
 #[derive(Debug)]
 pub(super) enum Additional {
     /// Anything of one level: objects below lose their members, since nothing knows them.
     Any,
-    /// What this schema says.
+    /// Members of this schema.
     Schema(Box<Node>),
 }
 
@@ -163,7 +163,7 @@ fn bits(value: &Value) -> Option<u64> {
     value.as_f64().map(|number| (number + 0.0).to_bits())
 }
 
-/// What a value has to fulfil beside its type.
+/// Conditions on a value beside its type.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     /// The members that have to be there.
@@ -174,7 +174,7 @@ pub(super) struct Checks {
     pub(super) maximum: Option<Bound>,
     /// The smallest number.
     pub(super) minimum: Option<Bound>,
-    /// What a number has to be a multiple of.
+    /// The divisor of a number.
     pub(super) multiple_of: Option<f64>,
     /// How many characters, items and members there may be.
     pub(super) sizes: Sizes,
@@ -197,7 +197,7 @@ pub(super) struct Checks {
 pub(super) struct Bound {
     /// Where the range ends.
     pub(super) at: f64,
-    /// Whether the end itself is outside.
+    /// True if the bound itself is excluded.
     pub(super) exclusive: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a check of a value found, and the words that kube-apiserver has for it.
+//! The errors that the check of a value finds, in kube-apiserver's words.
 
 use serde_json::{Number, Value};
 
@@ -9,7 +9,7 @@ use crate::registry::{FieldError, FieldErrorKind};
 /// The power of ten from which on floats are written with an exponent.
 const EXPONENT_FROM: i32 = 6;
 
-/// What is wrong with a value.
+/// The errors of a value.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// True if anything is wrong.
@@ -23,7 +23,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Whether nothing is wrong.
+    /// Returns true if there are no errors.
     pub(super) fn is_valid(&self) -> bool {
         !self.is_wrong
     }

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use crate::registry::FieldError;
 
-/// What a path says for the whole object, as kube-apiserver prints it.
+/// The path of the whole object, as kube-apiserver prints it.
 pub(super) const ROOT: &str = "<nil>";
 
 /// A path that grows and shrinks with the walk, so that no place pays for a string of its own.
 #[derive(Debug, Default)]
 pub(super) struct Path {
-    /// What has been written, such as `spec.ports[0]`.
+    /// The path so far, such as `spec.ports[0]`.
     text: String,
     /// How many bytes of errors were made on the walk, told or not.
     error_bytes: Cell<usize>,

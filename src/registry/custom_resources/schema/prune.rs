@@ -14,7 +14,7 @@ const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// What metadata has.
+/// The members of metadata.
 const METADATA_FIELDS: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -46,7 +46,7 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     pruning.removed
 }
 
-/// Whether the schema knows everything in a value that is not a whole object, such as a default.
+/// Returns true if the schema knows everything in a value that is not a whole object, such as a default.
 pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
     let mut pruning = Pruning::default();
     pruning.value(&mut value.clone(), Some(node));
@@ -57,9 +57,9 @@ pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
 struct Pruning {
     /// Where the walk is.
     path: Path,
-    /// What was removed.
+    /// The paths of removed members.
     removed: Vec<String>,
-    /// What was removed from metadata.
+    /// The paths of removed members of metadata.
     removed_metadata: Vec<String>,
     /// The bytes of both.
     removed_bytes: usize,

@@ -34,7 +34,7 @@ pub(super) enum Place {
     Nested(Nested),
 }
 
-/// What a nested schema may do that others may not, because int-or-string is written so.
+/// The exceptions for nested schemas, by which int-or-string is expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nested {
     /// Nothing.
@@ -65,7 +65,7 @@ pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<
 /// A walk over a schema.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// What is wrong so far.
+    /// The errors so far.
     pub(super) found: Outcome,
     /// Where the walk is.
     pub(super) path: Path,
@@ -234,7 +234,7 @@ impl Reader {
         result
     }
 
-    /// What is here is wrong.
+    /// Adds an error about the value at the current path.
     pub(super) fn invalid(&mut self, value: &Value, why: &str) {
         let (path, found) = (&self.path, &mut self.found);
         found.push(path, || {

@@ -8,7 +8,7 @@ use super::formats::Format;
 use super::node::{Allowed, Bound, Checks, Node, Sizes};
 use super::read::{Nested, Place, Reader, present, strings};
 
-/// What has checks to read. Most nodes have none of them.
+/// The keywords of conditions. Most nodes have none of them.
 const CHECKS: [&str; 17] = [
     "allOf",
     "anyOf",

@@ -1,4 +1,4 @@
-//! What is said of rules when they are written.
+//! The errors in rules when they are written.
 
 use serde_json::json;
 

@@ -15,16 +15,16 @@ use super::rules::Rule;
 use crate::registry::cel::{Declared, Form, Names, Program, Type, check_program, on_large_stack};
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// What one rule may cost.
+/// Maximum estimated cost of one rule.
 const RULE_COST_MAX: u64 = 10_000_000;
 
-/// What all rules of a schema may cost.
+/// Maximum estimated cost of all rules of a schema.
 const SCHEMA_COST_MAX: u64 = 100_000_000;
 
 /// How many rules are named if all together cost too much.
 const NAMED_MAX: usize = 4;
 
-/// What is wrong with the rules of a schema. Of those that were there before only the cost is looked at.
+/// Returns the errors in the rules of a schema. Of rules that an older schema has, only the cost is checked.
 pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
     let mut walk = Walk {
         known,
@@ -59,7 +59,7 @@ pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     }
 }
 
-/// What is wrong with rules.
+/// Errors in rules.
 #[derive(Debug, Default)]
 pub(super) struct RuleErrors {
     /// Rules that cannot be run.

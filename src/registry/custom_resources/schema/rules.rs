@@ -24,23 +24,23 @@ const REASONS: [(&str, FieldErrorKind); 4] = [
 /// One rule.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// What it says, for messages.
+    /// The source of the rule, for messages.
     pub(super) text: String,
-    /// What is run.
+    /// The compiled rule.
     pub(super) program: Program,
-    /// What to say when it does not hold.
+    /// The message for objects that violate the rule.
     pub(super) message: Option<String>,
-    /// What makes a better message.
+    /// The compiled `messageExpression`, whose result is preferred to the message.
     pub(super) message_program: Option<Program>,
-    /// What that says itself.
+    /// The source of the `messageExpression`.
     pub(super) message_text: Option<String>,
     /// As what to say it.
     pub(super) reason: FieldErrorKind,
     /// Of which member to say it, empty for the value itself.
     pub(super) field: String,
-    /// Whether it compares with an older value.
+    /// True if the rule uses `oldSelf`: a transition rule.
     pub(super) uses_old: bool,
-    /// Whether it runs without an older value too.
+    /// True if a transition rule runs without an older value too: `optionalOldSelf`.
     pub(super) optional_old: bool,
 }
 
@@ -175,7 +175,7 @@ fn normalized(written: &str, node: &Node) -> Option<String> {
     Some(path)
 }
 
-/// Whether a schema or one below it has rules.
+/// Returns true if a schema or one below it has rules.
 pub(super) fn any(rules: &[Rule], node: &Node) -> bool {
     let additional = node
         .additional

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::node::{Kind, ListType, Node};
 use super::read::{Nested, Place, Reader, present};
 
-/// What no schema may use.
+/// The keywords that no schema may use.
 const UNSUPPORTED: [&str; 6] = [
     "$ref",
     "additionalItems",
@@ -17,7 +17,7 @@ const UNSUPPORTED: [&str; 6] = [
     "patternProperties",
 ];
 
-/// What a nested schema must not say, and how that is told.
+/// The keywords that a nested schema may not use, with the error text.
 const NESTED_FORBIDDEN: [(&str, &str); 12] = [
     ("additionalProperties", "must be undefined to be structural"),
     ("default", "must be undefined to be structural"),

@@ -79,7 +79,7 @@ fn texts_that_take_too_long_to_match_are_refused_whatever_alternatives_say() {
     );
 }
 
-/// What the replayed definition says about its objects.
+/// Returns the schema of the definition in the recorded answers.
 pub(super) fn widget() -> StructuralSchema {
     schema(json!({
         "type": "object",

@@ -1,7 +1,7 @@
-//! Whether a value is what its schema says: types first, then alternatives, then the value itself, then its parts.
+//! Validates a value by its schema: types first, then alternatives, then the value itself, then its parts.
 //!
-//! What has not changed since an older object was written, under a schema that may have been another, is not held against
-//! the newer one: a value that is as it was counts as valid. Items of lists are compared if they have keys.
+//! A value that has not changed since an older object was written counts as valid, since the schema may have been another
+//! then. Items of lists are compared if they have keys.
 //!
 //! One walk over the object; every alternative of a node looks at the value once more. So the work is at most the
 //! size of the object times the alternatives above a place, and the depth is that of the schema.
@@ -82,7 +82,7 @@ fn is_of(kind: Kind, value: &Value) -> bool {
     }
 }
 
-/// Whether a float stands for an integer that it can tell from its neighbours.
+/// Returns true if a float is a whole number small enough to be told from its neighbours.
 fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < INTEGERS_END
 }
@@ -113,7 +113,8 @@ fn go_format(value: &Value) -> &'static str {
 /// A value, and what it was before if it was there.
 type Changed<'a> = (&'a Value, Option<&'a Value>);
 
-/// What was before does not count: it would be valid under every alternative, be it meant by another one.
+/// Checks `allOf`, `anyOf`, `oneOf` and `not`. The older value does not count here: it would be valid under every
+/// alternative, whichever it was written for.
 fn check_alternatives(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &mut Outcome) {
     if !checks.any_of.is_empty() {
         let (valid, closest) = try_all(&checks.any_of, value, path, true);
@@ -317,7 +318,7 @@ impl Sizes {
     }
 }
 
-/// Whether there are as many as there may be. True if so.
+/// Checks a number of characters, items or members; returns true if it is allowed.
 fn check_count(
     count: usize,
     sizes: Option<(Option<i64>, Option<i64>, &'static str)>,

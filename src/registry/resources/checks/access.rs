@@ -60,12 +60,12 @@ fn policy_rule(rule: &At<'_, '_>, namespaced: bool, errors: &mut Errors) {
     }
 }
 
-/// Who has a role in a namespace.
+/// Checks a RoleBinding.
 pub(in crate::registry::resources) fn role_binding(object: &At<'_, '_>, errors: &mut Errors) {
     binding(object, &["Role", "ClusterRole"], errors);
 }
 
-/// Who has a role everywhere.
+/// Checks a ClusterRoleBinding.
 pub(in crate::registry::resources) fn cluster_role_binding(
     object: &At<'_, '_>,
     errors: &mut Errors,

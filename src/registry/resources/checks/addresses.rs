@@ -63,7 +63,7 @@ fn canonical_range(text: &str) -> Vec<String> {
     }
 }
 
-/// What is there stays; a range of the other family may come.
+/// Checks an update of a ServiceCIDR: its ranges are immutable, but one of the other family may be added.
 pub(in crate::registry::resources) fn service_cidr_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -15,14 +15,14 @@ const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
 
-/// What a webhook may say about what it does beside its answer. The last two are of an earlier version.
+/// The values of `sideEffects`. The last two are of v1beta1.
 const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const NO_SIDE_EFFECTS: usize = 2;
 
 const TIMEOUT_SECONDS_MAX: i64 = 30;
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
 
-/// What is asked of the webhooks of a configuration. What those before did not have is not asked of them.
+/// The rules that webhooks must follow. A rule that all older webhooks break is not enforced.
 #[derive(Clone, Copy)]
 struct Asked {
     no_side_effects: bool,
@@ -133,7 +133,7 @@ fn review_versions(versions: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
     }
 }
 
-/// What is asked of policies of both kinds.
+/// Checks the parts that policies of both kinds have.
 pub(in crate::registry::resources) fn policy(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("failurePolicy")
@@ -212,7 +212,7 @@ fn params(reference: &At<'_, '_>, errors: &mut Errors) {
         .must_be_one_of(&NOT_FOUND_ACTIONS, errors);
 }
 
-/// What a policy or its binding is about.
+/// Checks the match conditions and selectors of a policy or its binding.
 fn matched(what: &At<'_, '_>, errors: &mut Errors) {
     what.at("matchPolicy")
         .may_be_one_of(&MATCH_POLICIES, errors);

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::super::path;
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// What is wrong, as it is found.
+/// The errors of a check, in the order in which they are found.
 pub(in crate::registry) type Errors = Vec<FieldError>;
 
-/// What a place without a value holds.
+/// The value of a missing member.
 static NOTHING: Value = Value::Null;
 
 /// A place in an object.
@@ -43,7 +43,7 @@ impl<'v, 'p> At<'v, 'p> {
         }
     }
 
-    /// What stands at a path of names joined by dots.
+    /// Returns the place at a path of names joined by dots.
     pub(in crate::registry) fn at<'s>(&'s self, path: &'s str) -> At<'v, 's> {
         At {
             value: path::get(self.value, path).unwrap_or(&NOTHING),
@@ -89,17 +89,17 @@ impl<'v, 'p> At<'v, 'p> {
         })
     }
 
-    /// What is here.
+    /// Returns the value.
     pub(in crate::registry) fn value(&self) -> &'v Value {
         self.value
     }
 
-    /// Whether anything is here.
+    /// Returns true if there is a value that is not null.
     pub(in crate::registry) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
-    /// Whether nothing is here, or an empty text, list or map.
+    /// Returns true if there is no value, or an empty string, list or map.
     pub(in crate::registry) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -120,7 +120,7 @@ impl<'v, 'p> At<'v, 'p> {
         self.value.as_i64()
     }
 
-    /// Whether true stands here.
+    /// Returns true if the value is `true`.
     pub(in crate::registry) fn is_true(&self) -> bool {
         *self.value == Value::Bool(true)
     }
@@ -158,7 +158,7 @@ impl At<'_, '_> {
         self.error(FieldErrorKind::Required, why)
     }
 
-    /// What is here is wrong. Nothing at all is shown as an empty text.
+    /// Returns the error that the value is invalid. A missing value is shown as an empty string.
     pub(in crate::registry) fn invalid(&self, why: impl AsRef<str>) -> FieldError {
         let empty = json!("");
         let value = if self.is_set() { self.value } else { &empty };
@@ -189,12 +189,12 @@ impl At<'_, '_> {
         self.error(FieldErrorKind::Duplicate, json!(text).to_string())
     }
 
-    /// What is meant here does not exist.
+    /// Returns the error that the value does not refer to anything that exists.
     pub(in crate::registry) fn not_found(&self) -> FieldError {
         self.error(FieldErrorKind::NotFound, json!(self.text()).to_string())
     }
 
-    /// What is here is none of these words.
+    /// Returns the error that the value is none of these words.
     pub(in crate::registry) fn unsupported(&self, words: &[&str]) -> FieldError {
         let quoted: Vec<String> = words.iter().map(|word| json!(word).to_string()).collect();
         let value = if self.is_set() {

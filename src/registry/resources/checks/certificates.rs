@@ -15,9 +15,9 @@ use crate::registry::{FieldError, FieldErrorKind};
 /// Signers of this name issued what nobody else did; nothing new is asked of them.
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const EXPIRATION_SECONDS_MIN: i64 = 600;
-/// What is decided once, and by whoever may approve.
+/// The conditions that only approvers may set, and only once.
 const VERDICTS: &[&str] = &["Approved", "Denied"];
-/// What is never taken back.
+/// The conditions that may not be removed.
 const FINAL: &[&str] = &["Approved", "Denied", "Failed"];
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 const CONDITIONS: &str = "status.conditions";
@@ -51,7 +51,7 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-/// What is asked for. It never changes.
+/// Checks the spec of a new CertificateSigningRequest. The spec is immutable.
 pub(in crate::registry::resources) fn new_request(request: &At<'_, '_>, errors: &mut Errors) {
     let spec = request.at("spec");
     let asked = spec.at("request");
@@ -115,7 +115,7 @@ fn too_long(at: &At<'_, '_>, bytes_max: usize) -> FieldError {
     FieldError::new(FieldErrorKind::TooLong, at.field(), why)
 }
 
-/// What is wrong with the first wrong one of the words between dots.
+/// Adds an error about the first invalid one of the labels between dots.
 fn labels(signer: &At<'_, '_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let wrong = text.split('.').map(|label| (label, rule(label)));
     let Some((label, why)) = wrong.into_iter().find(|(_, why)| !why.is_empty()) else {
@@ -170,7 +170,7 @@ fn taken_back(request: &Value, old: &Value) -> Errors {
         .collect()
 }
 
-/// What is wrong with conditions, unless they were wrong before.
+/// Returns the errors in conditions, unless there were errors before.
 fn conditions(request: &Value, old: &Value) -> Errors {
     let mut before = Errors::new();
     conditions_of(&At::root(old), &mut before);
@@ -210,7 +210,7 @@ fn count(request: &Value, kind: &str) -> usize {
     conditions.filter(|it| text(it, "type") == kind).count()
 }
 
-/// What stands in base64. Other texts were refused before.
+/// Decodes base64. Other texts were refused before.
 fn bytes(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap_or_default();
     STANDARD.decode(text).unwrap_or_default()

@@ -92,7 +92,8 @@ fn data_source(from: &At<'_, '_>, errors: &mut Errors) {
     group.may_conform(formats::dns_subdomain, errors);
 }
 
-/// What may change in a claim: the class once it has none, the volume once, the size of a bound one.
+/// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and the
+/// size of a bound one may change.
 pub(in crate::registry::resources) fn claim_update(
     claim: &At<'_, '_>,
     old: &At<'_, '_>,

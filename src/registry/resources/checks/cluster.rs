@@ -1,5 +1,4 @@
-//! What a cluster consists of and agrees on: nodes, namespaces, priorities, leases, budgets of
-//! disruption.
+//! Nodes, namespaces, PriorityClasses, leases and PodDisruptionBudgets.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +51,7 @@ pub(in crate::registry::resources) fn node(object: &At<'_, '_>, errors: &mut Err
     }
 }
 
-/// What a node is given once stays.
+/// Checks an update of a node: most of what it has been given is immutable.
 pub(in crate::registry::resources) fn node_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -158,7 +157,7 @@ fn preemption(object: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What a class of priorities gives stays.
+/// Checks an update of a PriorityClass: value and preemption policy are immutable.
 pub(in crate::registry::resources) fn priority_class_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

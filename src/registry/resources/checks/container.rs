@@ -10,7 +10,7 @@ use super::values::{PROTOCOLS, port_name};
 use super::{env, quantities, security};
 use crate::registry::validation::formats;
 
-/// What the containers of a pod have in common.
+/// The parts of a pod that the checks of its containers need.
 #[derive(Clone, Copy)]
 pub(super) struct Pod<'a, 'v, 'p> {
     pub(super) spec: &'a At<'v, 'p>,

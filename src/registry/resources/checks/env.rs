@@ -7,7 +7,7 @@ use super::values::{config_key, variable_name};
 use crate::registry::NameRule;
 use crate::registry::validation::formats;
 
-/// What a variable may say of its pod.
+/// The fields of its pod that a variable may refer to.
 const POD_FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -19,7 +19,7 @@ const POD_FIELDS: &[&str] = &[
     "status.podIP",
     "status.podIPs",
 ];
-/// What a file may say of its pod.
+/// The fields of its pod that a file may refer to.
 pub(super) const POD_FIELDS_OF_FILES: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -27,7 +27,7 @@ pub(super) const POD_FIELDS_OF_FILES: &[&str] = &[
     "metadata.namespace",
     "metadata.uid",
 ];
-/// What both may say of a container.
+/// The resources of a container that both may refer to.
 const RESOURCE_FIELDS: &[&str] = &[
     "limits.cpu",
     "limits.ephemeral-storage",

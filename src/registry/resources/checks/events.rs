@@ -14,7 +14,7 @@ const SERIES_MIN: i64 = 2;
 /// Where events are about what has no namespace.
 const ANYWHERE: [&str; 2] = ["default", "kube-system"];
 
-/// What an event in newer words says is said once.
+/// The fields of an events.k8s.io Event that are immutable.
 const KEPT: [&str; 13] = [
     "involvedObject",
     "reason",

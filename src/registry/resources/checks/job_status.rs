@@ -1,4 +1,4 @@
-//! What may become of the status of a job, whoever runs it: what has ended stays so, and all that is told fits together.
+//! Checks a change of the status of a Job: finished jobs stay finished, and the fields are consistent.
 //!
 //! Most rules count only when what they are about changes, so that a status that was wrong before does not
 //! stand in the way of what mends it.
@@ -166,7 +166,7 @@ impl Change<'_, '_, '_> {
         }
     }
 
-    /// What has ended has nothing that still runs.
+    /// Checks that a finished job has no pods that run.
     fn finish(&self, errors: &mut Errors) {
         let is_finished = is_finished(self.now);
         let [active, terminating, began] =
@@ -260,7 +260,7 @@ impl Change<'_, '_, '_> {
         }
     }
 
-    /// What was told once is not taken back.
+    /// Checks that fields and conditions that were set once stay.
     fn what_stays(&self, errors: &mut Errors) {
         for condition in TERMINAL {
             if holds(self.was, condition) && !holds(self.now, condition) {

@@ -1,4 +1,4 @@
-//! What runs to its end: jobs, and cron jobs that make them.
+//! Jobs and CronJobs.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::registry::validation::formats;
 const INDEXED_PARALLELISM_MAX: i64 = 100_000;
 /// How long the name of a cron job may be, so that those of its jobs fit, in bytes.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
-/// What stays as it was when the job was created.
+/// The fields of a Job's spec that are immutable.
 const IMMUTABLE: &[&str] = &[
     "completionMode",
     "podFailurePolicy",
@@ -22,7 +22,7 @@ const IMMUTABLE: &[&str] = &[
     "managedBy",
     "successPolicy",
 ];
-/// What may change in the template of a job that has not begun.
+/// The fields of the pod template that may change while a job is suspended and has not started.
 const CHANGEABLE_BEFORE_START: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -228,7 +228,7 @@ fn ending(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What may change in a job: how many pods run at a time, and before it begins, where they run.
+/// Checks an update of a Job: parallelism may change, and before it starts, the scheduling of its pods.
 pub(in crate::registry::resources) fn job_update(
     job: &At<'_, '_>,
     old: &At<'_, '_>,

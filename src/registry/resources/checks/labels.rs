@@ -98,7 +98,7 @@ fn node_field(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a LabelSelector selects everything.
+/// Returns true if a LabelSelector selects everything.
 pub(in crate::registry::resources) fn selects_all(selector: &Value) -> bool {
     list(selector, "matchExpressions").is_empty()
         && get(selector, "matchLabels")
@@ -106,7 +106,7 @@ pub(in crate::registry::resources) fn selects_all(selector: &Value) -> bool {
             .is_none_or(serde_json::Map::is_empty)
 }
 
-/// Whether a LabelSelector selects these labels.
+/// Returns true if a LabelSelector selects these labels.
 pub(in crate::registry::resources) fn selects(selector: &Value, labels: &Value) -> bool {
     let exact = get(selector, "matchLabels").and_then(Value::as_object);
     let expression = |it: &Value| {

@@ -1,4 +1,4 @@
-//! What kube-apiserver refuses in objects of the built-in kinds, a file a family.
+//! Validation of objects of the built-in kinds, a file for each family of kinds.
 //!
 //! A check looks at a [`At`] place and pushes what is wrong with it, in kube-apiserver's words and
 //! under the path that it names. Checks are put together as the types are: that of a deployment
@@ -60,14 +60,14 @@ pub(super) type CheckOfChange = fn(&At<'_, '_>, &At<'_, '_>, &mut Errors);
 /// Gathers what clients are told about an object that is not refused.
 pub(super) type Warn = fn(&At<'_, '_>, &mut Vec<String>);
 
-/// What a check finds wrong with an object.
+/// Returns the errors that a check finds in an object.
 pub(super) fn found(check: Check, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
     check(&At::root(object), &mut errors);
     errors
 }
 
-/// What a check finds wrong with a change.
+/// Returns the errors that a check finds in a change.
 pub(super) fn found_in_change(
     check: CheckOfChange,
     object: &Value,
@@ -78,7 +78,7 @@ pub(super) fn found_in_change(
     errors
 }
 
-/// What errors say, a line each.
+/// Returns the messages of errors, a line each.
 #[cfg(test)]
 pub(super) fn messages(errors: &[FieldError]) -> Vec<String> {
     let line = |error: &FieldError| format!("{}: {}", error.field, error.message());

@@ -6,7 +6,7 @@ use super::values::{PROTOCOLS, address, cidr, network, port_name};
 use crate::registry::NameRule;
 use crate::registry::validation::formats;
 
-/// What paths may not contain, and not end with.
+/// Parts that paths may not contain, and ends that they may not have.
 const PATH_PARTS: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const PATH_ENDS: &[&str] = &["/..", "/."];
 const CONTROLLER_BYTES_MAX: usize = 250;

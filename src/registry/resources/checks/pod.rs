@@ -37,7 +37,7 @@ pub(in crate::registry::resources) fn pod(pod: &At<'_, '_>, errors: &mut Errors)
     }
 }
 
-/// What a new pod may not have yet.
+/// Checks that a new pod has nothing that can only be added later, such as ephemeral containers.
 pub(in crate::registry::resources) fn new_pod(pod: &At<'_, '_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     let added = spec.at("ephemeralContainers");
@@ -202,7 +202,7 @@ fn names_and_addresses(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What a pod waits for, before it is scheduled and before it is ready.
+/// Checks readiness gates and scheduling gates.
 fn gates(spec: &At<'_, '_>, errors: &mut Errors) {
     for gate in spec.items("readinessGates") {
         gate.at("conditionType")

@@ -1,11 +1,11 @@
-//! What a pod requests and may use as a whole, which its containers share.
+//! The resources of a pod as a whole, which its containers share.
 
 use super::at::{At, Errors};
 use super::quantities::{is_pages, requirements};
 use crate::registry::quota::{Amounts, Which, amounts_of_containers};
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// What pods may have as a whole, as kube-apiserver lists it.
+/// The resources that pods as a whole may have, as kube-apiserver lists them.
 const OF_PODS: [&str; 3] = ["cpu", "hugepages-", "memory"];
 
 /// The resources in the spec of a pod.
@@ -51,7 +51,7 @@ fn of_pods(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What is said of the whole is enough for what all containers ask for.
+/// Checks that the resources of the pod are not less than those of all containers.
 fn covers_the_containers(spec: &At<'_, '_>, errors: &mut Errors) {
     for which in [Which::Requests, Which::Limits] {
         let member = which.member();

@@ -3,7 +3,7 @@
 use super::at::{At, Errors};
 use super::values::header_name;
 
-/// What a probe or hook does, in the order in which Kubernetes looks.
+/// The actions of probes and hooks, in the order in which kube-apiserver checks them.
 const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const OF_HOOKS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];

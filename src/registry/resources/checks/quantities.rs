@@ -9,8 +9,7 @@ const NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// The resources that a container may ask for.
 const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
-/// What a quota may count, besides; all of these but the claims on processors and memory are
-/// whole numbers.
+/// Further resources that a quota may limit; all of these but requests and limits of CPU and memory are whole numbers.
 const COUNTED: &[&str] = &[
     "configmaps",
     "persistentvolumeclaims",
@@ -81,7 +80,7 @@ pub(super) fn amount(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
 /// A check of a resource's name at a place named by it.
 pub(super) type NameCheck = fn(&str, &At<'_, '_>, &mut Errors);
 
-/// What a container, or a pod, may use and wants: no more is wanted than it may use.
+/// Checks the requests and limits of a container or a pod: no request exceeds its limit.
 pub(super) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors) {
     for which in ["limits", "requests"] {
         for (resource, quantity) in at.members(which) {
@@ -113,7 +112,7 @@ pub(super) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors
     pages_have_company(at, errors);
 }
 
-/// Who asks for huge pages asks for processors or memory as well.
+/// Checks that huge pages are only requested together with CPU or memory.
 fn pages_have_company(at: &At<'_, '_>, errors: &mut Errors) {
     let asked = |resource: fn(&str) -> bool| {
         let mut all = at.members("limits").chain(at.members("requests"));
@@ -145,7 +144,7 @@ fn is_extended(resource: &str) -> bool {
         && formats::label_key(&format!("requests.{resource}")).is_empty()
 }
 
-/// Whether quotas may count it by this name alone.
+/// Returns true if quotas may limit a resource of this unqualified name.
 pub(super) fn is_quota(resource: &str) -> bool {
     OF_CONTAINERS.contains(&resource)
         || COUNTED.contains(&resource)

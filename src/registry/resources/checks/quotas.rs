@@ -8,7 +8,7 @@ use crate::registry::error::ERROR_BYTES_MAX;
 use crate::registry::resources::quantity::Quantity;
 use crate::registry::validation::formats;
 
-/// What is limited.
+/// The types of a LimitRange's items.
 const LIMIT_TYPES: &[&str] = &["Container", "PersistentVolumeClaim", "Pod"];
 /// Of which objects a quota counts.
 const SCOPES: &[&str] = &[
@@ -240,7 +240,7 @@ fn selectors(spec: &At<'_, '_>, errors: &mut Errors) {
     }));
 }
 
-/// Whether the quota counts what objects of a scope cannot be counted by.
+/// Returns true if the quota limits a resource that objects of a scope do not have.
 fn has_unfit_resource(spec: &At<'_, '_>, scope: &str) -> bool {
     let of_pods = |resource: &str| {
         resource == "pods"

@@ -22,7 +22,7 @@ pub(in crate::registry::resources) fn claim(claim: &At<'_, '_>, errors: &mut Err
     devices(&claim.at("spec.devices"), errors);
 }
 
-/// What claims are made of.
+/// Checks a ResourceClaimTemplate.
 pub(in crate::registry::resources) fn template(template: &At<'_, '_>, errors: &mut Errors) {
     devices(&template.at("spec.spec.devices"), errors);
 }
@@ -84,7 +84,7 @@ fn wanted(request: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What is asked for never changes.
+/// Checks an update of a ResourceClaim: its spec is immutable.
 pub(in crate::registry::resources) fn update(
     claim: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -93,7 +93,8 @@ pub(in crate::registry::resources) fn update(
     claim.at("spec").must_stay(&old.at("spec"), errors);
 }
 
-/// What is allocated is given back whole, and only what is allocated is used.
+/// Checks a change of the status of a ResourceClaim: an allocation is only removed as a whole, and only allocated claims are
+/// reserved.
 pub(in crate::registry::resources) fn status(claim: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let root = At::root(claim);

@@ -52,7 +52,7 @@ const FIELDS: [Field; 5] = [
     },
 ];
 
-/// What is wrong with a schedule, in the words of the library that Kubernetes reads it with.
+/// Returns the error in a cron schedule, in the words of the Go library that Kubernetes parses it with.
 pub(super) fn schedule(text: &str) -> Vec<String> {
     let text = match text.split_once(' ') {
         Some((zone, rest)) if zone.starts_with("TZ=") || zone.starts_with("CRON_TZ=") => {
@@ -154,7 +154,7 @@ fn integer(text: &str) -> Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
 }
 
-/// What is wrong with the name of a time zone.
+/// Returns the errors in the name of a time zone.
 pub(super) fn time_zone(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["timeZone must be nil or non-empty string".into()];

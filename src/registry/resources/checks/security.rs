@@ -158,7 +158,7 @@ pub(super) fn of_container(at: &At<'_, '_>, host_users: bool, errors: &mut Error
     }
 }
 
-/// What the kernel filters and confines.
+/// Checks the seccomp and AppArmor profiles.
 fn profiles(at: &At<'_, '_>, errors: &mut Errors) {
     const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
     for (member, name) in [

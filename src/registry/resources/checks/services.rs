@@ -55,7 +55,7 @@ pub(in crate::registry::resources) fn service(object: &At<'_, '_>, errors: &mut 
     traffic(&spec, errors);
 }
 
-/// Whether the service has no address of its own.
+/// Returns true if the service is headless: its only cluster IP is `None`.
 fn is_headless(spec: &At<'_, '_>) -> bool {
     let mut ips = spec.items("clusterIPs");
     let first = ips.next();
@@ -280,7 +280,7 @@ fn traffic(spec: &At<'_, '_>, errors: &mut Errors) {
         .may_be_one_of(DISTRIBUTIONS, errors);
 }
 
-/// What an update may not change: the addresses, as long as there are any.
+/// Checks an update of a Service: cluster IPs are immutable as long as its type has any.
 pub(in crate::registry::resources) fn service_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

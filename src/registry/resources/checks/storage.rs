@@ -128,7 +128,7 @@ pub(in crate::registry::resources) fn driver_kind(object: &At<'_, '_>, errors: &
     }
 }
 
-/// What pods rely on in a driver stays.
+/// Checks an update of a CSIDriver: the fields that pods rely on are immutable.
 pub(in crate::registry::resources) fn driver_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -168,7 +168,7 @@ pub(in crate::registry::resources) fn drivers_of_node(object: &At<'_, '_>, error
     }
 }
 
-/// What a driver says of a node stays, but for how much it takes.
+/// Checks an update of a CSINode: drivers are immutable but for the number of volumes that they take.
 pub(in crate::registry::resources) fn drivers_of_node_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -195,14 +195,14 @@ pub(in crate::registry::resources) fn drivers_of_node_update(
     }
 }
 
-/// What containers run in.
+/// Checks a RuntimeClass.
 pub(in crate::registry::resources) fn runtime_class(object: &At<'_, '_>, errors: &mut Errors) {
     object
         .at("handler")
         .must_conform(formats::dns_label, errors);
 }
 
-/// What runs containers stays.
+/// Checks an update of a RuntimeClass: its handler is immutable.
 pub(in crate::registry::resources) fn runtime_class_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -261,7 +261,7 @@ pub(in crate::registry::resources) fn attachment(object: &At<'_, '_>, errors: &m
         .must_conform(formats::dns_subdomain, errors);
 }
 
-/// What is attached where stays.
+/// Checks an update of a VolumeAttachment: its spec is immutable.
 pub(in crate::registry::resources) fn attachment_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,5 +1,4 @@
-//! What is refused, family by family: an object with which nothing is wrong, changed at a place,
-//! and what is said about it.
+//! Tests of validation, family by family: a valid object is changed at one place, and the errors are compared.
 
 use serde_json::{Value, json};
 

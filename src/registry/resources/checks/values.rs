@@ -60,7 +60,7 @@ pub(in crate::registry::resources) fn config_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// What leads out of a folder.
+/// Returns the error in a name that leads out of a directory.
 fn parent_folder(name: &str) -> Option<String> {
     match name {
         "." | ".." => Some(format!("must not be '{name}'")),

@@ -1,5 +1,4 @@
-//! What clients are told about an object that is not refused: what is deprecated, and what hides
-//! something else.
+//! The warnings about an object that is accepted: deprecated fields, and fields that hide others.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -76,12 +75,12 @@ pub(in crate::registry::resources) fn pod(object: &At<'_, '_>, warnings: &mut Ve
     pods(object, warnings);
 }
 
-/// What makes pods by a template.
+/// Adds the warnings about an object with a pod template.
 pub(in crate::registry::resources) fn template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     pods(&object.at("spec.template"), warnings);
 }
 
-/// What makes pods whose names begin with its own.
+/// Adds the warnings about an object whose pods' names begin with its own.
 pub(in crate::registry::resources) fn named_template(
     object: &At<'_, '_>,
     warnings: &mut Vec<String>,

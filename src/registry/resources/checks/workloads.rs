@@ -1,5 +1,5 @@
-//! What keeps pods running: deployments, replica sets, daemon sets, stateful sets and replication
-//! controllers. Their selectors select what their templates make, for ever.
+//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers. Their selectors always select the pods of
+//! their templates.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::scheduling::at_most_all;
 use crate::registry::resources::path::get;
 use crate::registry::{FieldError, FieldErrorKind};
 
-/// What a stateful set may change.
+/// The fields of a StatefulSet's spec that may change.
 const STATEFUL_SET_CHANGEABLE: &[&str] = &[
     "replicas",
     "ordinals",
@@ -149,7 +149,7 @@ pub(in crate::registry::resources) fn stateful_set(object: &At<'_, '_>, errors: 
     }
 }
 
-/// What a stateful set may not change.
+/// Checks an update of a StatefulSet: most of its spec is immutable.
 pub(in crate::registry::resources) fn stateful_set_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -188,7 +188,7 @@ pub(in crate::registry::resources) fn replication_controller(
     template_that_runs(&spec, "ReplicationController", errors);
 }
 
-/// What a selector selects stays.
+/// Checks that a selector is unchanged.
 pub(in crate::registry::resources) fn selector_stays(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -259,7 +259,7 @@ fn unsupported_strategy(strategy: &At<'_, '_>, supported: &[&str]) -> FieldError
     error
 }
 
-/// Whether a number or percentage is more than nothing.
+/// Returns true if a number or percentage is greater than zero.
 fn is_some(count: &At<'_, '_>) -> bool {
     let text = count.text().trim_end_matches('%');
     count.number().or_else(|| text.parse().ok()).unwrap_or(0) != 0
@@ -273,7 +273,7 @@ pub(in crate::registry::resources) fn revision(object: &At<'_, '_>, errors: &mut
     object.at("revision").must_not_be_negative(errors);
 }
 
-/// What a revision holds stays.
+/// Checks an update of a ControllerRevision: its data is immutable.
 pub(in crate::registry::resources) fn revision_stays(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,4 +1,4 @@
-//! What is filled in, and what is taken away.
+//! Defaults are filled in, and unknown members are dropped.
 
 use proptest::prelude::*;
 use serde_json::{Map, json};

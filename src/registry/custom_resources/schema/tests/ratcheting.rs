@@ -1,4 +1,4 @@
-//! What is wrong already in an older object, and has not changed, is let pass.
+//! Errors in values that have not changed since an older object are ignored.
 
 use serde_json::{Value, json};
 
