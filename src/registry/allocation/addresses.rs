@@ -92,7 +92,7 @@ impl Addresses {
         Err(AddressRefusal::Full)
     }
 
-    /// Whether the cache has it. Only the attempt to note it tells for certain.
+    /// Returns true if the cache has the IPAddress. Only an attempt to create it tells for certain.
     async fn seems_taken(&self, address: Ipv4Addr) -> Result<bool, Error> {
         let options = GetOptions {
             resource_version: Some(ResourceVersion(0)),
@@ -189,7 +189,7 @@ fn tree(object: &crate::meta::Object) -> Result<Value, Error> {
     codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// What an object notes; `None` if somebody else keeps it.
+/// Returns the address that an IPAddress records; `None` if another component manages it.
 fn taken(object: &Value) -> Option<Taken> {
     let metadata = &object["metadata"];
     let (label, keeper) = MANAGED_BY;
@@ -208,7 +208,8 @@ fn taken(object: &Value) -> Option<Taken> {
     })
 }
 
-/// Whether addresses are given out of a range. One that says nothing about it counts: perhaps no controller runs.
+/// Returns true if addresses are allocated from a ServiceCIDR. One without the condition `Ready` counts, since its
+/// controller may not run.
 fn is_ready(range: &Value) -> bool {
     let conditions = range["status"]["conditions"]
         .as_array()

@@ -1,9 +1,9 @@
 //! Addresses of the cluster and ports of its nodes, each of which belongs to one service at a time.
 //!
-//! What is handed out is noted in the store, by one atomic write, before the service that gets it is written, and the
-//! note goes after the service has given it up. So nothing is handed out twice, however many servers share a
-//! store and whenever one of them dies. Writes that were abandoned, and those of which nobody knows what became, leave notes
-//! behind; [`Repair`] gives back what they say.
+//! An allocation is recorded in the store, by one atomic write, before the service that gets it is written; the record is
+//! deleted after the service has given it up. So nothing is allocated twice, however many servers share a store and whenever
+//! one of them dies. Writes that were abandoned, or whose outcome is unknown, leave records behind, which [`Repair`]
+//! releases.
 
 mod addresses;
 mod needs;
@@ -33,11 +33,11 @@ use crate::storage::Interface;
 pub struct Allocator {
     addresses: Addresses,
     node_ports: NodePorts,
-    /// Whether what stored services have is known to be noted.
+    /// True once the addresses and ports of all stored services are known to be recorded.
     ready: AtomicBool,
 }
 
-/// What a write of a service takes, and what it gives up.
+/// The addresses and ports that a write of a service takes and gives up.
 #[derive(Debug)]
 pub struct Allocation {
     owner: Owner,
@@ -51,7 +51,7 @@ struct Numbers {
     ports: Vec<u16>,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is stored.
@@ -162,7 +162,7 @@ impl Allocator {
         self.give_back(&Owner::of(service), &numbers).await;
     }
 
-    /// What cannot be given back now is found by the repair.
+    /// Releases addresses and ports. The repair finds those that cannot be released now.
     async fn give_back(&self, owner: &Owner, numbers: &Numbers) {
         if let Some(address) = numbers.address
             && let Err(error) = self.addresses.give_back(address, owner).await

@@ -1,4 +1,4 @@
-//! What a service needs that it does not have, and what it no longer needs.
+//! The addresses and ports that a service needs and does not have, and those that it no longer needs.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use crate::registry::resources::services::{
 
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
 
-/// What a new or changed service needs.
+/// The addresses and ports that a new or changed service needs.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     /// An address: this one, or any (empty).
@@ -84,7 +84,7 @@ pub(super) fn set_address(service: &mut Value, address: Ipv4Addr) {
     set(service, "spec.clusterIP", json!(address));
 }
 
-/// What the old service has and the new one does not.
+/// Returns the addresses and ports that the old service has and the new one does not.
 pub(super) fn given_up(service: &Value, old: &Value) -> Numbers {
     let address = services::address_of(old);
     let kept: HashSet<_> = services::node_ports_of(service).into_iter().collect();
@@ -184,7 +184,7 @@ pub(super) fn no_port(service: &Value) -> Option<(Option<usize>, i64)> {
     })
 }
 
-/// Whether ports that do not ask for a port of the nodes get one.
+/// Returns true if ports without a node port get one.
 fn takes_any(service: &Value) -> bool {
     text(service, "spec.type") == "NodePort"
         || get(service, "spec.allocateLoadBalancerNodePorts") != Some(&Value::Bool(false))

@@ -47,11 +47,12 @@ pub(super) enum PortRefusal {
 #[derive(Debug)]
 pub(super) struct NodePorts {
     storage: Arc<dyn Interface>,
-    /// What was stored last, as far as this server knows. Its writers wait here for each other rather than disturb each other.
+    /// The object that was stored last, as far as this server knows. Writers of this server wait for each other here, which
+    /// saves them conflicts.
     last: Mutex<Option<Arc<Object>>>,
 }
 
-/// What to do with the set of ports that is stored at a revision.
+/// A change of the set of ports that is stored at a revision.
 type Change<'a> = dyn FnMut(&mut PortSet, u64) -> Result<(), PortRefusal> + Send + 'a;
 
 impl NodePorts {
@@ -155,7 +156,7 @@ impl NodePorts {
         self.storage.get_list(KEY, ListOptions::default()).await
     }
 
-    /// What becomes of the object after a revision.
+    /// Watches the object from a revision on.
     pub(super) async fn watch(&self, revision: u64) -> Result<WatchStream, StorageError> {
         let options = ListOptions {
             resource_version: Some(crate::meta::ResourceVersion(revision)),

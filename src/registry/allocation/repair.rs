@@ -32,7 +32,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(1);
 /// Gives back what writes left behind.
 #[derive(Debug)]
 pub struct Repair {
-    /// What is handed out.
+    /// The allocator.
     pub allocator: Arc<Allocator>,
     /// The services.
     pub services: Arc<Store>,
@@ -65,7 +65,7 @@ impl From<StorageError> for RepairError {
     }
 }
 
-/// What no service has, though it is noted.
+/// A recorded address or port that no service has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Leak {
     Address(Taken),
@@ -73,7 +73,7 @@ enum Leak {
     Port(u16, u64),
 }
 
-/// What services have.
+/// The addresses and ports of services.
 #[derive(Debug, Default)]
 struct Had {
     addresses: BTreeMap<Ipv4Addr, Owner>,

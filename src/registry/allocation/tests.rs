@@ -24,7 +24,7 @@ struct World {
     repair: Repair,
 }
 
-/// What servers share.
+/// The storages that servers share.
 struct Storages([Arc<MemoryStorage>; 4]);
 
 impl Storages {

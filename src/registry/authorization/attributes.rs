@@ -1,16 +1,16 @@
-//! What somebody wants to do.
+//! The attributes of a request that authorization decides on.
 
 use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::User;
 
-/// What somebody wants to do, to a resource or to a path.
+/// A user's request to act on a resource or on a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// Who.
+    /// The user who makes the request.
     pub user: &'a User,
     /// Such as `list`; for paths the method in lower case.
     pub verb: &'a str,
-    /// Whether it is done to a resource; if not, only `path` counts.
+    /// True for a request on a resource; if false, only `path` counts.
     pub is_resource: bool,
     /// The namespace; empty for all, or if the resource has none.
     pub namespace: &'a str,
@@ -24,7 +24,7 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The object's name; empty for all.
     pub name: &'a str,
-    /// What is selected of them by fields, as far as it can be told.
+    /// The field selector of the request, as far as it can be parsed.
     pub fields: Option<&'a FieldSelector>,
     /// The same by labels.
     pub labels: Option<&'a LabelSelector>,

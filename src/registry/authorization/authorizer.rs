@@ -27,11 +27,11 @@ pub enum AuthorizationMode {
     AlwaysDeny,
     /// By roles and bindings.
     Rbac,
-    /// What kubelets need.
+    /// The Node authorizer.
     Node,
 }
 
-/// Who is asked.
+/// One of the authorizers that are asked in turn.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// This server, in one of its ways.
@@ -40,12 +40,12 @@ pub enum Step {
     Webhook(Arc<WebhookAuthorizer>),
 }
 
-/// What an authorizer says.
+/// The decision of an authorizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it is allowed.
+    /// True if the request is allowed.
     pub allowed: bool,
-    /// Whether it was refused without a question to whoever might have allowed it.
+    /// True if the request was denied outright, so that later authorizers were not asked.
     pub denied: bool,
     /// Why, if there is something to say.
     pub reason: String,
@@ -69,7 +69,7 @@ impl Decision {
 pub struct SelfRules {
     /// The rules.
     pub rules: Vec<Rule>,
-    /// What is wrong with some of the user's bindings.
+    /// The errors in some of the user's bindings.
     pub errors: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl Authorizer {
         Arc::new(Self::new(vec![Step::Mode(AuthorizationMode::AlwaysAllow)]))
     }
 
-    /// Whether roles and bindings count.
+    /// Returns true if RBAC is enabled.
     #[must_use]
     pub fn uses_roles(&self) -> bool {
         self.has(AuthorizationMode::Rbac)
@@ -129,7 +129,7 @@ impl Authorizer {
         Ok(())
     }
 
-    /// Whether a decision may have to be waited for.
+    /// Returns true if a decision may have to wait for a webhook.
     #[must_use]
     pub fn asks_webhooks(&self) -> bool {
         let steps = self.steps.load();
@@ -154,7 +154,7 @@ impl Authorizer {
         self.roles.load().rules(namespace, name)
     }
 
-    /// Whether somebody may do something, and why.
+    /// Decides whether a request is allowed, and why.
     pub async fn decide(&self, asked: &Attributes<'_>) -> Decision {
         let mut decision = Deciding::new(asked);
         let steps = self.steps.load_full();
@@ -206,7 +206,7 @@ impl Authorizer {
         }
     }
 
-    /// What this server says in one of its ways.
+    /// Returns the answer of one of the built-in modes.
     fn decide_here(&self, mode: AuthorizationMode, asked: &Attributes<'_>) -> Answer {
         match mode {
             AuthorizationMode::AlwaysAllow => Answer::Allowed(String::new()),
@@ -225,7 +225,7 @@ impl Authorizer {
         }
     }
 
-    /// What a user may do in a namespace.
+    /// Returns the rules of a user in a namespace.
     #[must_use]
     pub fn rules(&self, user: &User, namespace: &str) -> SelfRules {
         let mut found = SelfRules::default();

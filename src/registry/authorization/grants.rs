@@ -1,4 +1,4 @@
-//! What one subject has by one binding.
+//! The permissions of one subject by one binding.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who may do what: Kubernetes' authorization modes, and RBAC's rules among them.
+//! Kubernetes' authorization modes, with RBAC's rules among them.
 //!
 //! ```text
 //!   roles, bindings --RoleTable--> grants by subject --Authorizer--> a decision

@@ -1,4 +1,4 @@
-//! What kubelets may do: Kubernetes' Node authorizer.
+//! The permissions of kubelets: Kubernetes' Node authorizer.
 //!
 //! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what
 //! the pods of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
@@ -13,12 +13,12 @@ const PREFIX: &str = "system:node:";
 /// Where the leases of nodes are.
 const LEASES: &str = "kube-node-lease";
 
-/// What kubelets may do.
+/// Authorizes the requests of kubelets.
 #[derive(Debug)]
 pub struct NodeAuthorizer {
-    /// What the pods of each node need.
+    /// The objects that the pods of each node need.
     pub graph: Arc<NodeGraph>,
-    /// What every node may do.
+    /// The rules that apply to every node.
     pub rules: Vec<Rule>,
 }
 
@@ -33,7 +33,7 @@ pub fn node_of(user: &User) -> Option<&str> {
 }
 
 impl NodeAuthorizer {
-    /// Whether a kubelet may do something.
+    /// Decides whether a kubelet may make a request.
     ///
     /// # Errors
     /// Why it may not; nothing for others than kubelets.

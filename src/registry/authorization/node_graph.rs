@@ -1,4 +1,4 @@
-//! What the pods of each node need.
+//! The graph of the objects that the pods of each node need.
 //!
 //! A node may read what its pods refer to. Pods are filed once they have a node. What they need changes little from then on:
 //! ephemeral containers come, and claims for devices are made.
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::registry::resources::path::{get, list, text};
 
-/// What an object is: its resource, namespace and name.
+/// The resource, namespace and name of an object.
 type Name = (&'static str, String, String);
 
-/// What the pods of each node need.
+/// The objects that the pods of each node need.
 #[derive(Debug, Default)]
 pub struct NodeGraph(RwLock<Graph>);
 
@@ -135,7 +135,7 @@ impl NodeGraph {
         }
     }
 
-    /// Whether a node has to do with an object.
+    /// Returns true if a node is related to an object.
     pub(super) fn relates(&self, node: &str, resource: &str, namespace: &str, name: &str) -> bool {
         let graph = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let needs = |resource: &str, namespace: &str, name: &str| {
@@ -206,7 +206,7 @@ const CLAIMS: &str = "persistentvolumeclaims";
 const ACCOUNTS: &str = "serviceaccounts";
 const DEVICE_CLAIMS: &str = "resourceclaims";
 
-/// What pods refer to.
+/// The resources that pods refer to.
 const KINDS: [&str; 5] = [SECRETS, CONFIG_MAPS, CLAIMS, ACCOUNTS, DEVICE_CLAIMS];
 
 /// The annotation of pods that kubelets create to show what they run by themselves.

@@ -81,7 +81,7 @@ struct RoleRef {
     name: String,
 }
 
-/// Whom a binding concerns.
+/// A subject of bindings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Who {
     User(String),
@@ -233,7 +233,7 @@ impl Role {
         self.rules.as_deref().unwrap_or_default()
     }
 
-    /// Whether its rules are those of others.
+    /// Returns true if its rules are aggregated from other roles.
     #[must_use]
     pub fn aggregates(&self) -> bool {
         self.aggregation_rule.is_some()

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Attributes;
 
-/// What stands for everything.
+/// The wildcard.
 pub(super) const ALL: &str = "*";
 
 /// A rule of a role: every listed verb on every listed resource, or on every listed path.
@@ -59,7 +59,7 @@ impl Rule {
         lists.iter().map(|list| list.len()).sum()
     }
 
-    /// Whether the rule allows this.
+    /// Returns true if the rule allows a request.
     #[must_use]
     pub fn allows(&self, asked: &Attributes<'_>) -> bool {
         if !has(&self.verbs, asked.verb) {
@@ -93,7 +93,7 @@ impl Rule {
         self.resource_names.is_empty() || self.resource_names.iter().any(|known| known == name)
     }
 
-    /// Whether one of the paths is this one, or a pattern of it.
+    /// Returns true if one of the paths is this one, or a pattern that matches it.
     pub(super) fn has_path(&self, path: &str) -> bool {
         self.non_resource_urls.iter().any(|known| {
             known == path || known.ends_with(ALL) && path.starts_with(known.trim_end_matches(ALL))
@@ -101,7 +101,7 @@ impl Rule {
     }
 }
 
-/// Whether a list has a text, or everything.
+/// Returns true if a list contains a string or the wildcard.
 fn has(list: &[String], text: &str) -> bool {
     list.iter().any(|known| known == ALL || known == text)
 }
@@ -145,7 +145,7 @@ mod tests {
             )
     }
 
-    /// What a glob of one star stands for among the few texts that are asked for.
+    /// Returns true if a pattern with one star at its end matches a text.
     fn globs(pattern: &str, text: &str) -> bool {
         match pattern.strip_suffix('*') {
             Some(start) => text.len() >= start.len() && &text[..start.len()] == start,

@@ -100,7 +100,7 @@ impl DefaultRoles {
     }
 }
 
-/// What every node may do, whatever its pods need.
+/// Returns the rules of every node, whatever its pods need.
 pub(in crate::registry) fn node_rules() -> Vec<Rule> {
     let roles = DefaultRoles::of_every_cluster().roles;
     let of_nodes = roles

@@ -25,7 +25,7 @@ pub async fn ensure_flow_control(
     Ok(())
 }
 
-/// What holds until what is stored is known.
+/// Returns the flow control configuration that holds until the stored one is known.
 #[must_use]
 pub fn default_flows() -> FlowTable {
     let (levels, schemas): (Vec<_>, Vec<_>) = objects().into_iter().partition(is_level);

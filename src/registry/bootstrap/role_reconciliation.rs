@@ -1,7 +1,7 @@
 //! Brings the default roles and bindings to what they should be at least, as kube-apiserver does at every start.
 //!
-//! What is missing is added: the object, rules that its own do not cover, subjects, labels. What
-//! somebody added stays. An object that says so in an annotation is left alone.
+//! Missing parts are added: the object, rules that its own do not cover, subjects, labels. Additions of users stay. An
+//! object that says so in an annotation is left alone.
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};

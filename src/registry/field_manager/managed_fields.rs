@@ -15,14 +15,14 @@ const UPDATE_ENTRIES_MAX: usize = 10;
 /// The name of the entry in which older entries of updating managers are joined.
 const OLD_UPDATES: &str = "ancient-changes";
 
-/// What managers manage.
+/// The parsed `metadata.managedFields` of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ManagedFields {
     /// The entries by manager.
     pub(super) entries: BTreeMap<Identity, Entry>,
 }
 
-/// What tells managers apart.
+/// The identity of a manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     /// How it writes.
@@ -44,7 +44,7 @@ pub(super) enum Operation {
     Update,
 }
 
-/// What one manager manages.
+/// The fields of one manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The version in which the fields are named.
@@ -168,7 +168,7 @@ impl ManagedFields {
 }
 
 impl Identity {
-    /// Who writes so.
+    /// Makes the identity of a manager.
     pub(super) fn new(
         name: &str,
         operation: Operation,

@@ -89,7 +89,7 @@ fn merge_items(
     merged
 }
 
-/// What a configuration creates: members that it sets to null are not there.
+/// Returns the object that a configuration creates, which has no null members.
 fn without_nulls(config: &Value) -> Value {
     match config {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Who manages which field of an object: `metadata.managedFields`, and server-side apply.
+//! Tracks the owners of fields in `metadata.managedFields`, and implements server-side apply.
 //!
 //! Every write says who changed what. [`update()`] notes it for ordinary writes, where the writer
 //! takes what it changes; [`apply()`] lets managers share an object, each naming the fields it
@@ -30,7 +30,7 @@ use schema::Schema;
 use set::FieldSet;
 pub use update::update;
 
-/// Who writes, and through what.
+/// The manager of a write, and the way it writes.
 #[derive(Clone, Debug)]
 pub struct Manager<'a> {
     /// The name that the client gave itself.
@@ -39,8 +39,8 @@ pub struct Manager<'a> {
     pub api_version: &'a str,
     /// The subresource through which it writes; empty for the object itself.
     pub subresource: &'a str,
-    /// Whether the status is written through a subresource of its own, so that writes of the
-    /// object itself do not reach it, nor the other way round.
+    /// True if the status is written through a subresource of its own, so that writes of the object itself do not reach it,
+    /// nor the other way round.
     pub has_status_subresource: bool,
     /// The schema of what it writes, if that is a custom resource.
     pub custom: Option<&'a StructuralSchema>,
@@ -49,7 +49,7 @@ pub struct Manager<'a> {
 }
 
 impl Manager<'_> {
-    /// What is known of the type of an object that this manager writes.
+    /// Returns the schema of an object that this manager writes.
     fn schema<'o>(&'o self, object: &'o Value) -> Schema<'o> {
         let kind = object.get("kind").and_then(Value::as_str);
         Schema::of(self.api_version, kind.unwrap_or_default(), self.custom)

@@ -41,7 +41,7 @@ type Content = BTreeMap<Field, u8>;
 /// A manager, and whether it applies.
 type Writer = (&'static str, bool);
 
-/// What should be there, as the model has it.
+/// The expected object and owners, by the model.
 #[derive(Clone, Debug, Default)]
 struct Model {
     content: Content,
@@ -170,7 +170,7 @@ fn object(content: &Content) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 }
 
-/// What an object holds of the fields that the model knows.
+/// Returns the fields of an object that the model knows.
 fn content(object: &Value) -> Content {
     let number = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
     let container = |name: &str| {
@@ -194,7 +194,7 @@ fn content(object: &Value) -> Content {
     found.collect()
 }
 
-/// Who owns which of the fields that the model knows.
+/// Returns the owners of the fields that the model knows.
 fn owners(object: &Value) -> BTreeMap<(String, bool), BTreeSet<Field>> {
     let entries = object["metadata"]["managedFields"].as_array();
     let entries = entries.into_iter().flatten().map(|entry| {

@@ -1,8 +1,7 @@
 //! How the fields of a type merge: which lists are sets or have keys, what is one whole.
 //!
-//! What is not in the tables is a struct if it is an object and one whole if it is a list. The
-//! tables hold for the built-in types and for the metadata of all; what else custom resources have
-//! their schema tells.
+//! A value that is not in the tables is granular if it is an object and atomic if it is a list. The tables hold for the
+//! built-in types and for the metadata of all; the rest of custom resources is in their schema.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +12,7 @@ use super::tables::{
 use crate::codec;
 use crate::registry::custom_resources::schema::{ListKeys, Merging, StructuralSchema};
 
-/// What is known of the fields of one type.
+/// The merge rules of the fields of one type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schema<'a> {
     api_version: &'a str,
@@ -64,7 +63,7 @@ impl<'a> Keys<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// What is known of a type, which has a schema if it is a custom one.
+    /// Returns the merge rules of a type; a custom one brings its schema.
     pub(super) fn of(
         api_version: &'a str,
         kind: &'a str,
@@ -79,7 +78,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// What the schema of a custom type says of a path.
+    /// Returns the merge rule that the schema of a custom type has for a path.
     fn defined(&self, path: &[PathElement]) -> Option<Merging<'a>> {
         let steps = path.iter().map(|element| match element {
             PathElement::Field(name) => Some(name.as_str()),
@@ -147,7 +146,7 @@ impl<'a> Schema<'a> {
                 || (scale_target && applies(".spec.scaleTargetRef", path)))
     }
 
-    /// Whether the members of an object at a path have names of the type's, not of the client's.
+    /// Returns true if the members of an object at a path are fields of a struct rather than keys of a map.
     pub(super) fn is_struct(&self, path: &[PathElement]) -> bool {
         if self.defined(path) == Some(Merging::Members { named: false }) {
             return false;
@@ -208,7 +207,7 @@ pub(super) fn item_key(keys: Keys<'_>, item: &Value) -> Option<PathElement> {
     (!found.is_empty()).then(|| PathElement::key(found))
 }
 
-/// Whether a rule names a path.
+/// Returns true if a rule names a path.
 fn applies(rule: &str, path: &[PathElement]) -> bool {
     let (rule, of_items) = rule
         .strip_suffix("[]")

@@ -14,9 +14,9 @@ use super::path::PathElement;
 /// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet {
-    /// Whether the path that ends here is in the set; never at the root.
+    /// True if the path that ends here is in the set; never at the root.
     member: bool,
-    /// What goes on from here. Without a member somewhere below there is no child.
+    /// The longer paths. Without a member somewhere below there is no child.
     children: BTreeMap<PathElement, Self>,
 }
 
@@ -67,17 +67,17 @@ impl FieldSet {
         node.member = !path.is_empty();
     }
 
-    /// Whether there is no path in it.
+    /// Returns true if there is no path in it.
     pub(super) fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }
 
-    /// Whether the step alone is a path in it.
+    /// Returns true if the step alone is a path in it.
     pub(super) fn has(&self, element: &PathElement) -> bool {
         self.children.get(element).is_some_and(|child| child.member)
     }
 
-    /// What is in it below a step.
+    /// Returns the set of the paths below a step.
     pub(super) fn below(&self, element: &PathElement) -> Option<&Self> {
         self.children
             .get(element)
@@ -97,7 +97,7 @@ impl FieldSet {
         }
     }
 
-    /// What is in both.
+    /// Returns the paths that are in both.
     #[must_use]
     pub(super) fn intersection(&self, other: &Self) -> Self {
         let both = |(element, child): (&PathElement, &Self)| {

@@ -195,7 +195,7 @@ pub(super) const MAPS: &[&str] = &[
     "userInfo.extra",
 ];
 
-/// What objects always have in kube-apiserver because its types cannot leave it out.
+/// The members that objects always have in kube-apiserver, because its types do not omit them.
 pub(super) const PRESENT: &[(&str, &[&str])] = &[
     (
         "CronJob",

@@ -1,4 +1,4 @@
-//! What is different between two objects, and which fields a configuration names.
+//! Compares two objects, and lists the fields of a configuration.
 //!
 //! The two walk the same way, by the type's schema, but count differently: a comparison counts an
 //! object or item that came or went as a whole as well as what is in it, a configuration counts
@@ -32,14 +32,14 @@ impl Comparison {
         comparison
     }
 
-    /// What the second object has that the first has not, or has otherwise.
+    /// Returns the fields that only the second object has, and those that differ.
     pub(super) fn into_changed(self) -> FieldSet {
         let mut changed = self.modified;
         changed.unite(self.added);
         changed
     }
 
-    /// Whether nothing is different.
+    /// Returns true if there is no difference.
     pub(super) fn is_same(&self) -> bool {
         self.modified.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }
@@ -197,7 +197,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What is behind a step: more than one value only where items are not told apart.
+/// The values behind a step: more than one only where items are not told apart.
 type Behind<'v> = SmallVec<[&'v Value; 1]>;
 
 /// The steps from a value, each with what is behind it.

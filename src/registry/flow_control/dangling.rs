@@ -1,4 +1,4 @@
-//! Whether the priority level that a flow schema names is there, which the schema's status tells.
+//! The condition `Dangling` of FlowSchemas: whether the PriorityLevelConfiguration that they name exists.
 
 use std::collections::BTreeSet;
 

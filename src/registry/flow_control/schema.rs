@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::registry::authorization::Attributes;
 use crate::registry::{User, service_account};
 
-/// What stands for everything.
+/// The wildcard.
 const ALL: &str = "*";
 
 /// A FlowSchema.
@@ -89,13 +89,13 @@ impl Schema {
         serde_json::from_value(schema)
     }
 
-    /// Whether it is about a request.
+    /// Returns true if the schema matches a request.
     pub(super) fn has(&self, asked: &Attributes<'_>) -> bool {
         let mut rules = self.spec.rules.iter().flatten();
         rules.any(|rule| rule.has_user(asked.user) && rule.has_request(asked))
     }
 
-    /// What the flow of a request is told apart by, from others of the schema.
+    /// Returns the flow distinguisher of a request.
     pub(super) fn distinguisher<'a>(&self, asked: &Attributes<'a>) -> &'a str {
         let method = self.spec.distinguisher_method.as_ref();
         match method.map(|method| method.r#type.as_str()) {

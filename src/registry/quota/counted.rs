@@ -9,7 +9,7 @@ use crate::registry::Resource;
 use crate::registry::admission::Operation;
 use crate::registry::resources::path::{get, list, text};
 
-/// What is requested of these is counted under their names too.
+/// The resources whose requests are counted under their own names as well.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 /// If a quota counts one of these, every container must say how much of it it wants.
 const REQUIRED: [&str; 6] = [
@@ -67,7 +67,7 @@ impl Counted {
         }
     }
 
-    /// Whether a write may change how much is used.
+    /// Returns true if a write may change the usage.
     pub(in crate::registry) fn changes_by(&self, operation: Operation, subresource: &str) -> bool {
         match (self, operation) {
             (_, Operation::Create) => subresource.is_empty(),
@@ -79,7 +79,7 @@ impl Counted {
         }
     }
 
-    /// Whether objects are counted under a name.
+    /// Returns true if objects are counted under a name.
     pub(in crate::registry) fn counts(&self, name: &str) -> bool {
         match self {
             Self::Pods => {
@@ -106,7 +106,7 @@ impl Counted {
         }
     }
 
-    /// Whether an object is of all scopes of a quota.
+    /// Returns true if an object is in all scopes of a quota.
     pub(in crate::registry) fn is_in_scope(&self, scopes: &[Scope<'_>], object: &Value) -> bool {
         match self {
             Self::Pods => scopes.iter().all(|scope| scope.has_pod(object)),
@@ -115,7 +115,7 @@ impl Counted {
         }
     }
 
-    /// What an object must say and does not, for a quota that counts it under these names.
+    /// Returns the error that an object does not specify resources that a quota counts under these names.
     pub(in crate::registry) fn unsaid(&self, names: &[&str], object: &Value) -> Option<String> {
         let in_pod = get(object, "spec.resources")
             .is_some_and(|it| !it["requests"].is_null() || !it["limits"].is_null());
@@ -189,7 +189,7 @@ fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     usage
 }
 
-/// Whether a resource is one that devices offer.
+/// Returns true if a resource is an extended resource.
 fn is_extended(name: &str) -> bool {
     let native = name
         .split_once('/')

@@ -1,4 +1,4 @@
-//! What a pod requests, and what it may use at most.
+//! The requests and limits of a pod.
 //!
 //! Init containers run one after the other before the others, so of them the largest counts, unless it goes on
 //! running beside them. What the pod says for all its containers together counts instead of theirs.
@@ -24,12 +24,12 @@ impl Which {
     }
 }
 
-/// What a container says.
+/// Returns the requests or limits of a container.
 pub(in crate::registry) fn container_amounts(container: &Value, which: Which) -> Amounts {
     Amounts::read(&container["resources"][which.member()])
 }
 
-/// What the containers in the spec of a pod come to.
+/// Returns the requests or limits of all containers in the spec of a pod.
 pub(in crate::registry) fn amounts_of_containers(spec: &Value, which: Which) -> Amounts {
     let mut sum = Amounts::default();
     for container in list(spec, "containers") {
@@ -57,7 +57,7 @@ pub(in crate::registry) fn amounts_of_containers(spec: &Value, which: Which) -> 
     sum
 }
 
-/// What a pod comes to.
+/// Returns the requests or limits of a pod.
 pub(in crate::registry) fn pod_amounts(pod: &Value, which: Which) -> Amounts {
     let mut sum = amounts_of_containers(&pod["spec"], which);
     for (name, amount) in Amounts::read(&pod["spec"]["resources"][which.member()]).iter() {

@@ -34,7 +34,7 @@ impl<'a> Scope<'a> {
         plain.chain(expressions).collect()
     }
 
-    /// Whether a pod is of this scope.
+    /// Returns true if a pod is in this scope.
     pub(in crate::registry) fn has_pod(&self, pod: &Value) -> bool {
         let ends = get(pod, "spec.activeDeadlineSeconds").is_some_and(Value::is_number);
         let best_effort = || quality_class(pod) == "BestEffort";
@@ -80,7 +80,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Whether a pod wants to be near or far from pods of other namespaces.
+/// Returns true if a pod's affinity terms reach into other namespaces.
 fn reaches_other_namespaces(pod: &Value) -> bool {
     let reaches = |term: &Value| {
         !list(term, "namespaces").is_empty()

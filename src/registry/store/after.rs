@@ -1,4 +1,4 @@
-//! What happens after a write succeeded.
+//! Hooks that run after successful writes.
 
 use std::fmt::Debug;
 

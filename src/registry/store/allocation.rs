@@ -1,6 +1,6 @@
-//! What a store hands out with its objects, and takes back; see [`crate::registry::allocation`].
+//! Allocates and releases what a store hands out with its objects; see [`crate::registry::allocation`].
 //!
-//! What is handed out is itself noted by stores, so these futures are boxed.
+//! Allocations are themselves recorded in stores, so these futures are boxed.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Store {
     }
 }
 
-/// What became of a write, by what the storage said.
+/// Returns the outcome of a write by the result of the storage.
 pub(super) fn outcome<T>(result: &Result<T, StorageError>) -> Outcome {
     match result {
         Ok(_) => Outcome::Written,

@@ -1,4 +1,4 @@
-//! What every new object goes through: kube-apiserver's BeforeCreate.
+//! Prepares and checks every new object: kube-apiserver's BeforeCreate.
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ impl Store {
         })
     }
 
-    /// What is wrong with the finalizers of an object whose kind may not have any.
+    /// Returns the errors in the finalizers of an object whose kind may not have any.
     pub(super) fn wrong_finalizers(&self, object: &Value) -> Vec<FieldError> {
         if self.resource.takes_any_finalizer() {
             return Vec::new();

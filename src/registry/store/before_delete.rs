@@ -1,4 +1,4 @@
-//! Whether a deletion waits: kube-apiserver's BeforeDelete.
+//! Decides whether a deletion is graceful: kube-apiserver's BeforeDelete.
 
 use serde_json::Value;
 

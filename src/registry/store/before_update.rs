@@ -1,4 +1,4 @@
-//! What every update goes through: kube-apiserver's BeforeUpdate and what surrounds it.
+//! Prepares and checks every update: kube-apiserver's BeforeUpdate and the steps around it.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::registry::accessor::{copy, integer, is_terminating, text};
 use crate::registry::validation::{validate_object_meta, validate_object_meta_update};
 use crate::registry::{Error, FieldError, NameRule, RequestContext};
 
-/// What a client reads who updates an outdated object.
+/// The message for a client that updates an outdated object.
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -104,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Whether an update takes away the last that held a deleted object.
+    /// Returns true if an update removes the last finalizer of an object that is being deleted, which is deleted then.
     pub(super) fn deletes(&self, object: &Value, old: &Value) -> bool {
         object["metadata"]["finalizers"].is_null()
             && is_terminating(old)

@@ -46,7 +46,7 @@ enum Unchanged {
 struct Attempt<'a, 'b> {
     admission: &'a mut AdmittedDeletion<'b>,
     options: &'a mut DeleteOptions,
-    /// Whether the last attempt's object waits for finalizers or a grace period.
+    /// True if the object of the last attempt waits for finalizers or a grace period.
     waits: bool,
 }
 

@@ -164,7 +164,7 @@ impl Store {
     }
 }
 
-/// What became of the write of a new object.
+/// Returns the outcome of the write of a new object.
 fn outcome(result: &Result<Arc<Object>, Error>) -> Outcome {
     match result {
         Ok(_) => Outcome::Written,

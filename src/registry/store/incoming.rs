@@ -1,5 +1,5 @@
-//! What happens to an object between its arrival and its strategy: kube-apiserver's handlers do
-//! this around the store, before admission.
+//! Prepares an object between its arrival and its strategy: kube-apiserver's handlers do this around the store, before
+//! admission.
 
 use std::collections::HashSet;
 
@@ -51,8 +51,8 @@ impl Store {
         }
     }
 
-    /// Whether entries of managed fields tell their time. kube-apiserver makes those of custom
-    /// resources' Scales otherwise, without.
+    /// Returns true if entries of managed fields get a time. kube-apiserver writes those of custom resources' Scales
+    /// without.
     fn tells_time(&self, context: &RequestContext) -> bool {
         context.subresource != "scale" || !self.resource.is_custom()
     }

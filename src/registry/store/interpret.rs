@@ -1,9 +1,9 @@
-//! What a storage error means to a request.
+//! Translates storage errors into errors of requests.
 
 use crate::registry::{Error, Resource};
 use crate::storage::StorageError;
 
-/// What was asked of the storage.
+/// The storage operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Create,

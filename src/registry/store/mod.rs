@@ -40,7 +40,7 @@ use crate::meta::Object;
 use crate::storage::Interface;
 use crate::work::{self, Work};
 
-/// What an update makes of the current object.
+/// An update, as a function of the current object.
 #[async_trait]
 pub trait UpdatedObject: Send {
     /// Gives the next content for the current one, both in the served version; `None` if there is
@@ -59,8 +59,8 @@ pub trait UpdatedObject: Send {
         None
     }
 
-    /// Whether the next content's managedFields are up to date (server-side apply); if not, the
-    /// store tracks the changes for the context's field manager.
+    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks the
+    /// changes for the context's field manager.
     fn tracks_fields(&self) -> bool {
         false
     }
@@ -71,9 +71,9 @@ pub trait UpdatedObject: Send {
 pub struct Deleted {
     /// The object's last content, or its content while it is being deleted.
     pub object: Arc<Object>,
-    /// Whether it is gone, rather than waiting for its grace period or its finalizers.
+    /// True if the object has been deleted, rather than waiting for its grace period or its finalizers.
     pub finished: bool,
-    /// Whether the client is answered with the object, rather than with a Status about it.
+    /// True if the client is answered with the object, rather than with a Status about it.
     pub returns_object: bool,
 }
 
@@ -139,7 +139,7 @@ impl Store {
         Self { guard, ..self }
     }
 
-    /// What is stored here.
+    /// Returns the resource whose objects are stored here.
     #[must_use]
     pub fn resource(&self) -> &Arc<Resource> {
         &self.resource

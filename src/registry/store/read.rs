@@ -62,7 +62,7 @@ impl Store {
         stream.map_err(Error::Storage)
     }
 
-    /// Whether objects are stored in another form than they are served in.
+    /// Returns true if objects are stored in another form than they are served in.
     #[must_use]
     pub fn converts_objects(&self) -> bool {
         self.strategy().converts()

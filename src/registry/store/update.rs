@@ -29,11 +29,11 @@ struct Attempt<'a> {
     dry_run: bool,
     updated: &'a mut dyn UpdatedObject,
     outcome: Outcome,
-    /// What the last attempt was given.
+    /// The allocation of the last attempt.
     allocation: Option<Allocation>,
 }
 
-/// What the last attempt came to.
+/// The outcome of the last attempt.
 enum Outcome {
     /// Nothing yet, or a refusal.
     Undecided,

@@ -26,7 +26,8 @@ const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 /// Tells the node of a pod in the extra attributes of its service account.
 const NODE_NAME_KEY: &str = "authentication.kubernetes.io/node-name";
 
-/// What an authorizer is asked for changes of a status. Whether the client updates or patches is not known here, so either will do.
+/// The verbs that allow a change of a status. Either will do, since it is not known here whether the client updates or
+/// patches.
 const VERBS: [&str; 2] = ["update", "patch"];
 
 /// Checks claims and their templates.
@@ -133,7 +134,7 @@ impl DeviceClaims {
     }
 }
 
-/// Whether the user may allocate claims, in all namespaces.
+/// Returns true if the user may allocate claims, in all namespaces.
 async fn may_bind(authorizer: &Authorizer, request: &Request<'_>) -> bool {
     for verb in VERBS {
         let asked = Attributes {
@@ -147,7 +148,7 @@ async fn may_bind(authorizer: &Authorizer, request: &Request<'_>) -> bool {
     false
 }
 
-/// Whether the user may tell of the devices of a driver.
+/// Returns true if the user may write the status of a driver's devices.
 async fn may_drive(
     authorizer: &Authorizer,
     request: &Request<'_>,
@@ -203,7 +204,7 @@ fn changed_drivers(claim: &Value, old: &Value) -> BTreeSet<String> {
     drivers
 }
 
-/// Whether the user is the service account of a pod on the one node for which the claim is allocated.
+/// Returns true if the user is the service account of a pod on the one node for which the claim is allocated.
 fn is_on_node_of(user: &User, claim: &Value) -> bool {
     let terms = list(claim, "status.allocation.nodeSelector.nodeSelectorTerms");
     let [term] = terms else { return false };

@@ -1,4 +1,4 @@
-//! What a webhook has said a short time ago.
+//! Remembers the answers of a webhook for a short time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ struct Kept {
 }
 
 impl Cache {
-    /// What was said, if it still counts.
+    /// Returns a remembered answer that has not expired.
     pub(super) fn get(&self, question: &str, now: Instant) -> Option<Answer> {
         let kept = self.kept();
         let (until, answer) = kept.answers.get(question)?;

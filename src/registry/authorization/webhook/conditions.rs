@@ -23,7 +23,7 @@ impl Conditions {
         all.map(Self)
     }
 
-    /// Whether all hold. One that does not hold outweighs one that fails.
+    /// Returns true if all conditions hold. One that does not hold outweighs one that fails.
     ///
     /// # Errors
     /// Why it cannot be told.

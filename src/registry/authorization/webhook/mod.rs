@@ -36,7 +36,7 @@ pub enum ReviewVersion {
     V1Beta1,
 }
 
-/// What an unanswered question comes to.
+/// The decision if a webhook cannot be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// Others decide.
@@ -46,14 +46,14 @@ pub enum FailurePolicy {
     Deny,
 }
 
-/// What is said of a webhook.
+/// The configuration of an authorization webhook.
 #[derive(Debug)]
 pub struct WebhookConfig {
     /// Its name.
     pub name: String,
     /// Where it is.
     pub to: ClientConfig,
-    /// What it is asked with.
+    /// The version of the SubjectAccessReviews that it is sent.
     pub version: ReviewVersion,
     /// How long a question may take.
     pub timeout: Duration,
@@ -61,13 +61,13 @@ pub struct WebhookConfig {
     pub authorized_ttl: Duration,
     /// The same for one that does not.
     pub unauthorized_ttl: Duration,
-    /// What an unanswered question comes to.
+    /// The decision if it cannot be asked.
     pub failure_policy: FailurePolicy,
     /// When it is asked.
     pub conditions: Conditions,
 }
 
-/// What a webhook says.
+/// The answer of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Allowed(String),
@@ -105,7 +105,7 @@ impl WebhookAuthorizer {
         let _ = self.client.set(Arc::clone(client));
     }
 
-    /// What the webhook says about something, or has said a short time ago.
+    /// Returns the webhook's answer, which may be a remembered one.
     pub(super) async fn decide(&self, asked: &Attributes<'_>) -> Answer {
         let question = question(asked);
         if let Some(answer) = self.known(asked, &question) {
@@ -130,7 +130,7 @@ impl WebhookAuthorizer {
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
     }
 
-    /// What can be told without a question.
+    /// Returns the answer if it is known without a call.
     fn known(&self, asked: &Attributes<'_>, question: &str) -> Option<Answer> {
         match self.config.conditions.hold(asked) {
             Ok(true) => self.cache.get(question, self.clock.now()),
@@ -178,7 +178,7 @@ impl WebhookAuthorizer {
     }
 }
 
-/// What tells a question from others.
+/// Returns the key under which the answer to a request is remembered.
 fn question(asked: &Attributes<'_>) -> String {
     review::spec(asked, ReviewVersion::V1).to_string()
 }

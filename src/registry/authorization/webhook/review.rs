@@ -28,7 +28,7 @@ impl ReviewVersion {
     }
 }
 
-/// What somebody wants to do. The older version says `group` where the newer says `groups`.
+/// Builds the spec of a SubjectAccessReview. v1beta1 has `group` where v1 has `groups`.
 pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
     let set = |members: &[(&str, &str)]| -> Value {
         let set = members.iter().filter(|(_, value)| !value.is_empty());
@@ -71,7 +71,7 @@ pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
     spec
 }
 
-/// What conditions see of it: what is empty is there all the same.
+/// Builds the variable `request` of match conditions: empty fields are there all the same.
 pub(super) fn shown(asked: &Attributes<'_>) -> Value {
     let fill = |object: &mut Value, names: &[&str], empty: Value| {
         for name in names {
@@ -127,7 +127,7 @@ pub(super) fn of(spec: Value, version: ReviewVersion) -> Value {
         "metadata": {}, "spec": spec, "status": {"allowed": false}})
 }
 
-/// What a review says that came back.
+/// Reads the answer out of a SubjectAccessReview that came back.
 pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<Answer, String> {
     if review["kind"] != "SubjectAccessReview" || review["apiVersion"] != version.api_version() {
         return Err("the answer is no review of the version that was asked for".to_owned());

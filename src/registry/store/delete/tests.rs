@@ -1,4 +1,4 @@
-//! What deletions do, rule by rule.
+//! The rules of deletions.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What updates do, rule by rule.
+//! The rules of updates.
 
 use serde_json::json;
 
