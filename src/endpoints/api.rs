@@ -45,32 +45,32 @@ const BINDINGS: &str = "bindings";
 /// How long an audit id from a client may be, in bytes.
 const AUDIT_ID_BYTES_MAX: usize = 64;
 
-/// What an [`Api`] is made of.
+/// The parts of an [`Api`].
 #[derive(Debug)]
 pub struct ApiConfig {
     /// The resources that are served from the start, in the order of discovery.
     pub stores: Vec<Arc<Store>>,
     /// Resources that discovery shows though no store serves them, such as reviews.
     pub storeless: Vec<Arc<Resource>>,
-    /// What users may do.
+    /// Authorizes requests.
     pub authorizer: Arc<Authorizer>,
     /// The time.
     pub clock: Clock,
-    /// What `/version` says.
+    /// The answer of `/version`.
     pub version: VersionInfo,
     /// Where clients reach the server, as `host:port`; `/api` shows it.
     pub server_address: String,
     /// Paths that the server itself serves, for the list at `/`.
     pub extra_root_paths: Vec<String>,
-    /// What is counted.
+    /// The metrics of requests and watches.
     pub metrics: Metrics,
-    /// What lists and watches ask for memory.
+    /// The memory budget of lists and watches.
     pub ledger: Ledger,
-    /// What is kept of answers.
+    /// The cache of encoded objects.
     pub encodings: EncodingCache,
     /// For how long a watch without `timeoutSeconds` runs: this long up to twice as long.
     pub min_request_timeout: Duration,
-    /// Whether objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
+    /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
     pub unsafe_deletion: bool,
     /// How kubelets are reached.
     pub kubelets: Kubelets,
@@ -84,23 +84,23 @@ pub struct ApiConfig {
 #[derive(Debug)]
 pub struct Api {
     config: ApiConfig,
-    /// What is served now.
+    /// The resources and documents that are served now.
     served: ArcSwap<Served>,
-    /// What of that is not from the start.
+    /// The part of them that is not served from the start.
     later: Mutex<Later>,
     memory: MemoryGate,
-    /// What is kept of its description.
+    /// The cached OpenAPI documents.
     documents: Documents,
 }
 
-/// What is served from when somebody says so.
+/// The resources that come and go while the server runs.
 #[derive(Debug, Default)]
 struct Later {
     custom: Vec<Arc<Store>>,
     remotes: Remotes,
 }
 
-/// What is served at one time. A request is answered by what was served when it came.
+/// The resources and documents that are served at one time. A request is answered by those that were served when it came.
 #[derive(Debug)]
 struct Served {
     routes: Routes,

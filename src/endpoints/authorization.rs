@@ -1,4 +1,4 @@
-//! Whether a request is allowed, and the answer if it is not.
+//! Authorizes requests, and makes the answer to one that is forbidden.
 
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderMap, HeaderValue, Response};
@@ -14,13 +14,13 @@ use crate::registry::User;
 use crate::registry::authorization::{Attributes, Authorizer};
 use crate::work::{self, Work};
 
-/// What can be done to objects that are selected.
+/// The verbs that take selectors.
 const SELECTING_VERBS: [&str; 3] = ["deletecollection", "list", "watch"];
 
 /// The refusal of a request that its user may not make.
 ///
-/// What is asked for comes from the same [`RequestInfo`] by which the request is answered, so that
-/// nothing can be authorised as one thing and served as another.
+/// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be authorised as
+/// one thing and served as another.
 pub async fn refuse(
     authorizer: &Authorizer,
     user: &User,
@@ -92,7 +92,7 @@ fn knows_selectors(info: &RequestInfo) -> bool {
     info.is_resource && !info.legacy_watch
 }
 
-/// What a list or watch selects.
+/// Returns the field selector of a list or watch.
 fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
     let selects = knows_selectors(info) && matches!(info.verb.as_str(), "list" | "watch");
     let selector = Some(query.first("fieldSelector")).filter(|it| selects && !it.is_empty())?;

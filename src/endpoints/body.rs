@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, Full};
 
 use crate::clock::Instant;
 
-/// What can go wrong with a body: the transport's own error.
+/// An error of a body: the transport's own.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request.

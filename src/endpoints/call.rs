@@ -25,11 +25,11 @@ use crate::registry::{Error, GroupVersion, RequestContext, Store, User};
 /// A request about a resource.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
-    /// What is served.
+    /// The resources that are served.
     pub(super) routes: &'a Routes,
     /// The store of the resource.
     pub(super) store: &'a Arc<Store>,
-    /// What is kept of answers to others.
+    /// The cache of encoded objects.
     pub(super) encodings: &'a EncodingCache,
     /// Admits its body.
     pub(super) memory: &'a MemoryGate,
@@ -39,26 +39,26 @@ pub(super) struct Call<'a> {
     pub(super) token_issuer: &'a TokenIssuer,
     /// The request's method.
     pub(super) method: &'a Method,
-    /// What the request is about.
+    /// The parsed path of the request.
     pub(super) info: &'a RequestInfo,
     /// Its parameters.
     pub(super) query: &'a Query,
     /// Its headers.
     pub(super) headers: &'a HeaderMap,
-    /// Who asks, and when; collects warnings.
+    /// The user and the time of the request; collects warnings.
     pub(super) context: RequestContext,
-    /// Whether people will read the answer.
+    /// True if the answer is indented for people.
     pub(super) pretty: bool,
-    /// Whether deletions may ignore that an object cannot be read.
+    /// True if deletions may ignore that an object cannot be read.
     pub(super) unsafe_deletion: bool,
 }
 
-/// What a watch is counted with, and for how long it runs by default.
+/// The metrics, memory and duration of a watch.
 #[derive(Debug)]
 pub(super) struct WatchTerms {
     /// Counts the watch as running for as long as it is held.
     pub(super) running: LongRunning,
-    /// What the watch has of the memory budget.
+    /// The watch's share of the memory budget.
     pub(super) share: Share,
     /// Counts its events.
     pub(super) counts: WatchCounts,
@@ -118,7 +118,7 @@ impl Call<'_> {
         &self.info.name
     }
 
-    /// What the request is about, for errors.
+    /// Returns the object of the request, for errors.
     pub(super) fn about(&self) -> About<'_> {
         About {
             resource: self.store.resource(),
@@ -182,7 +182,7 @@ impl Call<'_> {
         Encoder::new(self.encodings.clone(), Arc::clone(self.store), output)
     }
 
-    /// Whether the resource's kind has a form in protobuf.
+    /// Returns true if the resource's kind can be encoded in protobuf.
     fn in_protobuf(&self) -> bool {
         let resource = self.store.resource();
         let version = resource.group_version.to_string();
@@ -228,7 +228,7 @@ impl Call<'_> {
         decode::check_patched(object, patch, expected, validation, &self.context)
     }
 
-    /// What a body must be: the resource's kind, or that of the subresource.
+    /// Returns the kind that a body must have: the resource's, or that of the subresource.
     fn expected<'a>(&'a self, group_version: &'a GroupVersion, kind: &'a str) -> Expected<'a> {
         let resource = self.store.resource();
         let is_own = (group_version, kind) == (&resource.group_version, resource.kind.as_str());

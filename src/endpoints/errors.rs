@@ -25,7 +25,7 @@ const MEMORY_RETRY_AFTER_SECONDS: u32 = 5;
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Status>);
 
-/// What a failed request was about.
+/// The object that a failed request was about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     /// The resource.
@@ -48,7 +48,7 @@ impl Failure {
         self.0.details.as_ref()?.retry_after_seconds
     }
 
-    /// What the client reads.
+    /// Returns the Status that the client gets.
     pub(crate) fn status(&self) -> &Status {
         &self.0
     }
@@ -182,7 +182,7 @@ impl Failure {
         })
     }
 
-    /// What the registry says about a request.
+    /// Translates an error of the registry.
     pub(crate) fn of(error: &Error, about: About<'_>) -> Self {
         let message = error.to_string();
         match error {
@@ -233,7 +233,7 @@ impl Failure {
         }
     }
 
-    /// What the store says about a request.
+    /// Translates an error of the store.
     pub(crate) fn of_storage(error: &StorageError, about: About<'_>) -> Self {
         let message = error.to_string();
         let resource = about.resource.qualified_name();

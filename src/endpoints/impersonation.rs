@@ -41,7 +41,7 @@ pub fn impersonates(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with(PREFIX))
 }
 
-/// Who the request is made as: the user, or whom its headers name.
+/// Returns the user of the request: the authenticated one, or the one that its headers impersonate.
 ///
 /// # Errors
 /// [`NotImpersonated`].
@@ -79,7 +79,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// What a part is.
+/// The kind of an impersonated part.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     /// A user, or a service account by its namespace.
@@ -107,7 +107,7 @@ struct Part {
 }
 
 impl Part {
-    /// What the user must be allowed to do.
+    /// Returns the attributes of the permission that impersonation requires.
     fn attributes<'a>(&'a self, user: &'a User) -> Attributes<'a> {
         let (group, resource, subresource, namespace) = match &self.kind {
             Kind::User { namespace: None } => ("", "users", "", ""),
@@ -149,7 +149,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// What the headers ask for.
+/// Returns the parts that the headers impersonate.
 fn parts(headers: &HeaderMap) -> Vec<Part> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let one = |name| headers.get(name).map(text).filter(|it| !it.is_empty());
@@ -184,7 +184,7 @@ fn parts(headers: &HeaderMap) -> Vec<Part> {
     parts
 }
 
-/// Who the parts make.
+/// Builds the impersonated user.
 fn identity(other: &Part, parts: &[Part]) -> User {
     let mut user = User {
         name: other.name.clone(),

@@ -24,11 +24,11 @@ use super::metrics::{Metrics, Shed};
 use crate::budget::{Account, Exceeded, Ledger, Share};
 use crate::work::LARGE_BYTES;
 
-/// What every list takes: its head, a chunk that is put together, the state of compression.
+/// Bytes that every list takes: its head, a chunk that is put together, the state of compression.
 const LIST_BYTES: u64 = 64 << 10;
 
-/// What a watch takes: its stream, its channel, and its part in the connection. Bytes on their way
-/// to the client are the connection's.
+/// Bytes that a watch takes: its stream, its channel, and its part in the connection. Bytes on their way to the client are
+/// the connection's.
 const WATCH_BYTES: u64 = 8 << 10;
 
 /// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among those to look
@@ -45,13 +45,13 @@ pub(super) struct MemoryGate {
     turns: Arc<Semaphore>,
 }
 
-/// What a response takes of memory until it is sent, beside what it shares with others. Goes with
-/// the response as an extension.
+/// The memory that a response takes until it is sent, beside what it shares with others. Goes with the response as an
+/// extension.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     /// So many bytes that nobody was asked for yet.
     pub(super) bytes: u64,
-    /// What its objects have already.
+    /// The share of the budget that its objects have already.
     pub(super) objects: Option<Arc<Share>>,
 }
 
@@ -146,7 +146,7 @@ impl MemoryGate {
         }))
     }
 
-    /// Whom a list asks for the memory of what it reads.
+    /// Returns the ledger that a list asks for the memory of the objects that it reads.
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
     }

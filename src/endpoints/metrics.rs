@@ -1,4 +1,4 @@
-//! What the endpoints count, under kube-apiserver's names and labels.
+//! The metrics of requests, under kube-apiserver's names and labels.
 
 use std::sync::atomic::AtomicI64;
 
@@ -29,7 +29,7 @@ pub struct Metrics {
     sheds: Family<ShedLabels, Counter>,
 }
 
-/// What a request is about, as labels.
+/// The labels of a request's resource and verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestKind {
     /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `DELETE` or `DELETECOLLECTION`.
@@ -93,7 +93,7 @@ struct WatchListLabels {
     scope: &'static str,
 }
 
-/// What a watch counts.
+/// The metrics of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchCounts {
     /// The events that were handed over, bookmarks included.
@@ -121,7 +121,7 @@ impl WatchCounts {
     }
 }
 
-/// What is refused when memory is short.
+/// A request that is refused when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shed {
     /// A list.
@@ -146,7 +146,7 @@ impl ShedLabels {
     }
 }
 
-/// What happened to a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// The HTTP status.
@@ -155,12 +155,12 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     /// The size of the response in bytes; `None` for watches and streams.
     pub(crate) response_bytes: Option<u64>,
-    /// Whether nothing was stored.
+    /// True for a dry run, which stores nothing.
     pub(crate) dry_run: bool,
 }
 
 impl RequestKind {
-    /// What a request about a known resource is.
+    /// Returns the labels of a request on a known resource.
     pub(crate) fn of(info: &RequestInfo, namespaced: bool) -> Self {
         let scope = if !info.name.is_empty() || info.verb == "create" {
             "resource"
@@ -185,7 +185,7 @@ impl RequestKind {
         }
     }
 
-    /// What any other request is. Nothing of its path becomes a label, since clients choose that.
+    /// Returns the labels of any other request. Nothing of its path becomes a label, since clients choose that.
     pub(crate) fn unknown(info: &RequestInfo) -> Self {
         let verb = match info.verb.as_str() {
             "get" | "list" | "head" => "GET",
@@ -328,7 +328,7 @@ impl Metrics {
         LongRunning { gauge }
     }
 
-    /// What a watch of a resource counts.
+    /// Returns the metrics of a watch of a resource.
     pub(crate) fn watch(&self, kind: &RequestKind) -> WatchCounts {
         let labels = WatchLabels {
             group: kind.group.clone(),

@@ -42,7 +42,7 @@ const ACCEPT_CLAUSES_MAX: usize = 64;
 pub(super) struct Output {
     /// In which syntax.
     pub(super) format: Format,
-    /// What of the object.
+    /// The part of the object that is written.
     pub(super) form: Form,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Format {
     Protobuf,
 }
 
-/// What of an object is written.
+/// The part of an object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// All of it.
@@ -68,7 +68,7 @@ pub(super) enum Form {
     Metadata,
     /// The metadata of a list's items, as PartialObjectMetadataList.
     MetadataList,
-    /// What people want to see of it, as a Table.
+    /// Its printer columns, as a Table.
     Table(TableForm),
 }
 
@@ -77,11 +77,11 @@ pub(super) enum Form {
 pub(super) struct TableForm {
     /// In which version of `meta.k8s.io`.
     pub(super) version: &'static str,
-    /// What of the objects comes with the rows.
+    /// The part of the objects that comes with the rows.
     pub(super) include: IncludeObject,
 }
 
-/// What of an object comes with its row.
+/// The part of an object that comes with its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum IncludeObject {
     /// Nothing.
@@ -130,7 +130,7 @@ impl Clause {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether the clause accepts one of these subtypes.
+    /// Returns true if the clause accepts one of these subtypes.
     pub(super) fn accepts(&self, kind: &str, subtypes: &[&str]) -> bool {
         let subtype = self.subtype.as_str();
         matches!(&self.kind, it if it == "*" || it == kind)
@@ -321,7 +321,7 @@ pub(super) fn status_format(headers: &HeaderMap, pretty: bool) -> Format {
     }
 }
 
-/// Whether people will read the response.
+/// Returns true if the response is to be indented for people.
 pub(super) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
     let said = query.first("pretty");
     if !said.is_empty() {
@@ -339,7 +339,7 @@ pub(super) fn user_agent(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether the client accepts gzip.
+/// Returns true if the client accepts gzip.
 pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)

@@ -1,4 +1,4 @@
-//! What a request is about, read from its method and path alone: Kubernetes' path grammar.
+//! Parses the method and path of a request by Kubernetes' path grammar.
 //!
 //! ```text
 //! /api/v1/namespaces/{namespace}/{resource}[/{name}[/{subresource}[/...]]]
@@ -12,10 +12,10 @@
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-/// What a request is about.
+/// The resource, verb and names of a request, from its method and path alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// Whether it is about a resource; if not, only `verb` and `path` are set.
+    /// True for a request on a resource; if false, only `verb` and `path` are set.
     pub is_resource: bool,
     /// The path; decoded if the request is not about a resource, else as the client wrote it.
     pub path: String,
@@ -36,9 +36,9 @@ pub struct RequestInfo {
     pub subresource: String,
     /// The object's name.
     pub name: String,
-    /// Whether the path has the old `/watch/` prefix.
+    /// True if the path has the old `/watch/` prefix.
     pub legacy_watch: bool,
-    /// What follows the subresource.
+    /// The rest of the path after the subresource.
     pub rest: Vec<String>,
 }
 
@@ -62,8 +62,8 @@ impl RequestInfo {
         info
     }
 
-    /// Whether the response does not end by itself soon, so that it is not to be counted among
-    /// those in flight or given a time limit.
+    /// Returns true if the response may take any time, so that the request has no deadline and is not counted among those in
+    /// flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
         self.is_resource
@@ -74,7 +74,7 @@ impl RequestInfo {
                 ))
     }
 
-    /// Whether the request may change something.
+    /// Returns true if the request may change something.
     #[must_use]
     pub fn is_mutating(&self) -> bool {
         !matches!(
@@ -147,7 +147,7 @@ fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
     Some(rest)
 }
 
-/// Whether the parameters ask for a watch, as Go reads booleans: anything but false and 0.
+/// Returns true if the parameters ask for a watch, as Go parses booleans: anything but false and 0.
 fn asks_for_watch(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes())
         .find(|(name, _)| name == "watch")

@@ -129,7 +129,7 @@ pub(super) fn serialized(
     document(code, format, &json)
 }
 
-/// What went wrong.
+/// Returns the response to a failed request.
 pub(super) fn failure(format: Format, failure: &Failure) -> Response<ResponseBody> {
     let code = failure.code();
     let mut response = serialized(code, format, failure.status()).unwrap_or_else(|_| {
@@ -234,7 +234,7 @@ pub(super) fn compress(
     response
 }
 
-/// What comes before the items of a list.
+/// The parts before the items of a list.
 struct ListHead {
     kind: String,
     api_version: String,
@@ -303,7 +303,7 @@ fn list_metadata(list: &List) -> Value {
     metadata
 }
 
-/// What kube-apiserver, written in Go, calls the type of a kind.
+/// Returns the name of a kind's Go type in kube-apiserver.
 fn go_type(resource: &Resource, kind: &str) -> String {
     format!(
         "*{}.{kind}",

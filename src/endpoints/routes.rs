@@ -12,7 +12,7 @@ use crate::registry::{GroupVersion, Resource, Store, Verb};
 pub(super) struct Routes {
     /// By group, version and plural.
     stores: HashMap<(GroupVersion, String), Arc<Store>>,
-    /// What is listed but has no store.
+    /// Resources that discovery lists and no store serves.
     storeless: HashMap<(GroupVersion, String), Arc<Resource>>,
     /// The groups and versions.
     versions: HashSet<GroupVersion>,
@@ -20,7 +20,7 @@ pub(super) struct Routes {
     kinds: HashSet<(GroupVersion, String)>,
 }
 
-/// Who answers a request.
+/// The target of a request.
 #[derive(Debug)]
 pub(super) enum Route<'a> {
     /// A store, whose verb is asked for.
@@ -69,7 +69,7 @@ impl Routes {
         }
     }
 
-    /// Whether there is such a kind.
+    /// Returns true if there is such a kind.
     pub(super) fn knows(&self, group_version: &GroupVersion, kind: &str) -> bool {
         let key = (group_version.clone(), kind.to_owned());
         self.kinds.contains(&key)
@@ -90,7 +90,7 @@ impl Routes {
         store.ok_or_else(|| Failure::internal(format!("{plural} are not served")))
     }
 
-    /// Who answers a request.
+    /// Finds the target of a request.
     pub(super) fn find(&self, info: &RequestInfo) -> Result<Route<'_>, NoRoute> {
         let group_version = GroupVersion::new(&info.group, &info.version);
         if !self.versions.contains(&group_version) {
@@ -109,7 +109,7 @@ impl Routes {
     }
 }
 
-/// Whether the resource has such a path, and which of its verbs the request is.
+/// Checks that the resource has such a path, and returns the verb of the request.
 fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> {
     let across = resource.namespaced && !info.is_within_namespace;
     if info.is_within_namespace && !resource.namespaced || across && !info.name.is_empty() {

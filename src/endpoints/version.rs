@@ -1,4 +1,4 @@
-//! What `/version` says.
+//! The answer of `/version`.
 
 use serde::Serialize;
 
@@ -26,9 +26,9 @@ pub struct VersionInfo {
     pub git_tree_state: String,
     /// When the program was built, in RFC 3339.
     pub build_date: String,
-    /// What it was built with; clients print it.
+    /// The compiler and its version; clients print it.
     pub go_version: String,
-    /// What it was built with; clients print it.
+    /// The compiler; clients print it.
     pub compiler: String,
     /// Such as `linux/amd64`.
     pub platform: String,

@@ -1,4 +1,4 @@
-//! What another server says of its resources: in one document of all groups, or in that of one version.
+//! Discovery of another API server: its resources, from one document of all groups or from that of one version.
 //!
 //! It is read into what this server understands, so that nothing else of it reaches clients.
 

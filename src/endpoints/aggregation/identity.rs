@@ -1,4 +1,4 @@
-//! Who asks, as an API server tells another one that believes it.
+//! The `X-Remote-*` headers by which an API server tells another one the user of a proxied request.
 
 use std::fmt::Write as _;
 

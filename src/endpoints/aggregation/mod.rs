@@ -6,7 +6,7 @@
 //!   client --request, authorised here--> proxy --X-Remote-User---+--> the service's server
 //! ```
 //!
-//! Who checks that those servers are there, and asks them what they serve, is the server's business.
+//! The server's controller checks that those servers are available, and fetches their discovery.
 
 mod discovery;
 mod identity;
@@ -35,13 +35,13 @@ pub struct FromElsewhere;
 /// An API that another server serves, and what that server says of it.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// What the APIService says.
+    /// The parsed APIService.
     pub api: RemoteApi,
     /// How TLS is spoken with the server; else why it cannot be.
     pub tls: Result<Arc<ClientConfig>, String>,
     /// Its resources.
     pub resources: Arc<Vec<ResourceDiscovery>>,
-    /// Whether the server did not say so when it was asked last.
+    /// True if the server did not answer discovery the last time, so that older resources are shown.
     pub is_stale: bool,
     /// Where its OpenAPI document is, with the hash in the query; `None` if it has none.
     pub openapi: Option<String>,
@@ -81,7 +81,7 @@ pub struct Remotes {
     by_version: BTreeMap<GroupVersion, Arc<Remote>>,
     /// Where services are.
     services: Option<ServiceAddresses>,
-    /// What this server calls itself in the requests that it passes on.
+    /// The name of this server in the `Via` header of proxied requests.
     via: String,
 }
 
@@ -106,7 +106,7 @@ impl Remotes {
         self.by_version.values()
     }
 
-    /// Who serves a path, or has the document that describes what is there, if another server does.
+    /// Returns the other server that serves a path, or the document that describes it; `None` if that is this server.
     pub(super) fn serving(&self, path: &str) -> Option<&Arc<Remote>> {
         if self.by_version.is_empty() {
             return None;

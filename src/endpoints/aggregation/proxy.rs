@@ -15,10 +15,10 @@ use crate::registry::User;
 /// The path under which the client reaches what is proxied.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
-/// What is said of a server that leads clients elsewhere, where its authority would not be checked.
+/// The message about a server that redirects clients elsewhere, where its authority would not be checked.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
 
-/// What is to be passed on.
+/// A request that is to be proxied.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Asked<'a> {
     /// The method.

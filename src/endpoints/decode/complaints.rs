@@ -1,5 +1,4 @@
-//! What is wrong with a document that does not keep it from being read: what it has twice, and what its kind does not
-//! have.
+//! Duplicate and unknown fields of a document, which do not keep it from being read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// What Go's YAML says before it tells of keys.
+/// The beginning of the errors of Go's YAML library.
 const YAML_ERRORS: &str = "yaml: unmarshal errors:";
 
 /// Complaints about one document.
@@ -37,7 +36,7 @@ impl Complaints {
     }
 }
 
-/// What Go's YAML says about keys that come twice; nothing if there are none.
+/// Returns the error of Go's YAML library about duplicate keys; `None` if there are none.
 pub(in super::super) fn yaml_error(repeated: &[String]) -> Option<String> {
     let lines = repeated.iter().map(|line| format!("\n  {line}"));
     (!repeated.is_empty()).then(|| lines.fold(YAML_ERRORS.to_owned(), |text, line| text + &line))

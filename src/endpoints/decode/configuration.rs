@@ -1,4 +1,4 @@
-//! What is to be applied: YAML, which JSON is too.
+//! Decodes the configuration of a server-side apply: YAML, which JSON is too.
 
 use serde_json::Map;
 

@@ -14,7 +14,7 @@ use crate::registry::{Error, FieldError, RequestContext};
 /// there is none. Returned are the paths of what was dropped.
 ///
 /// # Errors
-/// What Go says about a value of the wrong type.
+/// The error of Go's decoder about a value of the wrong type.
 pub(super) fn check(
     object: &mut Map<String, Value>,
     expected: Expected<'_>,
@@ -29,7 +29,7 @@ pub(super) fn check(
     Ok(unknown)
 }
 
-/// What clients are told of a field that its kind does not have.
+/// Returns the message about a field that its kind does not have.
 pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {path:?}")
 }

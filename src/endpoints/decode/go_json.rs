@@ -1,4 +1,4 @@
-//! What Go's `encoding/json` says about malformed or misplaced JSON, for the cases that people meet.
+//! The messages of Go's `encoding/json` about malformed or misplaced JSON, for the common cases.
 
 use serde_json::Value;
 use serde_json::error::Category;
@@ -45,7 +45,7 @@ pub(super) fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> S
     format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
 }
 
-/// What Go calls the kind of a value.
+/// Returns Go's name for the kind of a value.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

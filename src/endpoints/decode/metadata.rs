@@ -1,4 +1,4 @@
-//! Whether an object's metadata has the types that every later step relies on.
+//! Checks that an object's metadata has the types that every later step relies on.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ const LISTS: &[&str] = &["finalizers", "ownerReferences", "managedFields"];
 /// Checks `metadata`, and puts an empty one where there is none.
 ///
 /// # Errors
-/// What Go says about a value of the wrong type.
+/// The error of Go's decoder about a value of the wrong type.
 pub(super) fn check(object: &mut Map<String, Value>) -> Result<(), String> {
     let kind = object
         .get("kind")

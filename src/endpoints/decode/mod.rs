@@ -47,12 +47,12 @@ pub(super) struct Expected<'a> {
     pub(super) kind: &'a str,
     /// How the kind is written, if it is that of a stored resource.
     pub(super) strategy: Option<&'a dyn Strategy>,
-    /// Whether it is the kind of a custom resource. Then another kind is refused when it is written.
+    /// True for the kind of a custom resource. Then another kind is refused when it is written.
     pub(super) custom: bool,
 }
 
 impl Expected<'_> {
-    /// Whether a schema knows the fields of the kind.
+    /// Returns true if there is a schema that knows the fields of the kind.
     fn has_schema(&self) -> bool {
         let strategy = self.strategy;
         strategy.is_some_and(|it| it.structural_schema().is_some())
@@ -169,8 +169,8 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// What a strict reader of these bytes complains of. Of custom resources only their schema knows the fields, which
-    /// is asked when everything has been read.
+    /// Returns the document with the complaints of a strict decoder. The fields of custom resources are only known to their
+    /// schema, which is asked when everything has been read.
     fn complaints(self, content: &[u8], expected: Expected<'_>) -> (Value, Complaints) {
         let mut fields = self.duplicates;
         let unknown = self.unknown.iter().map(|path| fields::unknown_field(path));
@@ -347,7 +347,7 @@ fn check_type(
     )))
 }
 
-/// What kube-apiserver, written in Go, calls the package of a group's types.
+/// Returns the name of the Go package of a group's types in kube-apiserver.
 pub(super) fn go_package(group: &str) -> &str {
     match group.split('.').next() {
         None | Some("") => "core",

@@ -19,7 +19,7 @@ pub(super) const AGGREGATED_MEDIA_TYPE: &str =
 pub(super) const AGGREGATED_PROTOBUF_MEDIA_TYPE: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Whether a clause of the Accept header asks for the document.
+/// Returns true if a clause of the Accept header asks for aggregated discovery.
 pub(super) fn is_wanted(clause: &Clause) -> bool {
     clause.parameter("as") == Some("APIGroupDiscoveryList")
         && clause.parameter("g") == Some("apidiscovery.k8s.io")

@@ -23,16 +23,16 @@ pub(super) struct Group {
 pub(super) struct Version {
     /// Its group and name.
     pub(super) group_version: GroupVersion,
-    /// What it consists of.
+    /// Its resources.
     pub(super) content: Content,
 }
 
-/// What a version of a group consists of.
+/// The resources of a version of a group.
 #[derive(Debug)]
 pub(super) enum Content {
     /// Resources of this server, by name.
     Local(Vec<Arc<Resource>>),
-    /// What another server says that it has.
+    /// Resources that another server serves.
     Remote(Arc<Remote>),
 }
 

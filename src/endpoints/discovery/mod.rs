@@ -1,4 +1,4 @@
-//! What clients learn about the API from the API: groups, versions, resources.
+//! Discovery: the documents that list groups, versions and resources.
 //!
 //! All documents are put together once. The hard part is the order of groups, which clients show
 //! and prefer by: it is that of the resources given.
@@ -37,7 +37,7 @@ pub(super) struct Discovery {
 struct Document {
     /// Its content.
     json: Bytes,
-    /// Whether it is written for people whoever asks.
+    /// True if it is indented for every client.
     always_pretty: bool,
     /// Its other form, if it has one.
     aggregated: Option<Aggregated>,

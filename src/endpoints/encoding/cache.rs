@@ -55,8 +55,8 @@ struct Shared {
 struct Queue {
     /// Oldest first.
     kept: VecDeque<Kept>,
-    /// What they have of the memory budget. Encodings that go with their objects stay in it until
-    /// the next change.
+    /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the next
+    /// change.
     share: Share,
 }
 

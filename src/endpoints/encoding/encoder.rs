@@ -1,8 +1,7 @@
 //! The objects of a resource in the form that a client asked for.
 //!
-//! What depends on the object alone is made once and shared by all who want it, through the
-//! [`EncodingCache`]. What is asked for in the form in which it is stored is a slice of that and need
-//! not be made.
+//! Encodings that depend on the object alone are made once and shared through the [`EncodingCache`]. An encoding in the form
+//! in which the object is stored is a slice of that, and need not be made.
 
 use std::sync::Arc;
 
@@ -24,22 +23,22 @@ pub(crate) struct Encoder {
     cache: EncodingCache,
     store: Arc<Store>,
     format: Format,
-    /// Whether only metadata is told.
+    /// True if only metadata is encoded: PartialObjectMetadata.
     partial: bool,
-    /// What all keys have in common.
+    /// The part that all keys have in common.
     key: u32,
 }
 
 /// An item that is a part of what is stored.
 #[derive(Debug)]
 pub(crate) struct StoredItem<'a> {
-    /// What comes before it.
+    /// The bytes before it.
     pub(crate) head: ListItemHead,
     /// The part, of [`Object::bytes`].
     pub(crate) body: &'a [u8],
 }
 
-/// What is made of an object.
+/// An encoding of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum What {
@@ -81,7 +80,7 @@ impl Encoder {
         }
     }
 
-    /// Whose objects are encoded.
+    /// Returns the store of the objects.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

@@ -21,7 +21,7 @@ pub(crate) enum EventEncoder {
     Tables(Box<TableEvents>),
 }
 
-/// What happened to an object, as its watch sees it.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     /// It came into the selection.
@@ -36,7 +36,7 @@ pub(crate) enum EventType {
 #[derive(Debug)]
 pub(crate) struct TableEvents {
     tables: Tables,
-    /// Whether the client knows the columns: they come with the first table and no other.
+    /// True once the client has been told the columns, which come with the first table alone.
     columns_told: bool,
 }
 
@@ -49,7 +49,7 @@ impl EventEncoder {
         }))
     }
 
-    /// Whose objects are encoded.
+    /// Returns the store of the objects.
     pub(crate) fn store(&self) -> &Store {
         match self {
             Self::Objects(encoder) => encoder.store(),

@@ -35,14 +35,14 @@ const PROTOBUF: Punctuation = Punctuation {
     end: codec::LIST_END,
 };
 
-/// What stands around the items.
+/// The bytes around the items.
 #[derive(Clone, Copy, Debug)]
 struct Punctuation {
-    /// What precedes the first item.
+    /// The bytes before the first item.
     first: &'static [u8],
-    /// What precedes every other.
+    /// The bytes before every other item.
     next: &'static [u8],
-    /// What follows them all.
+    /// The bytes after the last item.
     end: &'static [u8],
 }
 
@@ -51,14 +51,14 @@ struct Punctuation {
 pub(crate) struct ListBody {
     encoder: Encoder,
     items: std::vec::IntoIter<Arc<Object>>,
-    /// What goes out before anything else is read.
+    /// Bytes that go out before anything else is read.
     pending: BytesMut,
     /// An item that did not fit into the last chunk.
     waiting: Option<Bytes>,
-    /// Whether an item went out already.
+    /// True once an item has gone out.
     begun: bool,
     around: Punctuation,
-    /// Whether the end went out.
+    /// True once the end has gone out.
     ended: bool,
     /// How many bytes are still to come.
     remaining: u64,

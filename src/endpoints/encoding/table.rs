@@ -20,7 +20,7 @@ use crate::meta::Object;
 use crate::registry::Store;
 use crate::registry::table::Printer;
 
-/// What follows the rows.
+/// The bytes after the rows.
 pub(crate) const TABLE_END: &[u8] = b"]}";
 
 /// Writes tables of a resource's objects.
@@ -50,7 +50,7 @@ impl Tables {
         Self { printer, ..self }
     }
 
-    /// Whose objects are written.
+    /// Returns the store of the objects.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -89,7 +89,7 @@ impl Tables {
         Ok(table)
     }
 
-    /// What comes before the rows of a table with this metadata.
+    /// Returns the bytes before the rows of a table with this metadata.
     ///
     /// # Errors
     /// 500 when the columns cannot be written.

@@ -270,7 +270,7 @@ fn style(text: &str) -> Style {
     }
 }
 
-/// Whether a reader takes the characters for marks rather than for text.
+/// Returns true if a reader would take the text for syntax.
 fn is_syntax(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars.next().unwrap_or(' ');
@@ -285,13 +285,13 @@ fn is_syntax(text: &str) -> bool {
         || text.contains(" #")
 }
 
-/// Whether a character may be written as it is; others are escaped.
+/// Returns true if a character need not be escaped.
 fn is_printable(char: char) -> bool {
     matches!(char, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
         && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// Whether some reader takes the text for a number: any base, infinities, and base 60 (`1:30`).
+/// Returns true if some reader takes the text for a number: any base, infinities, and base 60 (`1:30`).
 fn is_numeric(text: &str) -> bool {
     let text = text.replace('_', "").to_ascii_lowercase();
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(&text);
@@ -333,7 +333,7 @@ fn all_digits(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|char| char.is_ascii_digit())
 }
 
-/// Whether the text begins like a date and ends or goes on like a time.
+/// Returns true if the text looks like a date, alone or with a time.
 fn is_date(text: &str) -> bool {
     let (date, time) = match text.find(['T', 't', ' ']) {
         Some(at) => text.split_at(at),

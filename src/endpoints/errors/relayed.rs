@@ -1,4 +1,4 @@
-//! What a client is told when another server was asked on its behalf.
+//! Errors of requests that are relayed to another server.
 
 use super::{Failure, internal, named, unknown};
 use crate::meta::Status;
@@ -9,7 +9,7 @@ impl Failure {
         unknown(message.into())
     }
 
-    /// What a request is relayed to cannot be reached.
+    /// The server that a request is relayed to cannot be reached: 503.
     pub(crate) fn service_unavailable(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(
             503,

@@ -19,7 +19,7 @@ use crate::registry::{Error, RequestContext, Resource, UpdateOptions, UpdatedObj
 /// The media type of configurations.
 const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
-/// Whether a patch is an apply.
+/// Returns true if a patch is a server-side apply.
 pub(in super::super) fn is_apply(headers: &HeaderMap) -> bool {
     decode::media_type(headers) == APPLY_MEDIA_TYPE
 }

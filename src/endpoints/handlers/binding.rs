@@ -77,7 +77,7 @@ fn pod_name(call: &Call<'_>, binding: &Value) -> Result<String, Failure> {
     Ok(named.to_owned())
 }
 
-/// Whether a Binding names a node.
+/// Checks that a Binding names a node.
 fn check_target(binding: &Value, name: &str) -> Result<(), Error> {
     let text = |path: &str| {
         let value = binding.pointer(path).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! What is asked about a connection before it is made: admission, about its options.
+//! Admission of a connection, by its options, before it is made.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What each verb does, one file a verb.
+//! The handlers of requests, one file for each verb.
 
 mod apply;
 mod binding;

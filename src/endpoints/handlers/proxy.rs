@@ -17,7 +17,7 @@ use super::super::relay::{Backend, Relayed, exchange, is_upgrade, strip, strip_a
 use super::connect::admit_connection;
 use super::relaying::{request, upgrade};
 
-/// What can be asked through a proxy.
+/// The methods that can be proxied.
 const METHODS: [Method; 7] = [
     Method::GET,
     Method::POST,

@@ -1,5 +1,4 @@
-//! What the handlers that ask kubelets have in common: the pod, its node's kubelet, and the
-//! headers that go on.
+//! The common parts of the handlers that ask kubelets: the pod, its node's kubelet, and the headers that are relayed.
 
 use http::{Request, Response};
 use serde_json::Value;

@@ -24,7 +24,7 @@ use crate::work::{self, Work};
 /// One question.
 #[derive(Debug)]
 pub(in super::super) struct Review<'a> {
-    /// What is served.
+    /// The resources that are served.
     pub(in super::super) routes: &'a Routes,
     /// Which review.
     pub(in super::super) resource: &'a Resource,
@@ -32,9 +32,9 @@ pub(in super::super) struct Review<'a> {
     pub(in super::super) query: &'a Query,
     /// The headers.
     pub(in super::super) headers: &'a HeaderMap,
-    /// Who asks.
+    /// The user and the time of the request.
     pub(in super::super) context: &'a RequestContext,
-    /// What users may do.
+    /// Authorizes requests.
     pub(in super::super) authorizer: &'a Authorizer,
     /// Admits its body.
     pub(in super::super) memory: &'a MemoryGate,
@@ -42,7 +42,7 @@ pub(in super::super) struct Review<'a> {
     pub(in super::super) authenticator: &'a Authenticator,
     /// The namespace of the request; empty for none.
     pub(in super::super) namespace: &'a str,
-    /// Whether people will read the answer.
+    /// True if the answer is indented for people.
     pub(in super::super) pretty: bool,
 }
 

@@ -141,7 +141,7 @@ fn respond(
     response::serialized(StatusCode::OK, output.format, &scale)
 }
 
-/// What is done to the Scale.
+/// The change of the Scale.
 enum Change {
     Replace(Value),
     Patch(Patch),

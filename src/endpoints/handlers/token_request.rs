@@ -107,7 +107,7 @@ fn shortened(call: &Call<'_>, seconds: i64) -> i64 {
     shortened
 }
 
-/// What the body says about the account must be true.
+/// Checks that the name, namespace and uid in the body are the account's.
 fn check_metadata(call: &Call<'_>, request: &Value) -> Result<(), Error> {
     for (field, own, what) in [
         ("name", call.name(), "name"),
@@ -181,7 +181,7 @@ fn invalid(name: &str, error: FieldError) -> Error {
     }
 }
 
-/// What the token is to end with. It must be there, and the one that is meant.
+/// Returns the object that the token is bound to. It must exist, and have the uid that is given.
 async fn bound(call: &Call<'_>, reference: &Value) -> Result<Bound, Failure> {
     if reference.is_null() {
         return Ok(Bound::Account);

@@ -45,7 +45,7 @@ pub(in super::super) async fn update(
     response::object(code, output, call, object).await
 }
 
-/// What the parameters say about an update.
+/// Returns the options of an update by its query parameters.
 pub(super) fn update_options(params: &WriteParams) -> UpdateOptions {
     UpdateOptions {
         dry_run: params.dry_run,
@@ -53,7 +53,7 @@ pub(super) fn update_options(params: &WriteParams) -> UpdateOptions {
     }
 }
 
-/// Whether the body is about the object that the path names.
+/// Checks that the body is about the object that the path names.
 pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
     let text = |name: &str| {
         let value = object.get("metadata").and_then(|meta| meta.get(name));

@@ -97,17 +97,17 @@ struct WatchBody {
     begun: Instant,
     /// Counts the watch as running.
     _running: LongRunning,
-    /// What the watch has of the memory budget.
+    /// The watch's share of the memory budget.
     _share: Share,
     /// When the watch ends.
     deadline: Instant,
     /// Wakes the task then.
     timer: Pin<Box<Timer>>,
-    /// What the task waits with that polled last.
+    /// The waker of the task that polled last.
     task: Option<Waker>,
-    /// What did not fit into the last chunk.
+    /// The event that did not fit into the last chunk.
     next: Option<Bytes>,
-    /// Whether nothing comes after `next`.
+    /// True if nothing comes after `next`.
     ended: bool,
 }
 
@@ -167,7 +167,7 @@ impl WatchBody {
         Failure::of_storage(error, about)
     }
 
-    /// What waits, joined as far as it fits; `None` at the end.
+    /// Returns the queued events, joined as far as they fit into a chunk; `None` at the end.
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let Some(first) = std::task::ready!(self.poll_event(context)) else {
             return Poll::Ready(None);
@@ -193,8 +193,8 @@ impl WatchBody {
         Poll::Ready(Some(chunk))
     }
 
-    /// Whether the time is over. The timer keeps the task's waker, so it is polled once a task; from
-    /// then on the time is read, which costs less than to look into the timer.
+    /// Returns true if the time is over. The timer keeps the task's waker, so it is polled once a task; from then on the
+    /// time is read, which costs less than to look into the timer.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         let task = context.waker();
         if self

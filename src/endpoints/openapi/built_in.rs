@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 
 use crate::registry::GroupVersion;
 
-/// What the generator wrote.
+/// The generated schemas of built-in types, compressed.
 pub(super) const COMPRESSED: &[u8] = include_bytes!("schemas.txt.gz");
 
 /// How much is unpacked before other tasks have their turn, in bytes.
@@ -36,7 +36,7 @@ pub(super) struct Index<'a> {
 pub(super) struct Entry<'a> {
     /// As JSON.
     pub(super) json: &'a str,
-    /// Whether it is that of a kind in many groups, all of which it names.
+    /// True if it is a kind of many groups, all of which it names.
     pub(super) of_many: bool,
 }
 

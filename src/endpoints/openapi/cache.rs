@@ -14,7 +14,7 @@ use crate::budget::{Account, Ledger, Share};
 /// How many bytes are kept.
 const BYTES_MAX: usize = 8 << 20;
 
-/// What is kept.
+/// A cache of documents.
 #[derive(Debug)]
 pub(super) struct DocumentCache {
     kept: Mutex<Kept>,

@@ -141,7 +141,7 @@ fn is_true(schema: &Value, extension: &str) -> bool {
     schema.get(extension) == Some(&Value::Bool(true))
 }
 
-/// What every object has, as a built-in type describes it.
+/// Returns the members of every object, as a built-in type describes them.
 fn members(built_in: &Index<'_>, name: &str) -> Map<String, Value> {
     let schema = built_in.schema(name).map_or("{}", |it| it.json);
     let mut schema: Value = serde_json::from_str(schema).unwrap_or_default();

@@ -21,7 +21,7 @@ pub(super) enum Form {
     V3,
 }
 
-/// What a document is written in.
+/// The encoding of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Json,
@@ -156,7 +156,7 @@ impl<'a> Assembly<'a> {
         put(self.syntax, piece, &mut self.schemas, name, &schema);
     }
 
-    /// Whether built-in schemas are written as they are.
+    /// Returns true if built-in schemas are written as they are.
     fn is_verbatim(&self) -> bool {
         (self.form, self.syntax) == (Form::V3, Syntax::Json)
     }
@@ -176,7 +176,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// What a schema refers to is wanted too.
+    /// Adds the schemas that a schema refers to.
     fn want_referred(&mut self, schema: &str) {
         for after in schema.split(v3::REFERENCE).skip(1) {
             if let Some((name, _)) = after.split_once('"') {

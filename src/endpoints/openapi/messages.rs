@@ -225,7 +225,7 @@ static V3_INFO: Message = fields(&[("title", 1, Text), ("version", 6, Text)], 7)
 pub(super) static V3_DOCUMENT: Message =
     fields(&[("openapi", 1, Text), ("info", 2, One(&V3_INFO))], 9);
 
-/// What is referred to, without schemas.
+/// The components that are referred to, without schemas.
 pub(super) static V3_COMPONENTS: Message = fields(
     &[(
         "securitySchemes",

@@ -56,7 +56,7 @@ pub(super) const V2: &str = "/openapi/v2";
 /// Where the index is; the document of a group version is below it.
 pub(super) const V3: &str = "/openapi/v3";
 
-/// What is kept of documents, whatever is served.
+/// The cached documents.
 #[derive(Debug)]
 pub(super) struct Documents(DocumentCache);
 
@@ -70,7 +70,7 @@ impl Documents {
 /// The API as documents describe it.
 #[derive(Debug)]
 pub(super) struct OpenApi {
-    /// What there is at each root, such as `apis/apps/v1`.
+    /// The content of each root, such as `apis/apps/v1`.
     roots: BTreeMap<String, Root>,
     custom: CustomSchemas,
     /// The program's own version.
@@ -82,7 +82,7 @@ pub(super) struct OpenApi {
     remote: BTreeMap<String, String>,
 }
 
-/// What has a document of its own.
+/// A root, which has a document of its own.
 #[derive(Debug)]
 enum Root {
     /// The resources of a group version.
@@ -106,13 +106,14 @@ impl OpenApi {
         }
     }
 
-    /// Whether a path is that of a document.
+    /// Returns true if a path is that of a document.
     pub(super) fn has(path: &str) -> bool {
         let below = path.strip_prefix(V3);
         path == V2 || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Whether answers to a path are compressed for who accepts that. kube-apiserver leaves those of v3 as they are.
+    /// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress those
+    /// of v3.
     pub(super) fn is_compressed(path: &str) -> bool {
         path == V2 || !Self::has(path)
     }

@@ -1,4 +1,4 @@
-//! What can be done at each path, whatever the document's version says of it.
+//! The operations at each path, whatever the document's version.
 
 use super::parameters::{self, Parameter};
 use super::words::{Scope, camel, with_article};
@@ -21,7 +21,7 @@ pub(super) struct Operation {
     pub(super) id: String,
     pub(super) tag: String,
     pub(super) description: String,
-    /// What is done in Kubernetes' words, and to which kind; nothing for discovery.
+    /// The action in Kubernetes' words, and its kind; `None` for discovery.
     pub(super) action: Option<(&'static str, GroupVersion, String)>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
@@ -31,7 +31,7 @@ pub(super) struct Operation {
     pub(super) media: Media,
 }
 
-/// What a client sends.
+/// The body of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
     /// An object.
@@ -42,7 +42,7 @@ pub(super) enum Body {
     Patch,
 }
 
-/// What has a schema.
+/// A type that has a schema.
 #[derive(Clone, Debug)]
 pub(super) enum Type {
     /// A kind.
@@ -217,7 +217,7 @@ impl Place<'_> {
         }
     }
 
-    /// What all operations of a verb have.
+    /// Returns the parts that all operations of a verb have.
     fn bare(&self, verb: Verb, description: String, about: Type) -> Operation {
         let (method, word, action, names, codes) = match verb {
             Verb::List | Verb::Watch => ("get", "list", "list", parameters::LIST, OK),

@@ -88,7 +88,7 @@ pub(super) const LOG: &[&str] = &[
     "timestamps",
 ];
 
-/// What each means, and its type if that is not a string.
+/// The name, type and description of each parameter; the type of others is string.
 const MEANINGS: &[(&str, &str, &str)] = &[
     (
         "allowWatchBookmarks",

@@ -12,7 +12,7 @@ use super::messages::{self, Kind, Message};
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
-/// What is added to a document piece by piece.
+/// A part that is added to a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     /// Its field among the paths or schemas.

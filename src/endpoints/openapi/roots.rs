@@ -1,4 +1,4 @@
-//! What has a document of its own.
+//! The roots that have documents of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

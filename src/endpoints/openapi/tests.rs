@@ -1,4 +1,4 @@
-//! What holds of the documents of all built-in resources.
+//! Properties of the documents of all built-in resources.
 
 mod gnostic;
 

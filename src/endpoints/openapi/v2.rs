@@ -121,7 +121,7 @@ fn parameter(parameter: &Parameter, shared: &mut Shared) -> Value {
 }
 
 impl Media {
-    /// What requests without a body may call it.
+    /// Returns the media types that requests without a body consume.
     fn questions(self) -> &'static [&'static str] {
         match self {
             Self::Discovery | Self::Custom | Self::Json => self.answers(),

@@ -87,7 +87,7 @@ impl ListParams {
         (seconds > 0).then(|| Duration::from_secs(seconds.min(WATCH_SECONDS_MAX)))
     }
 
-    /// What the store is asked for.
+    /// Returns the options for the store.
     ///
     /// # Errors
     /// 400 for fields that the resource cannot be selected by; what a bad version means to the

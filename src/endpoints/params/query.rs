@@ -24,7 +24,7 @@ impl Query {
             .map_or("", |(_, value)| value)
     }
 
-    /// Whether the parameter is there, even if empty.
+    /// Returns true if the parameter is there, even if empty.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }

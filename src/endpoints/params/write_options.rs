@@ -9,18 +9,18 @@ use crate::registry::{FieldError, FieldErrorKind};
 /// How long the name of a field manager may be, in bytes.
 const FIELD_MANAGER_BYTES_MAX: usize = 128;
 
-/// What a write says besides its object.
+/// The query parameters of a write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteParams {
     /// Do everything but store.
     pub(crate) dry_run: bool,
-    /// What happens to fields that do not exist or appear twice.
+    /// The treatment of unknown and duplicate fields.
     pub(crate) field_validation: FieldValidation,
-    /// Whether an apply takes fields from other managers.
+    /// True if an apply takes fields from other managers.
     pub(crate) force: bool,
 }
 
-/// What happens to fields that do not exist or appear twice.
+/// The treatment of unknown and duplicate fields: `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     /// They are dropped.

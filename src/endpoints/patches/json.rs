@@ -75,7 +75,7 @@ impl JsonPatch {
     }
 }
 
-/// Whether an operation tests that a member is null, and there is none. To kube-apiserver that is the same, and
+/// Returns true if an operation tests that a member is null, and there is none. To kube-apiserver that is the same, and
 /// operators rely on it where they add the first finalizer.
 fn tests_for_absence(operation: &PatchOperation, object: &Value) -> bool {
     let PatchOperation::Test(test) = operation else {

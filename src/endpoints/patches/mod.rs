@@ -14,7 +14,7 @@ use crate::registry::Error;
 #[derive(Clone, Debug)]
 pub(super) struct Patch {
     form: Form,
-    /// What is wrong with it that does not keep it from being read: fields that it has twice.
+    /// Duplicate fields, which do not keep the patch from being applied.
     pub(super) complaints: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl Patch {
     /// The object after the patch.
     ///
     /// # Errors
-    /// What is wrong with the patch, given the object.
+    /// The reason why the patch cannot be applied to the object.
     pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
         let patched = match &self.form {
             Form::Json(patch) => patch.apply(object)?,
@@ -95,8 +95,8 @@ impl Patch {
         }
     }
 
-    /// What errors about the patched object show, as kube-apiserver does: a strategic merge patch
-    /// itself, else the object.
+    /// Returns the value that errors about the patched object show, as kube-apiserver does: a strategic merge patch itself,
+    /// else the object.
     pub(super) fn shown(&self, object: &Value) -> String {
         match &self.form {
             Form::Json(_) | Form::Merge(_) => self

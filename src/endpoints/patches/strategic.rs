@@ -296,7 +296,7 @@ fn told_apart_by(item: &Value, by: ListMerge) -> Option<&Value> {
     }
 }
 
-/// What `$patch` says besides nothing.
+/// The value of `$patch`.
 enum Directive {
     Delete,
     Replace,

@@ -106,7 +106,7 @@ pub(super) fn list_merge(kind: &str, parent: &str, name: &str) -> ListMerge {
         .map_or(ListMerge::Replace, |(_, key)| ListMerge::ByKey(key))
 }
 
-/// Whether a map is replaced as a whole.
+/// Returns true if a map is replaced as a whole.
 pub(super) fn replaces_map(kind: &str, parent: &str, name: &str) -> bool {
     (kind, parent, name) == ("PodDisruptionBudget", "spec", "selector")
 }

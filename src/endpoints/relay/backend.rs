@@ -19,12 +19,12 @@ use super::kubelets::is_proxyable;
 /// hours. The operating system gives up after some unanswered ones.
 const KEEP_ALIVE_SECONDS: u64 = 30;
 
-/// What bytes go both ways over, encrypted or not.
+/// A stream of bytes in both directions, encrypted or not.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// What a request is relayed over.
+/// The connection over which a request is relayed.
 pub(super) type Stream = Box<dyn Duplex>;
 
 /// Where a request goes.
@@ -36,9 +36,9 @@ pub struct Backend {
     pub port: u16,
     /// How TLS is spoken; `None` for none.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// Whom the certificate must be for: a name or an address.
+    /// The name or address in the server's certificate.
     pub name: String,
-    /// Whether it may be on this machine or its link.
+    /// True if the address may be local to this machine or its link.
     pub may_be_local: bool,
     /// Connecting may take this long.
     pub connect_timeout: Duration,
@@ -70,7 +70,7 @@ pub enum RelayError {
     /// The handshake failed.
     #[error("{}", handshake_words(.source, .name))]
     Handshake {
-        /// Whom the certificate had to be for.
+        /// The expected name or address.
         name: String,
         /// Why.
         source: std::io::Error,

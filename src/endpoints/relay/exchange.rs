@@ -21,7 +21,7 @@ const READ_BYTES_MAX: usize = 64 << 10;
 
 type Connection = http1::Connection<TokioIo<Stream>, RequestBody>;
 
-/// What a server has answered.
+/// The answer of a server.
 #[derive(Debug)]
 pub(in super::super) enum Relayed {
     /// An answer, whose body is read as it is written to the client.

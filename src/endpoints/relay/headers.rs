@@ -9,7 +9,7 @@ use super::super::body::RequestBody;
 use super::super::errors::Failure;
 use super::super::impersonation;
 
-/// What is between two neighbours and goes no further.
+/// Headers that concern one connection and are not forwarded.
 const HOP_BY_HOP: [HeaderName; 7] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -20,7 +20,7 @@ const HOP_BY_HOP: [HeaderName; 7] = [
     UPGRADE,
 ];
 
-/// What tells a web page which others may use it: this server is not the one that it means.
+/// Headers that tell a web page which other origins may use a server; they are not about this server.
 const CORS: [HeaderName; 5] = [
     HeaderName::from_static("access-control-allow-credentials"),
     HeaderName::from_static("access-control-allow-headers"),
@@ -29,7 +29,7 @@ const CORS: [HeaderName; 5] = [
     HeaderName::from_static("access-control-expose-headers"),
 ];
 
-/// Whether the client wants to speak something else than HTTP from now on. On HTTP/2 nobody can.
+/// Returns true if the client wants to switch to another protocol, which only HTTP/1.1 can do.
 pub(in super::super) fn is_upgrade(headers: &HeaderMap) -> bool {
     let options = headers.get_all(CONNECTION).into_iter();
     let mut options = options.filter_map(|value| value.to_str().ok());

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::errors::Failure;
 use super::backend::Backend;
 
-/// What is assumed of a kubelet that does not say its port, as in kube-apiserver.
+/// The port of a kubelet whose node does not name one, as in kube-apiserver.
 const KUBELET_PORT_DEFAULT: u16 = 10250;
 
 /// For how long what is proxied is waited for, as Go's transport does.
@@ -67,7 +67,7 @@ impl Kubelets {
         })
     }
 
-    /// What is proxied at an address, by a scheme as it stands in the request.
+    /// Returns the backend of a proxied request at an address, by a scheme as it stands in the request.
     ///
     /// # Errors
     /// The address is not one that clients may reach through this server.
@@ -98,8 +98,8 @@ impl Kubelets {
     }
 }
 
-/// Whether clients may reach an address through this server: not itself, its neighbours on the link, or many
-/// at once. Whoever writes pods and nodes would else reach what listens for this machine alone.
+/// Returns true if clients may reach an address through this server: not itself, its link-local neighbours, or multicast
+/// groups. Users who write pods and nodes would else reach services that listen for this machine alone.
 pub(in super::super) fn is_proxyable(address: IpAddr) -> bool {
     let refused = |special: bool, address: IpAddr| {
         special || address.is_unspecified() || address.is_loopback() || address.is_multicast()

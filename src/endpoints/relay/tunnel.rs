@@ -16,7 +16,7 @@ pub struct Tunnel(Arc<Mutex<Option<Switched>>>);
 /// The kubelet's side of a tunnel.
 pub struct Switched {
     pub(super) stream: Stream,
-    /// What the kubelet has sent behind its head.
+    /// Bytes that the kubelet has sent behind its head.
     pub(super) early: Bytes,
 }
 

@@ -13,7 +13,7 @@ pub(in super::super) enum UpgradeError {
     /// The other side cannot be reached.
     #[error("error dialing backend: {0}")]
     Unreachable(RelayError),
-    /// What came is not HTTP.
+    /// The answer is not HTTP.
     #[error("{0}")]
     Http(RelayError),
     /// It goes on with HTTP.

@@ -11,7 +11,7 @@ use crate::registry::resources::disruption_budgets::{covers, spares, take};
 use crate::registry::{Error, RequestContext, Store, UpdateOptions, UpdatedObject, User};
 use crate::storage::ListOptions;
 
-/// Who writes the status of budgets.
+/// The field manager of writes of a PodDisruptionBudget's status.
 const MANAGER: &str = "kube-apiserver";
 
 /// The budget's answer.

@@ -5,7 +5,7 @@
 pub(super) struct Place<'a> {
     /// Up to `proxy`.
     pub(super) prefix: &'a str,
-    /// What follows, as the client wrote it.
+    /// The rest of the path, as the client wrote it.
     pub(super) rest: &'a str,
 }
 

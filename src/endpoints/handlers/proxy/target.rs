@@ -1,4 +1,4 @@
-//! What a request for a proxy is relayed to.
+//! Finds the address that a request of the subresource `proxy` is relayed to.
 
 use std::net::IpAddr;
 

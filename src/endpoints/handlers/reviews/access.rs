@@ -6,7 +6,7 @@ use crate::meta::{FieldSelector, LabelSelector};
 use crate::registry::authorization::{Attributes, Authorizer, Rule, SelfRules};
 use crate::registry::{Error, FieldError, User};
 
-/// What the configured authorizer says about what a review asks, as its status.
+/// Returns the status of an access review: the decision of the configured authorizer.
 pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) -> Value {
     let of = |part: &str, name: &str| {
         let value = asked.pointer(&format!("/spec/{part}/{name}"));
@@ -108,7 +108,7 @@ impl<T> Selected<T> {
     }
 }
 
-/// What a requirement on a field is in a selector.
+/// Returns a requirement on a field as text of a selector.
 fn field_text(requirement: &Value) -> Option<String> {
     let values = texts(&requirement["values"]);
     let [value] = values.as_slice() else {
@@ -128,7 +128,7 @@ fn field_text(requirement: &Value) -> Option<String> {
     }
 }
 
-/// What a requirement on a label is in a selector.
+/// Returns a requirement on a label as text of a selector.
 fn label_text(requirement: &Value) -> Option<String> {
     let key = requirement["key"].as_str()?;
     let values = texts(&requirement["values"]);
@@ -147,7 +147,7 @@ fn label_text(requirement: &Value) -> Option<String> {
     }
 }
 
-/// What a user may do, as the status of a review of rules.
+/// Returns the status of a SelfSubjectRulesReview.
 pub(super) fn rules(found: &SelfRules) -> Value {
     let lists = |lists: &[(&str, &Vec<String>)]| {
         let set = lists
@@ -188,7 +188,7 @@ pub(super) fn rules(found: &SelfRules) -> Value {
     status
 }
 
-/// Whom a review is about.
+/// Returns the user that a review asks about.
 pub(super) fn subject(asked: &Value) -> User {
     let spec = &asked["spec"];
     let text = |name: &str| spec[name].as_str().unwrap_or_default().to_owned();
@@ -208,17 +208,17 @@ fn texts(list: &Value) -> Vec<String> {
     list.filter_map(Value::as_str).map(String::from).collect()
 }
 
-/// Whether a review asks about resources or about paths, and not about both.
+/// Checks that a review asks either about resources or about paths.
 pub(super) fn check_attributes(asked: &Value) -> Result<(), Error> {
     refuse(attribute_errors(asked))
 }
 
-/// Whether it also says whom it is about.
+/// Checks that it also names a user or group.
 pub(super) fn check_subject(asked: &Value) -> Result<(), Error> {
     refuse(subject_errors(asked))
 }
 
-/// Whether it also stays in its namespace.
+/// Checks that it also stays in its namespace.
 pub(super) fn check_local(asked: &Value, namespace: &str) -> Result<(), Error> {
     let own = asked.pointer("/metadata/namespace").and_then(Value::as_str);
     let own = own.unwrap_or(namespace);

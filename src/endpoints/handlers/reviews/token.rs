@@ -6,7 +6,7 @@ use super::user_info;
 use crate::authentication::Authenticator;
 use crate::registry::{Error, RequestContext};
 
-/// What the server would make of the token, as the status of a review.
+/// Returns the status of a TokenReview.
 ///
 /// # Errors
 /// [`Error::BadRequest`] without a token.

@@ -1,4 +1,4 @@
-//! What gnostic reads of documents in protobuf: its messages as far as the tests look at them, written down once more.
+//! The messages of gnostic, as far as the tests read documents in protobuf by them; declared here once more.
 
 use prost::Message as _;
 

@@ -24,7 +24,7 @@ struct Pod {
     finalizers: Vec<&'static str>,
 }
 
-/// What a patch does to one item.
+/// The change of one item.
 #[derive(Clone, Debug)]
 enum ToContainer {
     Delete,
@@ -42,7 +42,7 @@ enum ToVariable {
 
 #[derive(Clone, Debug)]
 struct Patch {
-    /// Whether the containers that the patch does not name go.
+    /// True if the containers that the patch does not name are removed.
     replaces: bool,
     containers: Vec<(&'static str, ToContainer)>,
     /// The order of containers, as names.
@@ -171,7 +171,7 @@ impl Pod {
             "spec": {"containers": containers.collect::<Vec<_>>(), "tolerations": tolerations}})
     }
 
-    /// What the patch means.
+    /// Applies the patch to the model.
     fn patched(&self, patch: &Patch) -> Self {
         let mut labels: Vec<_> = self.labels.clone();
         for (name, value) in &patch.labels {
