@@ -15,14 +15,14 @@ use crate::registry::User;
 /// The group of everybody who has been identified.
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// Who has no credentials, and the group of all such.
+/// The user of requests without credentials, and its group.
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// A user whom a token names, and for whom that token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identified {
-    /// Who it is.
+    /// The user.
     pub user: User,
     /// Those of the wanted audiences that the token is for.
     pub audiences: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Authenticator {
     changeable: ArcSwap<Changeable>,
 }
 
-/// What may change while the server runs.
+/// The settings that may change while the server runs.
 #[derive(Debug, Default)]
 struct Changeable {
     issuers: Vec<Arc<OidcTokens>>,
@@ -124,7 +124,7 @@ impl Authenticator {
         }
     }
 
-    /// Who has a token that is for one of these audiences; for this server if there are none.
+    /// Returns the user of a token that is for one of these audiences; for this server if there are none.
     ///
     /// # Errors
     /// [`TokenError`] for a token that is nobody's or not good.

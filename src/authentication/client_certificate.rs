@@ -22,7 +22,7 @@ pub struct ClientCertificates {
     proxies: Option<Proxies>,
 }
 
-/// Whose requests may say who asks.
+/// The front proxies, whose requests may name their user in headers.
 #[derive(Clone, Debug)]
 struct Proxies {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -30,10 +30,10 @@ struct Proxies {
     names: Vec<String>,
 }
 
-/// What the certificate of a client is good for.
+/// The result of checking a client's certificate chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// Who it is.
+    /// The user that it names.
     pub user: Option<CertifiedUser>,
     /// Until when its requests may say who asks, in seconds since the epoch.
     pub names_others_until_seconds: Option<i64>,
@@ -42,14 +42,14 @@ pub struct Peer {
 /// A user who showed a good certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertifiedUser {
-    /// Who it is.
+    /// The user.
     pub user: User,
     /// Until when the certificate is good, in seconds since the epoch.
     pub valid_until_seconds: i64,
 }
 
 impl CertifiedUser {
-    /// Whether the certificate is still good; connections may outlive it.
+    /// Returns true if the certificate has not expired; connections may outlive it.
     #[must_use]
     pub fn is_valid_at(&self, now: Timestamp) -> bool {
         now.as_second() <= self.valid_until_seconds
@@ -95,13 +95,13 @@ impl ClientCertificates {
             .collect()
     }
 
-    /// What checks chains and signatures.
+    /// Returns the verifier of chains and signatures.
     #[must_use]
     pub fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::clone(&self.verifier)
     }
 
-    /// What a chain is good for that a client has shown.
+    /// Checks the chain that a client has presented.
     #[must_use]
     pub fn identify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Peer {
         let Some((leaf, intermediates)) = chain.split_first() else {
@@ -137,7 +137,7 @@ impl ClientCertificates {
 }
 
 impl Peer {
-    /// Whether its requests may say who asks; connections may outlive the certificate.
+    /// Returns true if its requests may name their user; connections may outlive the certificate.
     #[must_use]
     pub fn names_others_at(&self, now: Timestamp) -> bool {
         let until = self.names_others_until_seconds;

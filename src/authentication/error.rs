@@ -44,13 +44,13 @@ pub enum TokenError {
         /// That in the token.
         claimed: String,
     },
-    /// What it was bound to is gone.
+    /// The object that the token is bound to is gone.
     #[error("service account token has been invalidated")]
     Invalidated,
-    /// What it was bound to is another.
+    /// The object that the token is bound to has been replaced by another one.
     #[error("{kind} UID ({uid}) does not match service account {kind} ref claim ({claimed})")]
     OtherObject {
-        /// What it was bound to.
+        /// The kind of the object that it is bound to.
         kind: &'static str,
         /// The uid of what there is.
         uid: String,

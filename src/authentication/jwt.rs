@@ -16,10 +16,10 @@ pub(super) const TOKEN_BYTES_MAX: usize = 128 << 10;
 /// By how much the clock of who made a token may differ, in seconds; the same as in kube-apiserver.
 const LEEWAY_SECONDS: i64 = 60;
 
-/// What a token says of itself. Nobody has vouched for it yet.
+/// The parsed header and issuer of a token, whose signature has not been verified.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unverified {
-    /// Whose it is.
+    /// The issuer.
     pub(super) issuer: String,
     /// Which key has signed it; empty if it does not say.
     pub(super) key_id: String,
@@ -34,7 +34,7 @@ struct Issuer {
 }
 
 impl Unverified {
-    /// What a token says; `None` if it is no token, or has extensions that must be understood.
+    /// Parses a token; `None` if it is no JWT, or has critical extensions.
     pub(super) fn read(token: &str) -> Option<Self> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
@@ -83,7 +83,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Whether it counts now. What is not said does not matter.
+    /// Checks that the token is valid now. Missing times do not restrict it.
     pub(super) fn check(self, now: Timestamp) -> Result<(), Untimely> {
         let (earliest, latest) = (leeway_before(now), now.as_second() + LEEWAY_SECONDS);
         if self.not_before.is_some_and(|it| latest < it.0) {

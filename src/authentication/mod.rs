@@ -1,4 +1,4 @@
-//! Who asks: a client certificate or a bearer token, and nobody else.
+//! Authentication: by a client certificate or a bearer token.
 //!
 //! As in kube-apiserver a certificate counts before a token, and a certificate that is not good is
 //! no reason to refuse a good token: the handshake takes any certificate whose key the client

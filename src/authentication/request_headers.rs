@@ -16,12 +16,12 @@ pub struct RequestHeaders {
     pub uids: Vec<HeaderName>,
     /// Which say the groups.
     pub groups: Vec<HeaderName>,
-    /// What the names of all other headers begin with that say something, in lower case.
+    /// The prefixes of the headers of extra attributes, in lower case.
     pub extra_prefixes: Vec<String>,
 }
 
 impl RequestHeaders {
-    /// Whom the headers name, if they do.
+    /// Returns the user that the headers name, if they do.
     #[must_use]
     pub fn user(&self, headers: &HeaderMap) -> Option<User> {
         let name = first(headers, &self.names)?;

@@ -29,7 +29,7 @@ impl TokenFile {
     /// appears twice the last line counts.
     ///
     /// # Errors
-    /// What is wrong and in which line, without the token.
+    /// The error and its line, without the token.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut users = HashMap::new();
         for (index, line) in text.lines().enumerate() {

@@ -26,20 +26,20 @@ use crate::registry::webhook_client::WebhookClient;
 use crate::registry::{ServiceAddresses, Store};
 use crate::storage::Interface;
 
-/// What the keys of quotas begin with.
+/// The prefix of the storage keys of quotas.
 const QUOTAS: &str = "resourcequotas";
 
 /// The group of configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What is asked about writes.
+/// The admission plugins, and what they follow.
 #[derive(Debug, Default)]
 pub struct Admission {
     /// The plugins.
     pub chain: Arc<Chain>,
     /// In which versions what is written is served; `None` if nobody wants to know.
     pub types: Option<Arc<ServedTypes>>,
-    /// Who asks webhooks.
+    /// The client of webhooks.
     pub client: Option<Arc<dyn WebhookClient>>,
     mutating: Arc<Followed<Configuration>>,
     validating: Arc<Followed<Configuration>>,
@@ -108,7 +108,7 @@ impl Admission {
         ]
     }
 
-    /// What follows the objects by which plugins decide.
+    /// Returns the tasks that keep the configurations and policies up to date.
     pub(super) fn follow(&self, storages: &Storages, clock: &Clock) -> Vec<BoxFuture<'static, ()>> {
         let stores = |plurals: &[&str]| -> Vec<Arc<Store>> {
             let stores = plurals.iter().map(|plural| storages.of((GROUP, plural)));

@@ -23,7 +23,7 @@ pub type CustomApis = Option<BTreeSet<GroupVersion>>;
 pub struct ApiServices {
     /// Where APIServices are.
     pub store: Arc<Store>,
-    /// What custom resources are served.
+    /// The custom resources that are served.
     pub custom: watch::Receiver<CustomApis>,
     /// The time.
     pub clock: Clock,

@@ -57,15 +57,15 @@ const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefini
 /// How many types that are not ready are named.
 const UNREADY_NAMED_MAX: usize = 5;
 
-/// What a server is put together from.
+/// The inputs of a server.
 pub struct Assembly<'server> {
-    /// What the operator wants.
+    /// The operator's flags.
     pub flags: &'server ServeFlags,
     /// Where objects are kept.
     pub backend: Arc<dyn Backend>,
     /// The same if it is the embedded store.
     pub embedded: Option<Arc<Embedded>>,
-    /// What is to be done before the server is ready.
+    /// The steps before the server is ready.
     pub begun: Begun,
     /// How the server ends.
     pub steps: &'server Steps,
@@ -80,19 +80,19 @@ pub struct Assembly<'server> {
 /// A server put together, and what its start and its end need of it.
 #[derive(Debug)]
 pub struct Assembled {
-    /// What serves connections.
+    /// The connections' server.
     pub connections: Connections,
     /// Where something is from the start.
     pub first: FirstStores,
     /// Where the server is reached, if it can be told.
     pub api_endpoints: Option<ApiEndpoints>,
-    /// What gives back addresses that nobody has.
+    /// Releases addresses that no service has.
     pub repair: Option<Repair>,
     /// The stores of roles and bindings, if they count.
     pub roles: Option<RoleStores>,
     /// The stores of what requests wait by, if they wait for each other.
     pub flows: Option<FlowStores>,
-    /// What is to be done before the server is ready.
+    /// The steps before the server is ready.
     pub begun: Begun,
     /// The watch caches.
     pub cachers: Vec<Arc<Cacher>>,
@@ -200,7 +200,7 @@ impl Assembly<'_> {
         background.spawn(until(self.end.clone(), relief));
     }
 
-    /// What gives back addresses and ports that writes left behind.
+    /// Builds the repair, which releases addresses and ports that writes left behind.
     fn repair(&self, storages: &Storages) -> Option<Repair> {
         Some(Repair {
             allocator: storages.allocator.clone()?,
@@ -210,7 +210,7 @@ impl Assembly<'_> {
         })
     }
 
-    /// What tells who asks. Whose tokens count, and the keys of these, are followed in the background.
+    /// Builds the authenticator. Issuers and their keys are followed in the background.
     fn authenticator(
         &self,
         tokens: TokenFile,
@@ -228,7 +228,7 @@ impl Assembly<'_> {
         authenticator
     }
 
-    /// What the server answers itself.
+    /// Builds the paths that the server itself answers.
     fn own_paths(
         &self,
         health: Health,
@@ -442,7 +442,7 @@ impl Assembly<'_> {
     }
 }
 
-/// What is counted and what is kept of answers.
+/// Builds the metrics of requests and the cache of encoded objects.
 fn answers(registry: &mut Registry, ledger: &Ledger) -> (Metrics, EncodingCache) {
     let metrics = Metrics::new();
     metrics.register(registry);

@@ -15,7 +15,7 @@ use crate::authentication::Authenticator;
 use crate::authentication::oidc::{Anonymous, AuthenticationConfig, ConfigError};
 use crate::clock::Clock;
 
-/// Whose tokens name users, beside this server's own.
+/// The trusted issuers beside this server's own.
 #[derive(Debug)]
 pub enum TokenIssuers {
     /// Nobody's.
@@ -66,14 +66,14 @@ impl TokenIssuers {
 #[derive(Debug)]
 pub struct AuthenticationFile {
     file: WatchedFiles<1>,
-    /// Whose tokens it may not be about: they are those of service accounts.
+    /// The issuers of service account tokens, which the file must not name.
     taken: Vec<String>,
     /// The requests that were served without credentials at the start.
     anonymous: Anonymous,
     read: Option<Issuers>,
 }
 
-/// What the file comes to.
+/// The result of reading the file.
 #[derive(Debug)]
 struct Issuers {
     providers: Vec<Provider>,

@@ -1,4 +1,4 @@
-//! Who decides what users may do, as flags or the file of `--authorization-config` say.
+//! The authorizers, as flags or the file of `--authorization-config` configure them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ enum Described {
     Webhook(Box<WebhookConfig>),
 }
 
-/// What is wrong with the file.
+/// An error in the file.
 #[derive(Debug, thiserror::Error)]
 enum ConfigError {
     #[error("{0}")]
@@ -160,7 +160,7 @@ impl Authorizers {
         })
     }
 
-    /// What is asked, and who follows the file.
+    /// Returns the authorizers, and the task that follows the file.
     #[must_use]
     pub fn steps(self, clock: &Clock) -> (Vec<Step>, Option<AuthorizationFile>) {
         let file = self.file.map(|file| AuthorizationFile {

@@ -198,7 +198,7 @@ pub fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
     health.add("storage-quota", Scope::Advice, below_quota);
 }
 
-/// Whether the store answers, in the time that the flags allow.
+/// Makes the check that the store answers in the time that the flags allow.
 pub fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
     let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
     let probe = Arc::new(probe);

@@ -1,4 +1,4 @@
-//! What is there from the start, and whether it is there yet.
+//! Creates the objects of every cluster, and tells when they are there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
 /// The check of kube-apiserver's hook that creates the default flow schemas and priority levels.
 const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
 
-/// What is to be done before the server is ready.
+/// The steps before the server is ready.
 #[derive(Debug, Default)]
 pub struct Begun {
     /// The first namespaces are there.
@@ -55,7 +55,7 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// What must be done before the API is served.
+    /// Returns the steps that must be done before the API is served.
     #[must_use]
     pub fn before_the_api(&self, authorizer: &Authorizer) -> Start {
         let mut steps = vec![

@@ -37,7 +37,7 @@ pub struct Identity {
     pub key: String,
 }
 
-/// What a server without certificates of its own uses.
+/// The generated certificates of a server that is given none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificates {
     /// The authority's certificate, in PEM.
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// What a leaf is for.
+/// A leaf certificate.
 struct Leaf {
     /// The files' name without extension.
     name: &'static str,
@@ -222,7 +222,7 @@ impl Authority {
     }
 }
 
-/// What a certificate says about itself.
+/// The facts about a certificate that decide whether it is replaced.
 struct Facts {
     not_after_seconds: i64,
     subjects: Vec<String>,

@@ -44,7 +44,7 @@ enum Probe {
     Check(Check),
 }
 
-/// What a part says.
+/// The health of a component.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     healthy: bool,
@@ -135,7 +135,7 @@ impl Found {
     }
 }
 
-/// What is told of a page that is not there, in the words of Go's client.
+/// Returns the message about a page that cannot be fetched, in the words of Go's client.
 fn failure(url: &str, error: &GetError) -> String {
     let why = match error {
         GetError::Status(code) => {
@@ -149,7 +149,7 @@ fn failure(url: &str, error: &GetError) -> String {
     format!("Get {url:?}: {why}")
 }
 
-/// What is asked of a store that none of its verbs asks.
+/// Returns the error of store operations that ComponentStatuses do not have.
 fn only_read() -> StorageError {
     StorageError::Internal {
         message: "component statuses can only be read".to_owned(),

@@ -66,7 +66,7 @@ const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
     Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
     408 Request Timeout";
 
-/// What is spoken over a connection.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// One request after the other.
@@ -75,7 +75,7 @@ pub enum Protocol {
     Http2,
 }
 
-/// What all connections share.
+/// The parts that all connections share.
 #[derive(Clone, Debug)]
 pub struct Connections {
     /// Ends in [`Filters::answer`].
@@ -84,7 +84,7 @@ pub struct Connections {
     pub credentials: CurrentCredentials,
     /// How many streams an HTTP/2 connection may have; 0 for the default.
     pub streams_max: u32,
-    /// What connections spend memory from.
+    /// The memory budget of connections.
     pub ledger: Ledger,
     /// The connections whose client is not authenticated yet.
     pub unauthenticated: Unauthenticated,
@@ -385,7 +385,7 @@ struct Client {
 /// A connection taken from hyper, with the answer to its last request.
 struct Taken<T> {
     io: T,
-    /// What the client has sent behind that request.
+    /// Bytes that the client has sent behind that request.
     unread: Bytes,
     answer: Response<CountedBody>,
 }
@@ -395,14 +395,14 @@ fn tunnel(answer: &Response<CountedBody>) -> Option<Switched> {
     answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
 }
 
-/// Whether a watch that answers the request may be written in chunks, and as soon as it begins.
+/// Returns true if a watch that answers the request may be written in chunks, and at once.
 fn takes_chunks<B>(request: &Request<B>) -> bool {
     request.method() == Method::GET
         && request.version() == Version::HTTP_11
         && !request.headers().contains_key(EXPECT)
 }
 
-/// Whether the client wants the connection closed after the answer.
+/// Returns true if the client asks for the connection to be closed after the answer.
 fn is_last<B>(request: &Request<B>) -> bool {
     let options = request.headers().get_all(CONNECTION).into_iter();
     let options = options.filter_map(|value| value.to_str().ok());

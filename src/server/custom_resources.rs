@@ -55,15 +55,15 @@ pub struct CustomResources {
     pub definitions: Arc<Store>,
     /// Makes storages.
     pub factory: Arc<StorageFactory>,
-    /// What caches are fed by.
+    /// The feed of the caches.
     pub feed: Feed,
-    /// What is asked about writes.
+    /// The admission plugins.
     pub admission: Arc<Chain>,
-    /// Who asks the webhooks that convert.
+    /// The client of conversion webhooks.
     pub webhooks: Option<Arc<dyn WebhookClient>>,
-    /// Whom to tell what is served.
+    /// The served types that admission matches equivalent versions by.
     pub types: Option<Arc<ServedTypes>>,
-    /// What serves them.
+    /// The API that serves them.
     pub api: Arc<Api>,
     /// The types that have joined already.
     pub(super) known: oneshot::Receiver<KnownTypes>,
@@ -75,16 +75,16 @@ pub struct CustomResources {
     pub clock: Clock,
 }
 
-/// What is known and done at one time.
+/// The state of the controller.
 #[derive(Debug, Default)]
 struct State {
     /// All definitions by name.
     definitions: BTreeMap<String, Definition>,
-    /// What is served, by the name of its definition.
+    /// The served resources, by the name of their definition.
     served: BTreeMap<String, Serving>,
-    /// What has joined before anything was served from it.
+    /// The types that joined the feed before anything was served from it.
     known: KnownTypes,
-    /// What failed.
+    /// Failed attempts that are to be repeated.
     retries: Retries,
 }
 

@@ -17,9 +17,9 @@ struct Bell(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Whether it has rung since the task looked.
+    /// True if it has rung since the task looked.
     rung: bool,
-    /// Who is woken.
+    /// The task to wake.
     task: Option<Waker>,
 }
 
@@ -34,8 +34,8 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// What the rarer thing is to be polled with; `None` if it has not rung since it was polled last
-    /// by this task, and so would say the same.
+    /// Returns the waker with which the rarer future is to be polled; `None` if it has not rung since this task polled it
+    /// last, and so would not be ready.
     pub fn answer(&self, context: &Context<'_>) -> Option<Waker> {
         let mut state = self.0.lock();
         let task = context.waker();

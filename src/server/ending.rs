@@ -28,7 +28,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Ended {
     ending: Ending,
-    /// What the task waits with that polled last; `None` before it did.
+    /// The wait and the waker of the task that polled last; `None` before that.
     waiting: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Waker)>,
 }
 
@@ -40,7 +40,7 @@ impl Ending {
         self.0.token.cancel();
     }
 
-    /// Whether it is over.
+    /// Returns true if the token is cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         // Acquire: pairs with the Release in `cancel`.

@@ -19,13 +19,13 @@ pub struct ClaimMapping {
     pub groups: Option<Source>,
     /// The uid, if there is one.
     pub uid: Option<Source>,
-    /// What else is told about the user: keys, and their values.
+    /// Extra attributes of the user: keys, and their values.
     pub extra: Vec<(String, Expression)>,
     /// Claims that a token must have, and with what value.
     pub required: Vec<(String, String)>,
-    /// What else must hold of claims.
+    /// Rules for the claims.
     pub claim_rules: Vec<Rule>,
-    /// What must hold of users.
+    /// Rules for the user.
     pub user_rules: Vec<Rule>,
 }
 
@@ -36,19 +36,19 @@ pub enum Source {
     Claim {
         /// Its name.
         name: String,
-        /// What is written before its value.
+        /// The prefix of its value.
         prefix: String,
     },
     /// An expression over claims.
     Expression(Expression),
 }
 
-/// What must hold, and what is said if it does not.
+/// A validation rule, with the message for tokens that violate it.
 #[derive(Debug)]
 pub struct Rule {
-    /// What must be true.
+    /// The condition.
     pub expression: Expression,
-    /// What is said.
+    /// The message.
     pub message: String,
 }
 

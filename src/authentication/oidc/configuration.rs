@@ -18,27 +18,27 @@ const KIND: &str = "AuthenticationConfiguration";
 /// How many issuers there are at most, as in kube-apiserver.
 const ISSUERS_MAX: usize = 64;
 
-/// What the file says.
+/// The parsed AuthenticationConfiguration.
 #[derive(Debug, Default)]
 pub struct AuthenticationConfig {
-    /// Whose tokens name users.
+    /// The trusted issuers.
     pub issuers: Vec<JwtIssuer>,
-    /// Who is served without credentials.
+    /// The requests that are served without credentials.
     pub anonymous: Anonymous,
 }
 
 /// An issuer of tokens.
 #[derive(Debug)]
 pub struct JwtIssuer {
-    /// What its tokens call it.
+    /// The issuer's URL, as in its tokens.
     pub url: String,
     /// Where it describes itself, if not below its own URL.
     pub discovery_url: Option<String>,
-    /// Who vouches for it, in PEM; the machine's authorities if that is not said.
+    /// The authority of its certificate, in PEM; the machine's authorities if there is none.
     pub certificate_authority: Option<String>,
     /// For whom its tokens must be: one of these.
     pub audiences: Vec<String>,
-    /// Whom they name.
+    /// The claims that make the user.
     pub mapping: ClaimMapping,
 }
 
@@ -55,7 +55,7 @@ pub enum Anonymous {
 }
 
 impl Anonymous {
-    /// Whether a path is served without credentials.
+    /// Returns true if a path is served without credentials.
     #[must_use]
     pub fn serves(&self, path: &str) -> bool {
         match self {
@@ -66,13 +66,13 @@ impl Anonymous {
     }
 }
 
-/// What is wrong with the file.
+/// An error in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// It is no such document.
     #[error("{0}")]
     Read(String),
-    /// What it says makes no sense.
+    /// The document is invalid.
     #[error("{}", FieldError::join(.0))]
     Invalid(Vec<FieldError>),
 }
@@ -169,7 +169,7 @@ fn anonymous(file: Option<AnonymousFile>, errors: &mut Errors) -> Anonymous {
     }
 }
 
-/// What is wrong so far.
+/// The errors so far.
 #[derive(Default)]
 struct Errors(Vec<FieldError>);
 

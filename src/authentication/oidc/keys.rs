@@ -1,4 +1,4 @@
-//! What a provider tells of itself: where its keys are, and the keys.
+//! Fetches a provider's discovery document and its keys.
 
 use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -14,7 +14,7 @@ pub enum OidcError {
     /// The keys of the provider are not known yet.
     #[error("authenticator not initialized")]
     NoKeys,
-    /// What it says of itself makes no sense.
+    /// The provider's documents are invalid.
     #[error("{0}")]
     Provider(String),
     /// None of its keys has signed the token.
@@ -34,22 +34,22 @@ pub enum OidcError {
     /// A claim is missing, or is not what it should be.
     #[error("parse {what} claim {name:?}: {why}")]
     Claim {
-        /// What it is for.
+        /// The purpose of the claim.
         what: &'static str,
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// An expression over its claims tells nothing.
     #[error("error evaluating {what} claim expression: {why}")]
     Expression {
-        /// What it is for.
+        /// The purpose of the claim.
         what: &'static str,
         /// Why it does not.
         why: String,
     },
-    /// What must hold of it does not.
+    /// A validation rule is violated.
     #[error("{0}")]
     Rule(String),
 }

@@ -1,4 +1,4 @@
-//! Who asks with a token of the provider.
+//! Authenticates tokens of an OpenID Connect provider.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub struct OidcTokens {
     waiting: Semaphore,
 }
 
-/// What every token says.
+/// The claims that every token has.
 #[derive(Deserialize)]
 struct Claims {
     #[serde(default)]
@@ -64,7 +64,7 @@ impl OidcTokens {
         }
     }
 
-    /// Whose tokens these are.
+    /// Returns the issuer of these tokens.
     #[must_use]
     pub fn issuer(&self) -> &str {
         &self.issuer
@@ -84,7 +84,7 @@ impl OidcTokens {
         self.wanted.notified().await;
     }
 
-    /// Who asks with a token; `None` if it is not the provider's.
+    /// Returns the user of a token; `None` if the token is of another issuer.
     ///
     /// # Errors
     /// [`OidcError`] if it is, but is not good.
@@ -133,7 +133,7 @@ impl OidcTokens {
         Ok(keys.named(&head.key_id, head.algorithm))
     }
 
-    /// Whether a token is for one of the audiences, and counts now.
+    /// Checks the audiences and times of a token.
     fn check(&self, claims: &Claims, now: Timestamp) -> Result<(), OidcError> {
         if !claims.aud.0.iter().any(|it| self.audiences.contains(it)) {
             return Err(OidcError::Audience {

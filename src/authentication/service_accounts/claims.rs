@@ -1,4 +1,4 @@
-//! What a token of a service account says.
+//! The claims of a service account token.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl Claims {
     }
 }
 
-/// What Kubernetes adds.
+/// Kubernetes' private claims.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Kubernetes {
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! What others need to judge tokens of this server's service accounts: who issues them, and the public keys. The
-//! documents are those of OpenID Connect.
+//! The OpenID Connect documents by which others verify tokens of this server's service accounts: the issuer, and the public
+//! keys.
 
 use http::Uri;
 use jsonwebtoken::jwk::JwkSet;

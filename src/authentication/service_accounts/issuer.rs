@@ -9,8 +9,8 @@ use crate::authentication::jwt::{Audiences, Seconds};
 use crate::authentication::keys::{KeyError, SigningKey};
 use crate::registry::SERVICE_ACCOUNT_PREFIX;
 
-/// What kube-apiserver asks for when it mounts a token into a pod, in seconds. Programs that read such a token once
-/// and keep it are given longer.
+/// The expiration that kube-apiserver requests for tokens that it mounts into pods, in seconds. Such tokens are valid for
+/// longer, for clients that read the file only once.
 const MOUNTED_SECONDS: i64 = 3607;
 /// How long those are given.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
@@ -25,7 +25,7 @@ pub struct TokenIssuer {
     extends_mounted: bool,
 }
 
-/// What a token is to say.
+/// The content of a token.
 #[derive(Clone, Debug)]
 pub struct Grant<'a> {
     /// The account's namespace.

@@ -21,20 +21,20 @@ pub use discovery::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 pub use issuer::{Grant, TokenIssuer};
 pub use tokens::{AccountStores, ServiceAccountTokens};
 
-/// What tokens of service accounts are made and judged by.
+/// The settings by which service account tokens are issued and verified.
 #[derive(Clone, Debug)]
 pub struct ServiceAccountConfig {
     /// The names that issuers of tokens may have. New tokens have the first.
     pub issuers: Vec<String>,
     /// For whom tokens are that this server takes.
     pub audiences: Vec<String>,
-    /// What signs new tokens.
+    /// The key that signs new tokens.
     pub signing: SigningKey,
-    /// What tokens may be signed with beside that.
+    /// Further keys that tokens may be signed with.
     pub others: Vec<VerifyingKey>,
     /// For how many seconds a token is good at most.
     pub seconds_max: Option<i64>,
-    /// Whether tokens that are mounted into pods are good for longer than was asked for.
+    /// True if tokens that are mounted into pods are valid for longer than requested.
     pub extends_mounted: bool,
     /// Where others find the keys, if not here.
     pub keys_uri: Option<String>,

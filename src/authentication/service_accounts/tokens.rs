@@ -1,4 +1,4 @@
-//! Who asks with a token of a service account.
+//! Authenticates service account tokens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl ServiceAccountTokens {
         }
     }
 
-    /// Who asks with a token that is for one of these audiences; `None` if it is not that of a service account.
+    /// Returns the user of a token that is for one of these audiences; `None` if it is not a service account token.
     ///
     /// # Errors
     /// [`TokenError`] for one that is, but is not good.
@@ -85,7 +85,7 @@ impl ServiceAccountTokens {
         }))
     }
 
-    /// What the token says, if one of the keys has signed it.
+    /// Returns the claims of the token if one of the keys has signed it.
     fn claims(&self, token: &str, head: &Unverified) -> Result<Claims, TokenError> {
         let mut keys = self
             .keys
@@ -101,7 +101,7 @@ impl ServiceAccountTokens {
             .ok_or(TokenError::WrongSignature)
     }
 
-    /// Whether the account is there and what the token is bound to.
+    /// Checks that the account exists, and the object that the token is bound to.
     async fn check_objects(&self, claims: &Claims, deleted_by: i64) -> Result<(), TokenError> {
         let its = &claims.kubernetes;
         let namespace = its.namespace.as_str();
@@ -151,7 +151,7 @@ impl ServiceAccountTokens {
     }
 }
 
-/// What has become of an object.
+/// The state of an object.
 enum Found {
     There,
     /// It is marked, and has been so for a while.
@@ -189,7 +189,7 @@ async fn find(
     Ok(found)
 }
 
-/// Whether an object was to be gone before this second.
+/// Returns true if an object was due to be deleted before this second.
 fn was_deleted(object: &Object, deleted_by: i64) -> Result<bool, TokenError> {
     #[derive(Deserialize)]
     struct Partial {

@@ -1,4 +1,4 @@
-//! Whether a server that an API is passed on to is there.
+//! Checks that the servers behind APIServices are available.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a server that an API is passed on to says of itself: its resources, and where its OpenAPI document is.
+//! Asks the server behind an APIService for its resources and its OpenAPI document.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const PLACE_BYTES_MAX: usize = 1 << 10;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
-/// What a server says.
+/// The answers of a server.
 #[derive(Debug)]
 pub(super) struct Told {
     /// Its resources.

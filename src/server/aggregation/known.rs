@@ -1,4 +1,4 @@
-//! What is known of APIs that other servers serve, and when each is looked at next.
+//! The APIs that other servers serve, and when each is checked next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ struct Known {
     due: Instant,
     /// When it was looked at last.
     begun: Option<Instant>,
-    /// Whether that goes on.
+    /// True while a check is under way.
     is_checked: bool,
-    /// Whether something has changed since it began.
+    /// True if something has changed since it began.
     has_changed: bool,
     /// How often it has failed since it was well.
     failures: u32,
@@ -38,12 +38,12 @@ struct Known {
 #[derive(Debug, Default)]
 pub(super) struct KnownApis {
     apis: BTreeMap<String, Known>,
-    /// Whether clients should see something else than before.
+    /// True if clients should see something else than before.
     has_changed: bool,
 }
 
 impl KnownApis {
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.apis.is_empty()
     }
@@ -103,7 +103,7 @@ impl KnownApis {
         }
     }
 
-    /// Whether an API is at a service in this namespace.
+    /// Returns true if the service of an API is in this namespace.
     pub(super) fn is_in(&self, namespace: &str) -> bool {
         let mut apis = self.apis.values();
         apis.any(|it| it.remote.api.service.namespace == namespace)
@@ -185,7 +185,7 @@ impl Known {
         }
     }
 
-    /// Whether that changes anything. What was said last is kept while nothing is said.
+    /// Takes the answers of a server; returns true if they change anything. The last answers are kept while there are none.
     fn take(&mut self, told: Option<Told>) -> bool {
         let known = &self.remote;
         let same = match &told {

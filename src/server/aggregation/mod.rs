@@ -104,7 +104,7 @@ pub struct Aggregation {
     slices: Arc<Store>,
     /// How TLS is spoken.
     tls: ProxyTls,
-    /// What passes requests on.
+    /// The API that proxies requests.
     api: Arc<Api>,
     /// It knows them all.
     synced: Done,
@@ -112,7 +112,7 @@ pub struct Aggregation {
     clock: Clock,
 }
 
-/// What one who looks at an API or writes of it comes back with.
+/// The result of a check or a write.
 enum Ended {
     Looked(Arc<Remote>, Availability, Option<Told>),
     Wrote,

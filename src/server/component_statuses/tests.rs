@@ -1,4 +1,4 @@
-//! What is told of parts that answer, that say they are ill, that are not there, and that are no parts.
+//! Components that answer, that are unhealthy, that are not there, and that do not exist.
 
 use std::time::Duration;
 

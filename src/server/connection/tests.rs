@@ -21,7 +21,7 @@ use crate::server::testing;
 /// A server that has something to say is not waited for longer.
 const SECONDS_MAX: u64 = 30;
 
-/// What the watch of the stub sends.
+/// The body of the stub's watch.
 const EVENTS: &str = "4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n";
 
 /// A watch of two events, or the user's name.

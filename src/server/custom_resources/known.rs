@@ -52,7 +52,7 @@ pub(in super::super) async fn join_known(
         .collect()
 }
 
-/// What is stored, past the cache, which is not filled yet.
+/// Returns the stored definitions, past the cache, which is not filled yet.
 async fn read_all(factory: &StorageFactory, definitions: &Store) -> Result<Vec<Definition>, Error> {
     let storage = factory.uncached_of(definitions.resource());
     let uncached = Store::new(Arc::clone(definitions.resource()), storage);

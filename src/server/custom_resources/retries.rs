@@ -22,7 +22,7 @@ struct Retry {
 }
 
 impl Retries {
-    /// Whether something may be tried now.
+    /// Returns true if an attempt may be made now.
     pub(super) fn is_due(&self, name: &str, now: Instant) -> bool {
         self.failed.get(name).is_none_or(|retry| retry.due <= now)
     }

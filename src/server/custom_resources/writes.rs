@@ -1,7 +1,6 @@
-//! What the server writes to definitions: which names they have, and that they may go.
+//! Writes the status of definitions, and removes their finalizer.
 //!
-//! What cannot be done to one definition is told to the log and tried again later. It is never in the
-//! way of the others.
+//! A write that fails is logged and repeated later. It does not hold up other definitions.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -13,7 +12,7 @@ use crate::registry::{
 };
 use crate::storage::ListOptions;
 
-/// Who writes the status of definitions.
+/// The field manager of writes of definitions' status.
 const MANAGER: &str = "kube-apiserver";
 
 impl CustomResources {

@@ -348,7 +348,7 @@ impl ClaimRule {
     }
 }
 
-/// What is said when a rule does not hold.
+/// Returns the message for a token that violates a rule.
 fn said(message: String, expression: &str) -> String {
     if message.is_empty() {
         return format!("validation expression '{expression}' failed");

@@ -16,7 +16,7 @@ fn issuer(issuer: &str, rest: &str) -> String {
 const USUAL: &str = "url: https://a, audiences: [x]";
 const NAMED: &str = "claimMappings: {username: {claim: sub, prefix: ''}}";
 
-/// What issuers must not be, and what is told about them.
+/// Invalid issuers, and the errors about them.
 const WRONG_ISSUERS: [(&str, &str); 7] = [
     (
         "audiences: [x]",
@@ -39,7 +39,7 @@ const WRONG_ISSUERS: [(&str, &str); 7] = [
     ),
 ];
 
-/// What must not be said of users.
+/// Invalid mappings of users, and the errors about them.
 const WRONG_USERS: [(&str, &str); 7] = [
     ("{}", "claim or expression is required"),
     (
