@@ -44,10 +44,10 @@ use crate::endpoints::{BoxError, EventStream};
 /// A chunk's length in hexadecimal digits and the end of the line.
 const SIZE_LINE_BYTES_MAX: usize = 18;
 
-/// What follows a chunk.
+/// The end of a chunk.
 const CHUNK_END: &[u8] = b"\r\n";
 
-/// What follows the last chunk.
+/// The end of the body.
 const BODY_END: &[u8] = b"0\r\n\r\n";
 
 /// A client that does not read is left so long after its watch should have been over.
@@ -159,11 +159,11 @@ pub struct Delivery<T, B: Body> {
     body: B,
     /// Rings when the client sends something or closes the connection.
     heard: Doorbell,
-    /// Whether the client has sent something, so that nothing more is read.
+    /// True if the client has sent something, so that nothing more is read.
     unasked: bool,
-    /// What is left of the end, once the body is at its own.
+    /// The rest of the end, once the body has ended.
     ending: Option<&'static [u8]>,
-    /// What is left of a chunk.
+    /// The rest of a chunk.
     writing: Option<Framed<B::Data>>,
     /// Wakes the task at the deadline, while the client does not read.
     stalled: Option<Pin<Box<Timer>>>,

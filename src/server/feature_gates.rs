@@ -1,4 +1,4 @@
-//! What `--feature-gates` says, in kube-apiserver's names.
+//! The features of `--feature-gates`, by kube-apiserver's names.
 
 /// The only feature that can be switched.
 const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
@@ -6,7 +6,7 @@ const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
 /// A switch of AllowUnsafeMalformedObjectDeletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGate {
-    /// Whether the feature is there; the last of several switches counts.
+    /// True if the feature is enabled; the last of several switches counts.
     pub enabled: bool,
 }
 

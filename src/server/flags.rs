@@ -44,8 +44,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
     pub data_dir: PathBuf,
 
-    /// What objects are stored in: embedded (a database in the data directory), memory (nothing
-    /// survives the process) or etcd3. The default is embedded, or etcd3 if --etcd-servers is given.
+    /// Store of objects: embedded (a database in the data directory), memory (nothing survives the process) or etcd3. The
+    /// default is embedded, or etcd3 if --etcd-servers is given.
     #[arg(long, value_name = "BACKEND", value_parser = parse_backend)]
     pub storage_backend: Option<StorageBackend>,
 
@@ -238,7 +238,7 @@ pub struct ServingFlags {
     pub shutdown_delay_duration: Duration,
 }
 
-/// Who may come in.
+/// Flags of authentication.
 #[derive(Args, Clone, Debug)]
 pub struct IdentityFlags {
     /// Authorities of client certificates, besides the generated one: the common name is the user,
@@ -250,20 +250,21 @@ pub struct IdentityFlags {
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// Whose tokens name users: an AuthenticationConfiguration, which is read again when it changes. Instead of --oidc-*.
+    /// An AuthenticationConfiguration with the issuers whose tokens authenticate users; it is read again when it changes.
+    /// Instead of --oidc-*.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["oidc_issuer_url", "oidc_client_id", "oidc_username_claim",
           "oidc_username_prefix", "oidc_groups_claim", "oidc_groups_prefix", "oidc_required_claim", "oidc_signing_algs",
           "oidc_ca_file"])]
     pub authentication_config: Option<PathBuf>,
 
-    /// Whether requests without credentials are served. Only false is supported.
+    /// Serve requests without credentials. Only false is supported.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL",
           value_parser = parse_only_false)]
     pub anonymous_auth: bool,
 }
 
-/// What has its say in writes.
+/// Flags of admission.
 #[derive(Args, Clone, Debug)]
 pub struct AdmissionFlags {
     /// Admission plugins that must be asked about writes, comma-separated. Those that are here are
@@ -363,7 +364,7 @@ pub struct KubeletFlags {
     pub kubelet_timeout: Duration,
 }
 
-/// What objects are stored in.
+/// A store of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageBackend {
     /// A database in the data directory.
@@ -404,7 +405,7 @@ impl ServeFlags {
         }
     }
 
-    /// What objects are stored in.
+    /// Returns the store of objects.
     #[must_use]
     pub fn backend(&self) -> StorageBackend {
         self.storage_backend
@@ -415,7 +416,7 @@ impl ServeFlags {
             })
     }
 
-    /// Whether objects that cannot be read may be deleted.
+    /// Returns true if objects that cannot be read may be deleted.
     #[must_use]
     pub fn unsafe_deletion(&self) -> bool {
         let gate = self.feature_gates.last();

@@ -20,7 +20,7 @@ use crate::storage::{ListOptions, WatchStream};
 /// The group of both.
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
-/// Who writes the status of schemas, as in kube-apiserver.
+/// The field manager of writes of FlowSchemas' status, as in kube-apiserver.
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The stores of flow schemas and priority levels.
@@ -114,7 +114,7 @@ impl UpdatedObject for References<'_> {
 pub struct Flows {
     /// Where they are.
     pub stores: FlowStores,
-    /// What goes by them.
+    /// The filter that is configured by them.
     pub fairness: Arc<Fairness>,
     /// The time.
     pub clock: Clock,

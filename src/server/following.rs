@@ -41,11 +41,11 @@ pub fn pause_after(what: &str, followed: Result<(), Error>) -> Duration {
 /// Follows the objects of some types.
 #[derive(Debug)]
 pub struct Following<T> {
-    /// What they are, in messages.
+    /// The name of the objects, in messages.
     pub what: &'static str,
     /// Where they are.
     pub stores: Vec<Arc<Store>>,
-    /// What is made of an object.
+    /// Parses an object.
     pub read: fn(&serde_json::Value) -> Result<T, String>,
     /// Where it is put, in the order of types and names.
     pub into: Arc<Followed<T>>,

@@ -61,7 +61,7 @@ impl Done {
         let _ = self.0.set(());
     }
 
-    /// Whether it is done.
+    /// Returns true if it is done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.0.initialized()
@@ -206,7 +206,7 @@ impl Health {
     }
 }
 
-/// Whether every check is to be named, and which are to be left out.
+/// Returns true if every check is to be named, and the checks that are excluded.
 fn parameters(query: &str) -> (bool, Vec<String>) {
     let (mut verbose, mut excluded) = (false, Vec::new());
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {

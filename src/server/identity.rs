@@ -1,4 +1,4 @@
-//! Who tells who asks: the credentials that the flags name, and what of them is looked up in the store.
+//! Builds the authenticator from the flags and the stores that it looks things up in.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,8 @@ use crate::authentication::service_accounts::{
 };
 use crate::authentication::{Authenticator, TokenFile};
 
-/// What judges credentials. Service accounts count where there are stores of what their tokens are bound to.
+/// Builds the authenticator. Service accounts are accepted if there are stores of the objects that their tokens are bound
+/// to.
 #[must_use]
 pub fn authenticator(
     tokens: TokenFile,
@@ -35,7 +36,7 @@ pub fn authenticator(
     }
 }
 
-/// What others are told about the keys of service accounts by a server that listens on an address.
+/// Builds the documents about the keys of service account tokens, for a server that listens on an address.
 #[must_use]
 pub fn key_discovery(
     config: &ServiceAccountConfig,

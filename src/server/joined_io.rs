@@ -44,7 +44,7 @@ pub struct JoinedIo<T> {
 pub struct Turns<T> {
     /// Shared with [`JoinedIo`].
     shared: Arc<Mutex<Joined<T>>>,
-    /// Whether the task has given way since hyper was polled.
+    /// True if the task has yielded since hyper was polled.
     gave_way: bool,
 }
 
@@ -105,7 +105,7 @@ fn give_way(context: &mut Context<'_>) {
     let _ = yielding.poll(context);
 }
 
-/// What is between hyper and the socket.
+/// The layer between hyper and the socket.
 #[derive(Debug)]
 struct Joined<T> {
     inner: T,
@@ -113,7 +113,7 @@ struct Joined<T> {
     gathered: Vec<u8>,
     /// How many of them `inner` has taken.
     written: usize,
-    /// Whether bytes stand here, or have gone to `inner`, that nothing has flushed.
+    /// True if there are bytes, here or in `inner`, that have not been flushed.
     unflushed: bool,
 }
 

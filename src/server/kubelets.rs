@@ -1,4 +1,4 @@
-//! What the flags say about kubelets: whom they must prove to be, and who this server says it is.
+//! The flags of connections to kubelets: their certificate authority, and the server's own identity.
 
 use std::sync::Arc;
 

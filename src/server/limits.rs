@@ -17,7 +17,7 @@ use crate::budget::Ledger;
 use crate::registry::default_flows;
 
 impl Assembly<'_> {
-    /// What limits how much is served at a time, and the stores that it goes by. With fairness the places of reads and
+    /// Builds the limits on requests in flight, and the stores that they follow. With fairness, the places of reads and
     /// writes are only counted.
     pub(super) fn limits(
         &self,
@@ -62,7 +62,7 @@ impl Assembly<'_> {
         (connection::handshake_errors(registry), unauthenticated)
     }
 
-    /// What lets requests wait for each other, which follows what is stored in the background.
+    /// Builds the filter of API Priority and Fairness, which follows the stored configuration in the background.
     fn fairness(
         &self,
         storages: &Storages,

@@ -80,9 +80,9 @@ pub async fn relieve(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
 /// The ledger's figures, as `/metrics` shows them.
 #[derive(Debug)]
 pub struct MemoryMetrics {
-    /// What is shown.
+    /// The ledger that is exported.
     ledger: Ledger,
-    /// What each account has.
+    /// The bytes of each account.
     spent: Family<AccountLabels, Gauge<i64, AtomicI64>>,
 }
 

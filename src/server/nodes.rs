@@ -14,7 +14,7 @@ use crate::registry::authorization::NodeGraph;
 use crate::registry::{Error, Store};
 use crate::storage::ListOptions;
 
-/// What is followed.
+/// The kinds of objects that are followed.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Pods,

@@ -25,7 +25,7 @@ const STALE_AFTER: Duration = Duration::from_secs(180);
 /// and after this time the resource is one that was never counted.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
 
-/// What is shown while the store does not tell.
+/// The value while the store does not answer.
 const UNKNOWN: i64 = -1;
 
 type Gauges<Labels> = Family<Labels, Gauge<i64, AtomicI64>>;

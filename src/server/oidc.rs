@@ -94,7 +94,7 @@ impl Provider {
     /// An issuer of a configuration.
     ///
     /// # Errors
-    /// What is wrong with its authorities.
+    /// The error in its certificate authorities.
     pub fn of(issuer: JwtIssuer) -> Result<Self, String> {
         let trust = match &issuer.certificate_authority {
             Some(pem) => Trust::bundle(pem.as_bytes())?,

@@ -35,11 +35,10 @@ use crate::endpoints::BoxError;
 /// So much may be pending on a connection; then its bodies wait.
 pub const OUTGOING_BYTES_MAX: u64 = 1 << 20;
 
-/// What a connection takes while nothing is pending: its task, the state of TLS and HTTP.
+/// Bytes of a connection while nothing is pending: its task, the state of TLS and HTTP.
 const CONNECTION_BYTES: u64 = 16 << 10;
 
-/// What the layers below may hold of a connection whose client does not read: the joined writes and
-/// TLS' own buffer.
+/// Bytes that the layers below may hold of a connection whose client does not read: the joined writes and TLS' own buffer.
 const BELOW_BYTES: u64 = 80 << 10;
 
 /// The ledger is told of pending bytes in steps of so many. A connection that keeps up stays within
@@ -52,15 +51,15 @@ const READ_BYTES_MIN: u64 = 1 << 20;
 /// A connection is looked at this often before it counts as idle.
 const IDLE_LOOKS: u32 = 3;
 
-/// What a connection holds for its client. Clones are of the same connection.
+/// The bytes that a connection holds for its client. Clones are of the same connection.
 #[derive(Clone, Debug)]
 pub struct Outgoing(Arc<Mutex<Pending>>);
 
 #[derive(Debug)]
 struct Pending {
-    /// What hyper holds, in bytes.
+    /// The bytes that hyper holds.
     bytes: u64,
-    /// What the connection has of the memory budget.
+    /// The connection's share of the memory budget.
     share: Share,
     /// Bodies that wait, at most one entry for each task.
     waiting: Vec<Waker>,
@@ -257,21 +256,20 @@ struct Stream {
 pub struct CountedBody {
     /// Where the chunks come from.
     inner: HeldBody,
-    /// What they count for.
+    /// The stream that it belongs to.
     stream: Arc<Stream>,
-    /// Whether a chunk is asked for only when the last has been written, and the connection has no
-    /// other stream.
+    /// True if a chunk is asked for only when the last has been written, and the connection has no other stream.
     alone: bool,
-    /// What it waits with, if it has to wait for room.
+    /// The waker of a body that waits for room.
     waiting: Option<Waker>,
 }
 
 /// A chunk that counts as pending until it is dropped.
 #[derive(Debug)]
 pub struct Chunk {
-    /// What is left to write.
+    /// The bytes that are left to write.
     bytes: Bytes,
-    /// What it counts; `None` if it is so small that the connection's share covers it.
+    /// The count of its bytes; `None` if it is so small that the connection's share covers it.
     _counted: Option<Counted>,
 }
 

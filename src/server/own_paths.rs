@@ -30,11 +30,11 @@ const SIZE_SECONDS_MAX: u64 = 2;
 pub struct HealthAndMetrics {
     /// The checks.
     pub health: Health,
-    /// What others need to judge tokens of service accounts.
+    /// The documents about the keys of service account tokens.
     pub keys: Option<KeyDiscovery>,
     /// The families.
     pub registry: Registry,
-    /// What memory is spent on.
+    /// The metrics of the memory budget.
     pub memory: MemoryMetrics,
     /// The process's numbers.
     pub process: Process,

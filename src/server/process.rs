@@ -1,4 +1,4 @@
-//! What `/metrics` says about the process and the build.
+//! The metrics of the process and the build.
 
 use std::fs;
 use std::sync::atomic::AtomicI64;

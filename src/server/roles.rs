@@ -68,7 +68,7 @@ impl RoleStores {
 pub struct Roles {
     /// Where they are.
     pub stores: RoleStores,
-    /// What decides by them.
+    /// The authorizer that decides by them.
     pub authorizer: Arc<Authorizer>,
     /// The authorizer knows them.
     pub synced: Done,
@@ -79,14 +79,14 @@ pub struct Roles {
 /// Objects of two types that are filed alike: by namespace, which is empty for the cluster's, and name.
 type Filed<T> = HashMap<(String, String), Arc<T>>;
 
-/// What is stored.
+/// The stored roles and bindings.
 #[derive(Debug, Default)]
 struct State {
     roles: Filed<Role>,
     bindings: Filed<Binding>,
 }
 
-/// What a store has.
+/// The content of a store.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Roles,

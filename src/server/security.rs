@@ -1,4 +1,4 @@
-//! What the flags say about trust, read from files: certificates, authorities, tokens.
+//! Reads the files that flags name for TLS, authentication, authorization and encryption.
 
 use std::net::IpAddr;
 
@@ -19,22 +19,22 @@ use crate::clock::Clock;
 use crate::endpoints::Kubelets;
 use crate::storage::encryption::EncryptionConfig;
 
-/// Who may come in and how the server proves itself.
+/// The configuration of TLS, authentication, authorization and encryption.
 #[derive(Debug)]
 pub struct Security {
     /// The server's side of TLS, and whose client certificates count.
     pub credentials: CurrentCredentials,
     /// The files of these, and of who this server says it is elsewhere.
     pub files: TrustFiles,
-    /// Who has which bearer token.
+    /// The tokens of `--token-auth-file`.
     pub tokens: TokenFile,
     /// How tokens of service accounts are made and judged.
     pub service_accounts: ServiceAccountConfig,
-    /// Whose tokens name users besides.
+    /// Further issuers of tokens.
     pub issuers: TokenIssuers,
-    /// Who decides what users may do.
+    /// The authorizers.
     pub authorizers: Authorizers,
-    /// What is encrypted in the store.
+    /// The resources that are encrypted in the store.
     pub encryption: EncryptionConfig,
     /// How kubelets are reached.
     pub kubelets: Kubelets,

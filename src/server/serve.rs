@@ -29,7 +29,7 @@ use crate::storage::cacher::{Cacher, Feed};
 
 /// The start is announced when all caches are filled, but at the latest after this time.
 const CACHES_FILLED_SECONDS_MAX: u64 = 20;
-/// What runs in the background has this long to end when told to.
+/// Background tasks have this long to end when told to.
 const BACKGROUND_END_SECONDS_MAX: u64 = 2;
 /// Telling others that the server is gone has this long; later its lease tells them.
 const TAKING_BACK_SECONDS_MAX: u64 = 2;
@@ -37,7 +37,7 @@ const TAKING_BACK_SECONDS_MAX: u64 = 2;
 /// Runs the server until a signal ends it.
 ///
 /// # Errors
-/// What keeps it from starting, or that it was told twice to end.
+/// The reason why the server does not start, or that it was told twice to end.
 pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
     logging::start(flags.verbosity);
     open_files::raise_limit();

@@ -1,4 +1,4 @@
-//! What the flags say about tokens of service accounts, and the key that is made without them.
+//! Reads the flags of service account tokens, and generates a key where they name none.
 
 use std::path::Path;
 

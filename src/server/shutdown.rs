@@ -32,7 +32,7 @@ pub struct Signals {
     interrupt: Signal,
 }
 
-/// What is told that the server ends, step by step.
+/// The steps of a shutdown, as cancellation tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// A signal has come.

@@ -37,12 +37,12 @@ const EVENTS: &str = "events";
 /// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
 const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// What storages are made with.
+/// Makes the storages of resources.
 #[derive(Debug)]
 pub struct StorageFactory {
     /// Where objects are kept.
     pub backend: Arc<dyn Backend>,
-    /// What all keys begin with.
+    /// The prefix of all keys.
     pub prefix: String,
     /// The form in which objects are written.
     pub media_type: StorageMediaType,
@@ -50,25 +50,25 @@ pub struct StorageFactory {
     pub encryption: EncryptionConfig,
     /// Which resources are served from memory.
     pub caches: WatchCacheSizes,
-    /// Who is asked about writes.
+    /// The admission plugins.
     pub plugins: PluginSet,
-    /// What serves the resource of which nothing is stored.
+    /// Serves ComponentStatuses, which are not stored.
     pub components: Arc<ComponentStatuses>,
     /// For how long an event is kept; 0 for ever.
     pub event_ttl: Duration,
-    /// What lists from the store count.
+    /// The metrics of lists from the store.
     pub list_metrics: etcd3::ListMetrics,
-    /// What is asked of the backend counts.
+    /// The metrics of requests to the backend.
     pub request_metrics: etcd3::RequestMetrics,
-    /// What the caches count.
+    /// The metrics of the caches.
     pub metrics: CacheMetrics,
     /// Counts the objects of everything that is stored.
     pub counts: ObjectCounts,
     /// Up to where history is compacted.
     pub compact_revision: watch::Receiver<u64>,
-    /// What the caches spend memory from.
+    /// The memory budget of the caches.
     pub ledger: Ledger,
-    /// Who may do what, which expressions may ask.
+    /// Authorizes the checks that expressions make.
     pub authorizer: Arc<Authorizer>,
     /// The time.
     pub clock: Clock,
@@ -83,13 +83,13 @@ pub struct Storages {
     pub storeless: Vec<Arc<Resource>>,
     /// The caches.
     pub cachers: Vec<Arc<Cacher>>,
-    /// What is asked about writes.
+    /// The admission plugins.
     pub admission: Admission,
     /// Where the caches end their watches.
     pub feed: Feed,
     /// How many objects there are, and how large.
     pub counts: ObjectCounts,
-    /// What hands out addresses and ports.
+    /// Allocates addresses and ports.
     pub allocator: Option<Arc<Allocator>>,
 }
 
@@ -197,8 +197,8 @@ impl StorageFactory {
         storages.allocator = Some(allocator);
     }
 
-    /// What counts the requests for each type, by what its keys begin with. Resources that share a
-    /// storage are counted as the first of them.
+    /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as the
+    /// first of them.
     fn requests_by_prefix(
         &self,
         resources: &[Arc<Resource>],

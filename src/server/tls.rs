@@ -84,7 +84,7 @@ pub(super) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, St
 #[derive(Debug)]
 struct AnyCertificate {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// Whose certificates are good for something.
+    /// The names of the authorities of client certificates.
     authorities: Vec<DistinguishedName>,
 }
 

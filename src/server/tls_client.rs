@@ -14,7 +14,7 @@ use super::tls;
 use super::trusted_servers::{Authorities, TrustedServers};
 use crate::any_server::AnyServer;
 
-/// Whom to speak with.
+/// The servers that are trusted.
 #[derive(Debug)]
 pub enum Trust {
     /// Whoever is there.
@@ -114,7 +114,7 @@ pub fn config(
 /// How TLS is spoken with servers that a `caBundle` vouches for, or else an authority of the machine.
 #[derive(Debug, Default)]
 pub struct BundleTls {
-    /// Who this server says it is.
+    /// The certificate that this server presents.
     pub identity: Option<ClientIdentity>,
     /// With those that the machine's authorities vouch for; made when the first of them is asked.
     pub system: OnceLock<Arc<ClientConfig>>,

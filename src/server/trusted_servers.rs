@@ -1,4 +1,4 @@
-//! Whom this server speaks with: for whom an authority vouches, or who is one of those that are trusted itself. The
+//! Verifies the certificates of servers: those that an authority has signed, and those that are trusted themselves. The
 //! latter is usual for webhooks, whose only certificate is their authority's too; Go takes it, and webpki does not.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Authorities {
         Ok(())
     }
 
-    /// Whether nobody is trusted.
+    /// Returns true if nobody is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()

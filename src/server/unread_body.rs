@@ -1,4 +1,4 @@
-//! What becomes of a request body that nobody has read when the answer is ready.
+//! Handles a request body that nobody has read when the answer is ready.
 //!
 //! On HTTP/1.1 the next request comes after it, so hyper closes the connection, and a client that
 //! was just told to retry finds it gone. So a small rest is read and thrown away before the answer,

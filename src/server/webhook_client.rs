@@ -44,7 +44,7 @@ pub struct NetworkClient {
 #[derive(Debug)]
 struct Place {
     backend: Backend,
-    /// What the request says: `host:port` and a path.
+    /// The authority of the request, `host:port`.
     authority: String,
     path: String,
 }
@@ -174,7 +174,7 @@ fn lasting(why: String) -> CallError {
     }
 }
 
-/// Whether a connection broke off that was there.
+/// Returns true if an established connection broke off.
 fn is_reset(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     let source = source.and_then(|it| it.downcast_ref::<std::io::Error>());

@@ -130,7 +130,7 @@ pub fn read(path: &Path) -> Result<ClientConfig, KubeconfigError> {
     })
 }
 
-/// What the user shows by TLS, which must fit together.
+/// Returns the client certificate and key of the user, which must fit together.
 fn pair(kubeconfig: &Path, user: &User) -> Result<Option<ClientPair>, KubeconfigError> {
     let certificate = content(
         kubeconfig,
@@ -153,7 +153,7 @@ fn pair(kubeconfig: &Path, user: &User) -> Result<Option<ClientPair>, Kubeconfig
     }
 }
 
-/// What stands in a kubeconfig, or in a file whose path begins where that is.
+/// Returns data of a kubeconfig, given in it or in a file whose path is relative to it.
 fn content(
     kubeconfig: &Path,
     data: Option<&str>,

@@ -29,7 +29,7 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// A client's own audit id is cut to this.
 const AUDIT_ID_BYTES_MAX: usize = 64;
 
-/// What answers a request of a known user.
+/// Answers the requests of authenticated users.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// Answers the request.
@@ -43,7 +43,7 @@ impl Handler for Api {
     }
 }
 
-/// What the server serves besides the API, such as health.
+/// The paths that the server serves besides the API, such as health.
 #[async_trait]
 pub trait OwnPaths: Send + Sync + 'static {
     /// The answer, if the path is one of the server's own.
@@ -71,7 +71,7 @@ pub struct Limits {
 pub struct Filters {
     /// Tells who asks.
     pub authenticator: Arc<Authenticator>,
-    /// What must be known before the API is served.
+    /// The steps that must be done before the API is served.
     pub start: Start,
     /// Tells what they may do.
     pub authorizer: Arc<Authorizer>,

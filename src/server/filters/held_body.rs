@@ -29,7 +29,7 @@ pub struct HeldBody {
     time: Option<Pin<Box<Sleep>>>,
 }
 
-/// What lasts as long as a body.
+/// The places that last as long as a body.
 #[derive(Debug)]
 enum Held {
     Nothing,

@@ -1,4 +1,4 @@
-//! What every request passes before the API sees it, in kube-apiserver's order.
+//! The filters that every request passes before the API, in kube-apiserver's order.
 //!
 //! ```text
 //! audit id, panic -> 500, Cache-Control

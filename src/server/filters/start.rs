@@ -18,7 +18,7 @@ const START_SECONDS_MAX: u64 = 30;
 /// When a client that waited in vain may come again.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
-/// What must be done before the API is served.
+/// The steps that must be done before the API is served.
 #[derive(Debug, Default)]
 pub struct Start(pub Vec<Done>);
 

@@ -47,7 +47,7 @@ pub struct AggregationFlags {
           value_parser = parse_header)]
     pub requestheader_group_headers: Vec<String>,
 
-    /// What the names of headers begin with that say what else is known of the user.
+    /// Prefixes of the headers that have extra attributes of the user.
     #[arg(long, value_name = "PREFIXES", value_delimiter = ',',
           default_value = "X-Remote-Extra-", value_parser = parse_header)]
     pub requestheader_extra_headers_prefix: Vec<String>,

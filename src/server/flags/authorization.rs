@@ -8,12 +8,12 @@ use clap::Args;
 use crate::duration;
 use crate::registry::authorization::{AuthorizationMode, ReviewVersion};
 
-/// Who decides what users may do.
+/// Flags of authorization.
 #[derive(Args, Clone, Debug)]
 pub struct AuthorizationFlags {
-    /// What decides what users may do: Node (what kubelets need), RBAC (by stored roles and bindings), Webhook (somebody else),
-    /// AlwaysAllow or AlwaysDeny, comma-separated. One of them has to allow it. With Node, the admission plugin NodeRestriction
-    /// is asked unless it is disabled. AlwaysAllow does not go with anonymous users.
+    /// Authorization modes, comma-separated: Node (kubelets), RBAC (stored roles and bindings), Webhook (an external
+    /// service), AlwaysAllow or AlwaysDeny. One of them has to allow a request. With Node, the admission plugin
+    /// NodeRestriction is enabled unless it is disabled explicitly. AlwaysAllow cannot be combined with anonymous users.
     #[arg(long, value_name = "MODES", default_value = "RBAC", value_delimiter = ',',
           value_parser = parse_mode)]
     pub authorization_mode: Vec<ModeFlag>,
@@ -34,7 +34,7 @@ pub struct AuthorizationFlags {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
 
-    /// Who decides what users may do: an AuthorizationConfiguration. Instead of the other flags about that.
+    /// An AuthorizationConfiguration with the authorizers. Instead of the other flags of authorization.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["authorization_mode", "authorization_webhook_config_file",
           "authorization_webhook_version", "authorization_webhook_cache_authorized_ttl",
           "authorization_webhook_cache_unauthorized_ttl"])]

@@ -6,7 +6,7 @@ use clap::Args;
 use http::Uri;
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 
-/// Whose tokens name users, and by which claims.
+/// Flags of an OpenID Connect provider.
 #[derive(Args, Clone, Debug)]
 pub struct OidcFlags {
     /// The URL of an OpenID Connect provider whose tokens name users. https alone.
@@ -21,8 +21,7 @@ pub struct OidcFlags {
     #[arg(long, value_name = "CLAIM", default_value = "sub")]
     pub oidc_username_claim: String,
 
-    /// What is written before the user's name; - for nothing. The default is the provider's URL and #,
-    /// or nothing if the claim is email.
+    /// Prefix of user names; - for none. The default is the provider's URL and #, or none if the claim is email.
     #[arg(
         long,
         value_name = "PREFIX",
@@ -35,7 +34,7 @@ pub struct OidcFlags {
     #[arg(long, value_name = "CLAIM", requires = "oidc_issuer_url")]
     pub oidc_groups_claim: Option<String>,
 
-    /// What is written before each group.
+    /// Prefix of groups.
     #[arg(long, value_name = "PREFIX", default_value = "")]
     pub oidc_groups_prefix: String,
 
@@ -56,7 +55,7 @@ pub struct OidcFlags {
 }
 
 impl OidcFlags {
-    /// What is written before the names of an issuer's users.
+    /// Returns the prefix of the names of an issuer's users.
     #[must_use]
     pub fn username_prefix(&self, issuer: &str) -> String {
         match self.oidc_username_prefix.as_deref() {

@@ -11,8 +11,8 @@ use crate::duration;
 /// How tokens of service accounts are made and judged.
 #[derive(Args, Clone, Debug)]
 pub struct ServiceAccountFlags {
-    /// Who issues tokens of service accounts, as a URL. May be given several times: new tokens have the
-    /// first, and tokens of all of them are good.
+    /// Issuer of service account tokens, as a URL. May be given several times: new tokens have the first, and tokens of all
+    /// of them are accepted.
     #[arg(long, value_name = "ISSUER", default_value = "https://kubernetes.default.svc.cluster.local",
           value_parser = parse_issuer)]
     pub service_account_issuer: Vec<String>,
@@ -35,8 +35,8 @@ pub struct ServiceAccountFlags {
     #[arg(long, value_name = "DURATION", value_parser = parse_longest)]
     pub service_account_max_token_expiration: Option<Duration>,
 
-    /// Whether tokens that pods have mounted are good for a year, so that programs which read them once go on.
-    /// Longer-lived ones than --service-account-max-token-expiration says are made for them too.
+    /// Make tokens that are mounted into pods valid for a year, so that programs which read them once go on. These may
+    /// exceed --service-account-max-token-expiration.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
           default_missing_value = "true", value_name = "BOOL")]
     pub service_account_extend_token_expiration: bool,
@@ -46,7 +46,7 @@ pub struct ServiceAccountFlags {
     pub service_account_jwks_uri: Option<String>,
 }
 
-/// What the longest time may be.
+/// The allowed values of the maximum expiration, in seconds.
 const LONGEST_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
 
 fn parse_longest(text: &str) -> Result<Duration, String> {

@@ -22,10 +22,10 @@ use crate::server::testing;
 /// As large as the chunks of watches.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// What the connection under test has below HTTP.
+/// Bytes that the layer below HTTP takes.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// What a client lets through of a stream that it leaves alone: not a whole number of chunks.
+/// The window of a stream that a client does not read: not a whole number of chunks.
 const STREAM_WINDOW_BYTES: u32 = (64 << 10) - 1;
 
 /// As many streams as a connection may have.
@@ -242,7 +242,7 @@ fn bound_of_streams() -> u64 {
     OUTGOING_BYTES_MAX + STREAMS * CHUNK_BYTES as u64 + BELOW_BYTES + 2 * CONNECTION_BYTES
 }
 
-/// What an answer holds, its place among the requests in flight above all, is not held for ever.
+/// An answer that is not read does not keep its place among the requests in flight for ever.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_an_answer_unread_loses_its_connection() {
     for protocol in [Protocol::Http1, Protocol::Http2] {

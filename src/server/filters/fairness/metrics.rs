@@ -1,4 +1,4 @@
-//! What `/metrics` shows of who waits for whom.
+//! The metrics of API Priority and Fairness.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -197,7 +197,7 @@ pub(super) struct InQueue<'a> {
     metrics: &'a SchemaMetrics,
     clock: &'a Clock,
     since: Instant,
-    /// What it came to; unset as long as it waits.
+    /// The outcome; `None` as long as the request waits.
     outcome: Option<Result<(), Rejection>>,
 }
 

@@ -1,4 +1,4 @@
-//! Who waits for whom when more is asked than can be served at a time.
+//! API Priority and Fairness: queues requests when there are more than can be served at a time.
 //!
 //! A request belongs to a flow of a priority level ([`crate::registry::flow_control`]). While the level has seats it is served at
 //! once; else it waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow
@@ -35,7 +35,7 @@ const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-priorityl
 /// Of the time that a request may take, the part in which it may wait.
 const WAIT_DIVISOR: u32 = 4;
 
-/// Who waits for whom.
+/// Admits requests by flow schemas and priority levels.
 #[derive(Debug)]
 pub struct Fairness {
     flows: ArcSwap<Flows>,
@@ -59,7 +59,7 @@ pub struct Turn {
     _executing: Executing,
 }
 
-/// What a response tells of where its request belongs.
+/// The identifiers of a request's flow schema and priority level, which its response has in headers.
 #[derive(Clone, Debug)]
 pub struct Filed {
     /// The uid of the flow schema.

@@ -32,7 +32,7 @@ struct State {
     levels: BTreeMap<Arc<str>, Levelled>,
 }
 
-/// What is in progress and what waits at one level.
+/// The executing and waiting requests of one priority level.
 #[derive(Debug, Default)]
 struct Levelled {
     guaranteed: u32,
@@ -197,7 +197,7 @@ impl Seats {
 }
 
 impl Asking {
-    /// Whether it has no seats yet.
+    /// Returns true if it has no seats yet.
     pub(super) fn waits(&self) -> bool {
         self.turn.is_some()
     }
@@ -233,14 +233,14 @@ impl State {
         (self.most(level) / FLOW_DIVISOR).max(1)
     }
 
-    /// Whether a flow may have so many seats more, as far as other flows are concerned.
+    /// Returns true if a flow may have so many seats more, as far as other flows are concerned.
     fn flow_may(&self, level: &str, flow: &str, width: u32) -> bool {
         let of_flow = self.levels.get(level).and_then(|own| own.flows.get(flow));
         let of_flow = of_flow.map_or(0, |queue| queue.taken);
         of_flow == 0 || of_flow + width <= self.flow_most(level)
     }
 
-    /// Whether a level can have so many seats more.
+    /// Returns true if there are so many seats more for a level.
     fn level_can(&self, level: &str, width: u32) -> bool {
         let own = self.levels.get(level).map_or(0, |own| own.taken);
         let others = self.levels.iter().filter(|(name, _)| &***name != level);
@@ -248,8 +248,8 @@ impl State {
         own == 0 || own + width + others <= self.total
     }
 
-    /// Whether a level may have so many seats more for a request: what it is guaranteed, and beyond that what nobody else
-    /// has waited for longer.
+    /// Returns true if a level may have so many seats more for a request: those that it is guaranteed, and further ones that
+    /// no other level has waited for longer.
     fn level_may(&self, level: &str, first: &Waiting) -> bool {
         let own = self.levels.get(level);
         if own.is_none_or(|own| own.taken == 0 || own.taken + first.width <= own.guaranteed) {
