@@ -1,5 +1,4 @@
-//! What a cache needs of the store underneath: its raw content and everything that changes it,
-//! over all types in one order.
+//! The interface of a cache to the store underneath: its raw content and all its changes, over all types in one order.
 
 use std::fmt::Debug;
 
@@ -55,14 +54,14 @@ pub trait ChangeSource: Send + Sync + Debug {
     /// Transport errors.
     async fn oldest_revision(&self) -> Result<u64, StorageError>;
 
-    /// Whether a revision wrote a key. True as well if that cannot be known any more, because the
-    /// revision is compacted.
+    /// Returns true if a revision wrote a key. True as well if that cannot be known any more, because the revision is
+    /// compacted.
     ///
     /// # Errors
     /// Transport errors.
     async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError>;
 
-    /// Whether a progress notice never overtakes an event: false on etcd before 3.4.31 and 3.5.13.
+    /// Returns true if a progress notice never overtakes an event: false on etcd before 3.4.31 and 3.5.13.
     fn progress_is_trusted(&self) -> bool;
 }
 
@@ -73,7 +72,7 @@ pub struct ChangePage {
     pub revision: u64,
     /// The objects in key order.
     pub items: Vec<RawObject>,
-    /// Whether there are more.
+    /// True if there are more.
     pub more: bool,
 }
 
@@ -104,18 +103,18 @@ pub struct Change {
     pub key: String,
     /// The revision of the change.
     pub revision: u64,
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
-/// What happened to a key.
+/// A kind of change of a key.
 #[derive(Clone, Debug)]
 pub enum ChangeKind {
     /// It was written.
     Put {
         /// The stored form of the object.
         value: Bytes,
-        /// Whether it did not exist before.
+        /// True if the key did not exist before.
         created: bool,
     },
     /// It was deleted, or its lease ran out.

@@ -103,7 +103,7 @@ fn invalid(message: String) -> ContinueTokenError {
     ContinueTokenError(message)
 }
 
-/// Whether a relative path is its own shortest form.
+/// Returns true if a relative path is its own shortest form.
 fn is_clean(path: &str) -> bool {
     path.is_empty()
         || path
@@ -159,7 +159,7 @@ fn type_name(value: &Value) -> String {
     }
 }
 
-/// What Go says of malformed JSON: the first wrong character and what was expected there.
+/// Returns the error of Go's decoder about malformed JSON: the first wrong character and the expected one.
 fn syntax_error(json: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

@@ -1,4 +1,4 @@
-//! What can go wrong with a store.
+//! The errors of stores.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use crate::meta::InvalidResourceVersion;
 /// How many corrupt keys an answer names. An error has one more if there are more.
 pub const CORRUPT_KEYS_MAX: usize = 100;
 
-/// What an updating function or a deletion check said: an error of a higher layer, which storage
-/// hands through untouched.
+/// An error of an updating function or a deletion check: an error of a higher layer, which storage hands through untouched.
 pub type Rejection = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of a store. The texts are kube-apiserver's where clients see them.
@@ -118,13 +117,13 @@ pub enum StorageError {
     /// The store cannot be reached. Retry.
     #[error("{message}")]
     Unreachable {
-        /// What the transport said.
+        /// The error of the transport.
         message: String,
     },
     /// The store did not answer in time. The write may or may not have happened.
     #[error("{message}")]
     Timeout {
-        /// What the transport said.
+        /// The error of the transport.
         message: String,
     },
     /// The store's quota is reached. Delete something, or have the operator raise the quota.
@@ -148,7 +147,7 @@ pub enum StorageError {
     /// Anything else that the store said.
     #[error("{message}")]
     Internal {
-        /// What it said.
+        /// The error's text.
         message: String,
     },
     /// An error that several waiting callers share.
@@ -157,20 +156,21 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// Whether the error says that there is no such object.
+    /// Returns true if the error is that there is no such object.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::KeyNotFound { .. })
     }
 
-    /// Whether nothing lies there: no object, or a key under which none can. For names that somebody wrote into an object.
+    /// Returns true if there can be no object: none is stored, or the key is invalid. For names that users write into
+    /// objects.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.is_not_found() || matches!(self, Self::InvalidKey(_))
     }
 }
 
-/// What a stored value is told with that is not an object.
+/// Returns the message about a stored value that is not an object.
 #[must_use]
 pub fn corrupt_object(key: &str, why: &str) -> String {
     format!(

@@ -54,8 +54,8 @@ pub trait Interface: Send + Sync + Debug {
     /// Starts a watch of everything under a key, or of the key alone if not recursive.
     ///
     /// # Errors
-    /// What the stream cannot say because it has not begun: a store that is not ready, a bad
-    /// version. Whatever comes later, expiry included, is the stream's last item.
+    /// The errors before the stream begins: a store that is not ready, a bad version. Any later one, expiry included, is the
+    /// stream's last item.
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError>;
 
     /// Reads one object.
@@ -92,7 +92,7 @@ pub trait Interface: Send + Sync + Debug {
     /// When the store cannot be reached.
     async fn stats(&self) -> Result<Stats, StorageError>;
 
-    /// Whether the store can serve now.
+    /// Checks that the store can serve now.
     ///
     /// # Errors
     /// [`StorageError::NotReady`] with the reason.
@@ -127,7 +127,7 @@ pub struct List {
     pub remaining_item_count: Option<u64>,
     /// The keys of what was skipped since it cannot be read, and why; see [`ListOptions::skip_corrupt`].
     pub corrupt: Vec<(String, String)>,
-    /// What the objects have of the memory budget, if they are the list's own and it was asked.
+    /// The objects' share of the memory budget, if they are the list's own and it was asked.
     pub memory: Option<Arc<Share>>,
 }
 
@@ -150,7 +150,7 @@ pub trait TryUpdate: Send {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection>;
 }
 
-/// What [`TryUpdate`] wants written.
+/// The update that [`TryUpdate`] asks for.
 #[derive(Clone, Debug)]
 pub struct Updated {
     /// The next content. A resource version in it is ignored.
@@ -162,7 +162,7 @@ pub struct Updated {
 /// A last look at what is to be deleted.
 #[async_trait]
 pub trait DeletionCheck: Send {
-    /// Whether this content may be deleted.
+    /// Checks that this content may be deleted.
     ///
     /// # Errors
     /// A [`Rejection`] ends the deletion, unless the content turns out to be outdated.

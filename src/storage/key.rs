@@ -47,7 +47,7 @@ pub fn prepare_key(prefix: &str, key: &str, recursive: bool) -> Result<String, I
     Ok(format!("{prefix}/{inner}{end}"))
 }
 
-/// Whether `key` lies at or below `prefix`, at a segment boundary.
+/// Returns true if `key` lies at or below `prefix`, at a segment boundary.
 #[must_use]
 pub fn has_path_prefix(key: &str, prefix: &str) -> bool {
     key.strip_prefix(prefix)

@@ -1,4 +1,4 @@
-//! What a store of objects is: the [`Interface`], its options, its errors.
+//! Stores of objects: the [`Interface`], its options, its errors.
 //!
 //! [`etcd3::Store`] implements it over a key-value [`backend`], [`cacher`] in memory in front of
 //! another implementation. The two do not know each other.

@@ -21,20 +21,20 @@ pub struct ListOptions {
     pub resource_version: Option<ResourceVersion>,
     /// How the version binds a list. Unset with a version: not older, or exact with a limit.
     pub version_match: Option<VersionMatch>,
-    /// What to select, and how much of it at a time.
+    /// The selection, and the page size.
     pub predicate: SelectionPredicate,
     /// Everything under the key, rather than the key alone.
     pub recursive: bool,
-    /// Whether a watch begins with the current state and a bookmark after it; see KEP-3157.
+    /// True if a watch begins with the current state and a bookmark after it; see KEP-3157.
     pub send_initial_events: Option<bool>,
-    /// Whether a watch of an uncached store reports progress as bookmarks.
+    /// True if a watch of an uncached store reports progress as bookmarks.
     pub progress_notify: bool,
     /// When the watch will be ended by its caller, for a last bookmark shortly before.
     pub deadline: Option<Instant>,
-    /// Whether a list goes on without what cannot be read, and names it; otherwise it is refused.
+    /// True if a list skips objects that cannot be read, and names them; otherwise it is refused.
     pub skip_corrupt: bool,
-    /// Whom a list asks for the memory of objects that it has for itself, before it reads them.
-    /// Unset: nobody.
+    /// The ledger that a list asks for the memory of objects that it has for itself, before it reads them. Unset: nobody is
+    /// asked.
     pub memory: Option<Ledger>,
 }
 
@@ -43,7 +43,7 @@ pub struct ListOptions {
 pub struct UpdateOptions {
     /// Call the function without content if there is no object, and create what it returns.
     pub ignore_not_found: bool,
-    /// What must hold of the current content.
+    /// Conditions on the current content.
     pub preconditions: Preconditions,
     /// Content to try first, which saves a read if it is current.
     pub cached_existing: Option<Arc<Object>>,
@@ -52,7 +52,7 @@ pub struct UpdateOptions {
 /// How to delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// What must hold of the current content.
+    /// Conditions on the current content.
     pub preconditions: Preconditions,
     /// Content to try first, which saves a read if it is current.
     pub cached_existing: Option<Arc<Object>>,

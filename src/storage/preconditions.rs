@@ -1,4 +1,4 @@
-//! What must hold of an object for it to be changed.
+//! Conditions that an object must meet to be changed.
 
 use super::StorageError;
 use crate::meta::Object;
@@ -45,7 +45,7 @@ impl Preconditions {
         Ok(())
     }
 
-    /// Whether there is nothing to check.
+    /// Returns true if there is nothing to check.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.uid.is_none() && self.resource_version.is_none()

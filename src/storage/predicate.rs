@@ -1,4 +1,4 @@
-//! What a list or watch selects: by labels, by fields, and how much of it at a time.
+//! The selection of a list or watch: by labels, by fields, and by pages.
 
 use crate::meta::{Attributes, FieldSelector, LabelSelector};
 
@@ -13,18 +13,18 @@ pub struct SelectionPredicate {
     pub limit: u64,
     /// Where to go on; empty to begin.
     pub continue_token: String,
-    /// Whether the watch wants bookmarks.
+    /// True if the watch wants bookmarks.
     pub allow_watch_bookmarks: bool,
 }
 
 impl SelectionPredicate {
-    /// Whether the selectors select everything.
+    /// Returns true if the selectors select everything.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.label.is_empty() && self.field.is_empty()
     }
 
-    /// Whether an object is selected.
+    /// Returns true if an object is selected.
     #[must_use]
     pub fn matches(&self, attributes: &Attributes) -> bool {
         self.label.matches(&attributes.labels) && self.field.matches(attributes)

@@ -1,7 +1,7 @@
 //! The only translator between revisions and the resource versions in objects.
 //!
-//! What is stored has no version: it is the revision that wrote it. So versions are taken away on
-//! the way into the store and set on the way out, in whichever form the object is stored.
+//! A stored object has no version: that is the revision which wrote it. So versions are removed on the way into the store
+//! and set on the way out, in whichever form the object is stored.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ pub struct Versioner {
     schema: FieldSchema,
     /// The form in which objects are written.
     media_type: StorageMediaType,
-    /// What is done to objects that are read, for types that change.
+    /// The completion of objects that are read, for types that change.
     completion: Option<Arc<dyn Completion>>,
 }
 

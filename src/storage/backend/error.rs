@@ -1,4 +1,4 @@
-//! What can go wrong with a backend.
+//! The errors of backends.
 
 /// An error of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

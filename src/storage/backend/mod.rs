@@ -48,7 +48,7 @@ pub trait Backend: Send + Sync + Debug {
     /// Transport errors.
     async fn request_progress(&self) -> Result<(), BackendError>;
 
-    /// Whether progress responses never overtake events.
+    /// Returns true if progress responses never overtake events.
     fn progress_is_trusted(&self) -> bool;
 
     /// Grants a lease for `ttl_seconds`; keys put with it vanish when it expires.
@@ -135,11 +135,11 @@ pub struct RangeRequest {
     pub revision: u64,
     /// At most how many; 0 for all.
     pub limit: u64,
-    /// What to return of them.
+    /// The parts of the keys and values that are returned.
     pub content: RangeContent,
 }
 
-/// What a read returns.
+/// The content of a read's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeContent {
     /// Keys and values.
@@ -172,14 +172,14 @@ impl RangeRequest {
     }
 }
 
-/// What was read.
+/// The response to a read.
 #[derive(Clone, Debug)]
 pub struct RangeResponse {
     /// The newest revision when it was read.
     pub revision: u64,
     /// In key order.
     pub kvs: Vec<KeyValue>,
-    /// Whether the limit cut something off.
+    /// True if the limit cut something off.
     pub more: bool,
     /// How many keys the range holds, the limit aside.
     pub count: u64,
@@ -188,11 +188,11 @@ pub struct RangeResponse {
 /// A transaction: one comparison and what to do either way.
 #[derive(Clone, Debug)]
 pub struct Txn {
-    /// What must hold.
+    /// The condition.
     pub compare: Compare,
-    /// What to do if it holds.
+    /// The operation if the condition holds.
     pub then: Op,
-    /// What to read if it does not.
+    /// The read if it does not hold.
     pub otherwise: Option<Op>,
 }
 
@@ -234,9 +234,9 @@ pub enum Op {
 pub struct TxnResponse {
     /// The revision of the write, or the newest one if nothing was written.
     pub revision: u64,
-    /// Whether the comparison held.
+    /// True if the condition held.
     pub succeeded: bool,
-    /// What a [`Op::Get`] on the branch taken found.
+    /// The key that an [`Op::Get`] on the branch taken found.
     pub found: Option<KeyValue>,
 }
 
@@ -247,9 +247,9 @@ pub struct WatchRequest {
     pub range: KeyRange,
     /// From which revision on, inclusive; 0 for from now on.
     pub start_revision: u64,
-    /// Whether each event brings what it replaced.
+    /// True if each event brings the previous version.
     pub previous: bool,
-    /// Whether progress responses are sent.
+    /// True if progress responses are sent.
     pub progress: bool,
 }
 
@@ -266,7 +266,7 @@ pub struct WatchResponse {
 /// A change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of change.
     pub kind: EventKind,
     /// The new version; for a deletion the key and its revision alone.
     pub kv: KeyValue,
@@ -274,7 +274,7 @@ pub struct Event {
     pub previous: Option<KeyValue>,
 }
 
-/// What happened to a key.
+/// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// It was written.

@@ -13,11 +13,11 @@ use crate::ring::channel::channel;
 pub(super) struct Attachment {
     /// The type.
     pub(super) cache: Arc<TypeCache>,
-    /// What the watcher selects.
+    /// The watcher's selection.
     pub(super) filter: Arc<Filter>,
-    /// Whether that is everything in its scope.
+    /// True if the watcher selects everything in its scope.
     pub(super) whole_scope: bool,
-    /// What it is told. Parked at first: the watcher begins with the window.
+    /// The channel of its events. Parked at first: the watcher begins with the window.
     pub(super) receiver: Receiver,
     /// Its number among those present.
     number: u32,

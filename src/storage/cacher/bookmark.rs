@@ -33,7 +33,7 @@ pub(super) struct BookmarkSchedule {
     wanted: Vec<Option<Wanted>>,
 }
 
-/// What one watcher wants.
+/// The bookmarks of one watcher.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     bookmarks: Bookmarks,
@@ -77,7 +77,7 @@ impl BookmarkSchedule {
         self.wanted.clear();
     }
 
-    /// Whether a watcher wants bookmarks at all.
+    /// Returns true if a watcher wants bookmarks at all.
     pub(super) fn wants(&self, number: u32) -> bool {
         matches!(self.wanted.get(number as usize), Some(Some(_)))
     }

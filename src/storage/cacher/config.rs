@@ -1,4 +1,4 @@
-//! What a type's cache is told about the type.
+//! The configuration of a type's cache.
 
 use super::window::WindowLimits;
 use crate::storage::Versioner;

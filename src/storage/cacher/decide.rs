@@ -26,9 +26,9 @@
 //! | neither | none, `0` | with the state, as it is |
 //! | | n | after n |
 //!
-//! What the cache cannot answer after all goes to the store, except watches: a value that cannot be
-//! read, history that has gone, a cache that did not become fresh for a read without a version. So do lists of
-//! revisions that the store has compacted, though the cache may still have them.
+//! Requests that the cache turns out not to be able to answer go to the store, except watches: a value that cannot be read,
+//! history that has gone, a cache that did not become fresh for a read without a version. So do lists of revisions that the
+//! store has compacted, though the cache may still have them.
 
 use crate::meta::VersionMatch;
 use crate::storage::{ContinueToken, GetOptions, ListOptions, StorageError};

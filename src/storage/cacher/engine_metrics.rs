@@ -1,4 +1,4 @@
-//! What the engine shows of itself: its watchers, its channels and its windows.
+//! The metrics of the engine: its watchers, its channels and its windows.
 //!
 //! These have no counterpart in kube-apiserver and so names of their own, except for the capacity of
 //! the window: there is no ring here whose slots could be doubled and halved, so what is shown is
@@ -96,12 +96,12 @@ impl Drop for Parked {
     }
 }
 
-/// What a window holds.
+/// The content of a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowFigures {
     /// How many events.
     pub(super) events: usize,
-    /// What they keep beside the newest state.
+    /// The bytes that they keep beside the newest state.
     pub(super) bytes: usize,
     /// How old the oldest is.
     pub(super) age_seconds: u64,

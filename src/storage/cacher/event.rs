@@ -6,9 +6,8 @@ use super::snapshot::SnapshotMap;
 use crate::clock::Instant;
 use crate::meta::{Object, WatchEvent};
 
-/// What an event costs beside its object: the record, and the nodes of its state that no other has.
-/// Measured as resident memory, these are 1.0 KiB in a type of 100 objects and 2.4 KiB in one of
-/// 100,000.
+/// Bytes of an event beside its object: the record, and the nodes of its state that no other has. Measured as resident
+/// memory, these are 1.0 KiB in a type of 100 objects and 2.4 KiB in one of 100,000.
 const EVENT_OVERHEAD_BYTES: usize = 2_500;
 
 /// A change of one key.
@@ -18,7 +17,7 @@ pub(super) struct CacheEvent {
     pub(super) key: Arc<str>,
     /// The revision of the change.
     pub(super) revision: u64,
-    /// What is stored now.
+    /// The content of the key after the event.
     pub(super) current: Current,
     /// The last readable content before.
     pub(super) previous: Option<Arc<Object>>,
@@ -30,7 +29,7 @@ pub(super) struct CacheEvent {
     pub(super) removed: OnceLock<Arc<Object>>,
 }
 
-/// What is stored under a key after an event.
+/// The content of a key after an event.
 #[derive(Debug)]
 pub(super) enum Current {
     /// An object.
@@ -42,15 +41,13 @@ pub(super) enum Current {
 }
 
 impl CacheEvent {
-    /// What a watcher gets when the object leaves its selection: the content it knew, at the
-    /// revision of the change that took it out.
+    /// Returns the object for watchers whose selection it leaves: the content that they knew, at the revision of the change.
     fn removed(&self, previous: &Object) -> Arc<Object> {
         let make = || Arc::new(previous.at_revision(self.revision));
         Arc::clone(self.removed.get_or_init(make))
     }
 
-    /// What a watch sees of the event whose selection has these contents: what is stored now, and what
-    /// was before.
+    /// Returns the event for a watch whose selection has these contents: the current one, and the previous one.
     pub(super) fn seen(
         &self,
         current: Option<&Arc<Object>>,
@@ -64,7 +61,7 @@ impl CacheEvent {
         }
     }
 
-    /// What a watch sees of the event that selects everything.
+    /// Returns the event for a watch that selects everything.
     pub(super) fn seen_by_all(&self) -> Option<WatchEvent> {
         let current = match &self.current {
             Current::Unreadable => return None,
@@ -74,9 +71,9 @@ impl CacheEvent {
         self.seen(current, self.previous.as_ref())
     }
 
-    /// What the event keeps alive beside the newest state, roughly: what it replaced, and that once
-    /// more at another revision if it was deleted. What is current by now is counted there, and what
-    /// was replaced since, by the event that replaced it.
+    /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object, and that once more at
+    /// another revision if it was deleted. The current object is counted with the state, and once it is replaced, by the
+    /// event that replaces it.
     pub(super) fn bytes(&self) -> usize {
         let previous = self.previous.as_ref().map_or(0, |it| it.bytes().len());
         let copies = match &self.current {

@@ -49,7 +49,7 @@ const LAGGING_RETRY_AFTER_SECONDS: u32 = 2;
 /// Where types are added to the stream of changes.
 #[derive(Clone, Debug)]
 pub struct Feed {
-    /// What the reflector works with as well.
+    /// The part that is shared with the reflector.
     shared: Arc<FeedShared>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct TypeId(u64);
 /// The cache of a type in the present history of the store.
 pub(super) type PresentCache = ArcSwap<TypeCache>;
 
-/// What the reflector, the feed and the types' caches share.
+/// The part that the reflector, the feed and the types' caches share.
 #[derive(Debug)]
 pub(super) struct FeedShared {
     /// Where the changes come from.
@@ -78,7 +78,7 @@ pub(super) struct FeedShared {
     pub(super) metrics: CacheMetrics,
     /// Where the types' memory is written.
     pub(super) ledger: Ledger,
-    /// What the reflector has been asked to do.
+    /// The orders for the reflector.
     orders: Mutex<Orders>,
     /// Told of each order.
     ordered: Notify,
@@ -86,7 +86,7 @@ pub(super) struct FeedShared {
     caches: Mutex<Caches>,
 }
 
-/// What the reflector is asked to do. Bounded by the number of types.
+/// The orders for the reflector. Bounded by the number of types.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     /// Types to list and follow.
@@ -106,7 +106,7 @@ struct Caches {
     by_id: BTreeMap<TypeId, Arc<PresentCache>>,
     /// The next type's number.
     next_id: u64,
-    /// Whether no watch may begin any more.
+    /// True if no watch may begin any more.
     draining: bool,
 }
 
@@ -246,9 +246,9 @@ impl FeedShared {
     /// belongs to `fresh`.
     ///
     /// # Errors
-    /// What the store said; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`]
-    /// when the store is behind what it has told of. Then it was put back to an older state, what
-    /// is cached would be taken for newer than it is, and everything is listed anew.
+    /// The store's error; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`] when the store is behind a
+    /// revision that it has told. Then it was put back to an older state, the cached state would be taken for newer than it
+    /// is, and everything is listed anew.
     pub(super) async fn newest_revision(
         &self,
         fresh: &Freshness,
@@ -278,7 +278,7 @@ impl FeedShared {
         })
     }
 
-    /// Whether the feed's revision says that every event up to it has come.
+    /// Returns true if every event up to the feed's revision has come.
     pub(super) fn progress_is_trusted(&self) -> bool {
         self.source.progress_is_trusted()
     }

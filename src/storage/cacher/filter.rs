@@ -1,4 +1,4 @@
-//! What a watch wants to see, and as what it sees it.
+//! The selection of a watch, and the events that it makes of changes.
 
 use super::event::{CacheEvent, Current};
 use crate::meta::{Object, WatchEvent};
@@ -25,11 +25,11 @@ pub(super) struct ExactTerm {
     pub(super) name: Box<str>,
     /// The value.
     pub(super) value: Box<str>,
-    /// Whether the selector demands nothing else.
+    /// True if the selector has no other requirement.
     pub(super) is_all: bool,
 }
 
-/// What a term is about.
+/// The subject of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TermKind {
     Field,
@@ -56,7 +56,7 @@ impl Filter {
         &self.scope
     }
 
-    /// Whether it selects everything in its scope.
+    /// Returns true if it selects everything in its scope.
     pub(super) fn is_scope(&self) -> bool {
         self.predicate.is_none()
     }
@@ -85,7 +85,7 @@ impl Filter {
         })
     }
 
-    /// Whether a key lies in the scope.
+    /// Returns true if a key lies in the scope.
     pub(super) fn covers(&self, key: &str) -> bool {
         if self.scope.ends_with('/') {
             key.starts_with(&*self.scope)
@@ -94,14 +94,14 @@ impl Filter {
         }
     }
 
-    /// Whether an object in the scope is selected.
+    /// Returns true if an object in the scope is selected.
     pub(super) fn selects(&self, object: &Object) -> bool {
         self.predicate
             .as_ref()
             .is_none_or(|predicate| predicate.matches(object.attributes()))
     }
 
-    /// Whether the watch sees anything of an event in its scope.
+    /// Returns true if the watch sees anything of an event in its scope.
     pub(super) fn concerns(&self, event: &CacheEvent) -> bool {
         let current = match &event.current {
             Current::Unreadable => return false,
@@ -112,7 +112,7 @@ impl Filter {
         sides.any(|object| self.selects(object))
     }
 
-    /// What the watch sees of an event.
+    /// Converts a change into the event that the watch sees.
     pub(super) fn convert(&self, event: &CacheEvent) -> Option<WatchEvent> {
         if !self.covers(&event.key) {
             return None;

@@ -45,7 +45,7 @@ enum Phase {
     Listing(Box<Listing>),
     /// Its changes are applied to its cache.
     Following {
-        /// Whether readers have been let in.
+        /// True once readers have been let in.
         served: bool,
     },
 }
@@ -198,7 +198,7 @@ impl Types {
         self.by_id.iter().filter_map(due).min()
     }
 
-    /// Whether a list waits for the stream alone.
+    /// Returns true if a list waits for the stream alone.
     pub(super) fn awaits_stream(&self) -> bool {
         self.by_id.values().any(
             |followed| matches!(&followed.phase, Phase::Listing(listing) if listing.awaits_stream()),

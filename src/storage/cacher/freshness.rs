@@ -24,7 +24,7 @@ use crate::sync::OnceLock;
 /// How long a read waits for its revision.
 pub(super) const FRESHNESS_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// What a client is told when the wait was in vain.
+/// The retry delay that clients are told after a wait in vain.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The feed's revision and those who wait for it.
@@ -76,18 +76,18 @@ impl Freshness {
         self.epoch
     }
 
-    /// Whether the store has been put back since.
+    /// Returns true if the store has been put back since.
     pub(super) fn is_over(&self) -> bool {
         self.over.get().is_some()
     }
 
-    /// Whether a revision may be of a former history: the store told of it before it was put back,
-    /// and has not come so far again.
+    /// Returns true if a revision may be of a former history: the store told of it before it was put back, and has not come
+    /// so far again.
     pub(super) fn is_former(&self, revision: u64) -> bool {
         revision <= self.former && revision > self.revision()
     }
 
-    /// What a reader is told whose history is over.
+    /// Returns the error for readers whose history is over.
     pub(super) fn put_back() -> StorageError {
         StorageError::NotReady {
             reason: Some("the store was put back to an older state".to_owned()),
@@ -145,7 +145,7 @@ impl Freshness {
         self.wanted.notified().await;
     }
 
-    /// Whether somebody waits.
+    /// Returns true if somebody waits.
     pub(super) fn is_awaited(&self) -> bool {
         self.published.waiting() > 0
     }

@@ -33,7 +33,7 @@ pub struct Cacher {
     feed: Arc<FeedShared>,
 }
 
-/// What the cache says to a list.
+/// The cache's answer to a list.
 pub(super) enum Listed {
     /// The list.
     Here(List),
@@ -59,7 +59,7 @@ impl Cacher {
         self.present.load_full()
     }
 
-    /// Whether the type can be served from memory.
+    /// Returns the readiness of the type.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.present.load().readiness()
@@ -86,7 +86,7 @@ impl Cacher {
         }
     }
 
-    /// Whether the type can be served now.
+    /// Checks that the type can be served now.
     ///
     /// # Errors
     /// [`StorageError::NotReady`].
@@ -94,8 +94,7 @@ impl Cacher {
         self.present.load().check_ready()
     }
 
-    /// What an operator is told: which type cannot be served, and how far it is; `None` if all is
-    /// well.
+    /// Returns a message for operators: the type that cannot be served, and its state; `None` if all is well.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         let cache = self.present.load();

@@ -62,7 +62,7 @@ type Terms = BTreeMap<Box<str>, HashMap<Box<str>, u32>>;
 /// Watchers that are filed alike, side by side in memory.
 #[derive(Debug, Default)]
 struct Group {
-    /// What they are filed under.
+    /// The scope under which they are filed.
     scope: Box<str>,
     /// The term, if any.
     term: Option<ExactTerm>,
@@ -73,7 +73,7 @@ struct Group {
 #[derive(Debug)]
 struct Entry {
     sender: Sender,
-    /// What it selects beyond its group; `None` if that is all.
+    /// The rest of its selection beyond its group; `None` if there is none.
     filter: Option<Arc<Filter>>,
     /// Its number among those present.
     number: u32,
@@ -182,7 +182,7 @@ impl Index {
         self.groups.iter().map(|it| it.entries.len()).sum()
     }
 
-    /// Whether nothing is kept but numbers that are used again.
+    /// Returns true if nothing is kept but numbers that are used again.
     #[cfg(test)]
     pub(super) fn is_clear(&self) -> bool {
         let vacant = self.vacant.len() == self.groups.len();
@@ -240,7 +240,7 @@ impl Index {
     }
 }
 
-/// What an event's object is, and was.
+/// The attributes of an event's object, before and after.
 #[derive(Clone, Copy)]
 struct Sides<'a> {
     /// `None` if it is deleted.

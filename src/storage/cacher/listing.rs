@@ -61,7 +61,7 @@ const PAGE_SECONDS_MAX: u64 = 30;
 /// A list that is under way.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// What has come so far.
+    /// The objects that have come so far.
     filling: Filling,
     /// The last key that was listed.
     after: Option<Arc<str>>,
@@ -71,11 +71,11 @@ pub(super) struct Listing {
     revision: u64,
     /// The keys that have changed since the page that is under way was asked for.
     changed: HashSet<Arc<str>>,
-    /// Whether there were more of them than are kept.
+    /// True if there were more of them than are kept.
     spoilt: bool,
     /// The ticket of the page that is under way.
     asked: Option<u64>,
-    /// Whether the last page has come.
+    /// True once the last page has come.
     complete: bool,
     /// How many pages in a row have failed.
     failures: u32,
@@ -85,7 +85,7 @@ pub(super) struct Listing {
     page_objects: u32,
 }
 
-/// What to ask for.
+/// A request for a page.
 #[derive(Debug)]
 pub(super) struct PageRequest {
     /// The last key that the client has.
@@ -103,7 +103,7 @@ pub(super) struct Page {
     pub(super) revision: u64,
     /// The objects in key order.
     pub(super) entries: Vec<(Arc<str>, Entry)>,
-    /// Whether there are more.
+    /// True if there are more.
     pub(super) more: bool,
 }
 
@@ -148,7 +148,7 @@ impl Listing {
         }
     }
 
-    /// Whether a page is the one that is under way, and not one of a list that was given up.
+    /// Returns true if a page is the one that is under way, and not one of a list that was given up.
     pub(super) fn asked_for(&self, ticket: u64) -> bool {
         self.asked == Some(ticket)
     }
@@ -224,7 +224,7 @@ impl Listing {
         }
     }
 
-    /// Whether all that is missing is that the stream comes to a revision.
+    /// Returns true if only the stream has to reach a revision.
     pub(super) fn awaits_stream(&self) -> bool {
         self.complete
     }
@@ -239,7 +239,7 @@ impl Listing {
 /// Reads a page of a type's list and decodes it.
 ///
 /// # Errors
-/// What the store says; [`StorageError::Timeout`] if it says nothing.
+/// The store's error; [`StorageError::Timeout`] if it does not answer.
 pub(super) async fn read_page(
     feed: &FeedShared,
     cache: &TypeCache,

@@ -1,4 +1,4 @@
-//! What the watch cache counts, under kube-apiserver's names.
+//! The metrics of the watch cache, under kube-apiserver's names.
 
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;

@@ -44,7 +44,7 @@ impl RevisionProbe {
     /// The store's newest revision, as of some moment after the call.
     ///
     /// # Errors
-    /// What the store said; [`StorageError::Timeout`] at the deadline.
+    /// The store's error; [`StorageError::Timeout`] at the deadline.
     pub(super) async fn revision(
         &self,
         clock: &Clock,

@@ -1,4 +1,4 @@
-//! Whether a type can be served from memory: a state machine, with one function for its transitions.
+//! The readiness of a type's cache: a state machine, with one function for its transitions.
 //!
 //! ```text
 //!        Page, Failed             Failed, CaughtUp
@@ -74,7 +74,7 @@ pub enum Progress {
     },
 }
 
-/// What happens to a type.
+/// An event of the state machine.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     /// A page of its list has come.
@@ -99,7 +99,7 @@ pub(super) enum Event {
         /// Why.
         reason: String,
     },
-    /// What it holds is as new as the store was when the filling began.
+    /// The cache is as new as the store was when the filling began.
     Current {
         /// Which filling that is.
         generation: u64,
@@ -200,13 +200,13 @@ impl Readiness {
         }
     }
 
-    /// Whether the type can be served.
+    /// Returns true if the type can be served.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready { .. })
     }
 
-    /// What a request that needs the cache is told at `now`.
+    /// Checks that the type can be served at `now`.
     ///
     /// # Errors
     /// [`StorageError::NotReady`] unless ready; the longer it takes, the later to retry.
@@ -224,7 +224,7 @@ impl Readiness {
         }
     }
 
-    /// What an operator is told at `now`; `None` if all is well.
+    /// Returns a message for operators at `now`; `None` if all is well.
     #[must_use]
     pub fn complaint(&self, now: Instant) -> Option<String> {
         match self {

@@ -72,7 +72,7 @@ const EXPIRY_PERIOD: Duration = Duration::from_secs(15);
 /// The writing side of a [`super::Feed`]: the only one who changes the caches.
 #[derive(Debug)]
 pub struct Reflector {
-    /// What readers share with it.
+    /// The part that is shared with readers.
     feed: Arc<FeedShared>,
     /// Publishes the revision that all listed types have reached.
     publisher: Publisher,
@@ -94,14 +94,14 @@ struct Asked {
     id: TypeId,
     /// Its ticket.
     ticket: u64,
-    /// What it must not be older than: what the store had told of by then, or the revision that was
+    /// The revision that the page must not be older than: the newest that the store had told by then, or the one that was
     /// asked for.
     told: u64,
-    /// What came.
+    /// The page.
     page: Result<Page, StorageError>,
 }
 
-/// What the reflector does next. `attempt` counts the failures in a row.
+/// The next step of the reflector. `attempt` counts the failures in a row.
 enum State {
     /// Fill all types.
     Beginning { attempt: u32, from: Origin },
@@ -284,7 +284,7 @@ impl Reflector {
         Ok(self.is_same_history().await?.then_some(stream))
     }
 
-    /// Whether the store is the one that was followed, and not an older state of it.
+    /// Returns true if the store is the one that was followed, and not an older state of it.
     async fn is_same_history(&mut self) -> Result<bool, StorageError> {
         let source = &self.feed.source;
         if source.current_revision().await? < self.publisher.current() {
@@ -341,7 +341,7 @@ impl Reflector {
         }
     }
 
-    /// What to do about a stream that cannot go on.
+    /// Returns the next state after a stream has failed.
     fn broken(&mut self, error: &StorageError, attempt: u32) -> State {
         if matches!(error, StorageError::WatchExpired) {
             tracing::warn!(%error, "the history is gone, all types are listed again");

@@ -1,4 +1,4 @@
-//! What windows give back when memory is short: the oldest part of the largest, again and again.
+//! Shrinks windows when memory is short: the oldest part of the largest, again and again.
 //!
 //! A large window has the most to give and its clients the least to lose, since it reaches as far
 //! back as several small ones. What watchers are reading now is never taken: events of the last

@@ -10,8 +10,8 @@ use imbl::OrdMap;
 
 use crate::meta::Object;
 
-/// What an entry takes beside its key and its object's bytes: the object's record and attributes, and
-/// its part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
+/// Bytes of an entry beside its key and its object's bytes: the object's record and attributes, and its part of the map's
+/// nodes. Measured as resident memory of 100,000 pods with three labels.
 const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
 
 /// The objects by key.
@@ -20,11 +20,11 @@ pub(super) struct SnapshotMap {
     entries: OrdMap<Arc<str>, Entry>,
     /// How many entries are unreadable.
     unreadable: usize,
-    /// What the entries take.
+    /// The bytes of the entries.
     bytes: u64,
 }
 
-/// What is stored under a key.
+/// The content of a key.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     /// An object.
@@ -57,7 +57,7 @@ impl Entry {
 }
 
 impl SnapshotMap {
-    /// What is stored under a key.
+    /// Returns the content of a key.
     pub(super) fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)
     }
@@ -83,12 +83,12 @@ impl SnapshotMap {
         self.bytes -= before.map_or(0, |entry| entry.bytes(key));
     }
 
-    /// What the entries take, roughly, in bytes.
+    /// Estimates the bytes of the entries.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether something in here cannot be read, so that only the store can list it.
+    /// Returns true if there is an entry that cannot be read, so that only the store can list it.
     pub(super) fn has_unreadable(&self) -> bool {
         self.unreadable > 0
     }

@@ -1,4 +1,4 @@
-//! What the writer of a type and its readers share.
+//! The part of a type's cache that its writer and its readers share.
 //!
 //! ```text
 //!  Reflector --> WatchCache (one writer) --publishes--> View --> lists, gets, watch starts
@@ -30,7 +30,7 @@ const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
 /// A type's cache, as both sides know it.
 #[derive(Debug)]
 pub(super) struct TypeCache {
-    /// What the type is.
+    /// The configuration of the type.
     pub(super) config: TypeConfig,
     /// Its metrics.
     pub(super) metrics: TypeMetrics,
@@ -44,7 +44,7 @@ pub(super) struct TypeCache {
     pub(super) gate: Gate<Newcomer>,
     /// Those who are told of events.
     watchers: Mutex<Watchers>,
-    /// Whether the view may be served.
+    /// The readiness of the view.
     readiness: watch::Sender<Readiness>,
 }
 
@@ -153,7 +153,7 @@ impl TypeCache {
         });
     }
 
-    /// Whether the view may be served.
+    /// Checks that the view may be served.
     ///
     /// # Errors
     /// [`StorageError::NotReady`].

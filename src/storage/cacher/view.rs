@@ -17,7 +17,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What a reader of the window's log sees.
+    /// Makes the view of a reader of the window's log.
     pub(super) fn new(log: Reader<Arc<CacheEvent>, Base>) -> Self {
         Self { log }
     }
@@ -67,7 +67,7 @@ impl View {
         self.log.end()
     }
 
-    /// What stands at a sequence number.
+    /// Returns the slot of a sequence number.
     pub(super) fn slot(&self, number: u64) -> Slot<'_, Arc<CacheEvent>> {
         self.log.slot(number)
     }

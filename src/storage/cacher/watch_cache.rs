@@ -28,9 +28,9 @@ pub(super) struct WatchCache {
     state: SnapshotMap,
     /// Every change of the type up to here has been applied.
     revision: u64,
-    /// What its state has of the memory budget.
+    /// The state's share of the memory budget.
     objects: Share,
-    /// What its window has of it.
+    /// The window's share of the memory budget.
     history: Share,
     /// How often the cache has been filled.
     generation: u64,
@@ -42,7 +42,7 @@ pub(super) struct Filling {
     state: SnapshotMap,
     /// How many objects there are.
     objects: u64,
-    /// What they have of the memory budget, beside what is served meanwhile.
+    /// Their share of the memory budget, beside the state that is served meanwhile.
     share: Option<Share>,
 }
 
@@ -73,7 +73,7 @@ impl WatchCache {
         }
     }
 
-    /// What the writer shares with readers.
+    /// Returns the part that is shared with readers.
     pub(super) fn shared(&self) -> &Arc<TypeCache> {
         &self.cache
     }
@@ -156,8 +156,8 @@ impl WatchCache {
         true
     }
 
-    /// Whether a change can follow what is known: only what exists is deleted, and only what does
-    /// not exist is created.
+    /// Returns true if a change can follow the known state: only an existing key is deleted, and only a missing one is
+    /// created.
     fn is_possible(&self, change: &Change) -> bool {
         let exists = self.state.get(&change.key).is_some();
         match change.kind {

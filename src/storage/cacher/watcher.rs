@@ -41,7 +41,7 @@ const LOOKED_AT_MAX: usize = 100;
 /// A watch of a type.
 #[derive(Debug)]
 pub(super) struct CacheWatcher {
-    /// What the dispatcher knows of this watch; taken back on drop.
+    /// The registration with the dispatcher; ends on drop.
     attachment: Attachment,
     phase: Phase,
     /// The next event's number.
@@ -61,7 +61,7 @@ pub(super) struct CacheWatcher {
 enum Phase {
     State(StateInterval),
     CatchUp {
-        /// Whether the channel takes events again.
+        /// True once the channel takes events again.
         resumed: bool,
     },
     Live,
@@ -73,13 +73,13 @@ enum Phase {
 pub(super) struct StateInterval {
     /// The objects; shared with the cache.
     pub(super) state: SnapshotMap,
-    /// Whether a bookmark marks the end.
+    /// True if a bookmark marks the end.
     pub(super) end_bookmark: bool,
     /// The last key that was looked at.
     after: Option<Arc<str>>,
     /// Selected objects that are to be delivered.
     ready: VecDeque<Arc<Object>>,
-    /// Whether all keys have been looked at.
+    /// True once all keys have been looked at.
     done: bool,
 }
 

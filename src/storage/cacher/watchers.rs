@@ -1,4 +1,4 @@
-//! Who watches a type, and who hears of what.
+//! The watchers of a type, and the dispatch of events to them.
 //!
 //! The registry's lock is held while a batch is published and told, and by nobody for long but the
 //! dispatcher: watchers come and go through [`arrivals`](crate::ring::arrivals). Whoever holds it
@@ -45,7 +45,7 @@ pub(super) struct Watchers {
 pub(super) struct Newcomer {
     /// Where it is told.
     pub(super) sender: Sender,
-    /// What it selects.
+    /// Its selection.
     pub(super) filter: Arc<Filter>,
     /// The bookmarks it wants, if any.
     pub(super) bookmarks: Option<Bookmarks>,

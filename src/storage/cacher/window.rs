@@ -108,7 +108,7 @@ pub(super) fn window(limits: WindowLimits) -> (WindowWriter, Window) {
     (writer, Window { log })
 }
 
-/// What went before the first event.
+/// The state before the first event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Base {
     /// The revision that the window begins after.
@@ -139,15 +139,15 @@ pub(super) struct WindowWriter {
     segments: VecDeque<Segment>,
     /// How many events they have.
     events: usize,
-    /// What these keep alive.
+    /// The bytes that these keep alive.
     bytes: usize,
 }
 
-/// What is known of a segment of the log.
+/// The figures of a segment of the log.
 #[derive(Debug)]
 struct Segment {
     events: usize,
-    /// What its events keep alive.
+    /// The bytes that its events keep alive.
     bytes: usize,
     /// When its first event came.
     began: Instant,
@@ -213,7 +213,7 @@ impl WindowWriter {
         }
     }
 
-    /// Whether the oldest segment can be spared when memory is short.
+    /// Returns true if the oldest segment can be dropped when memory is short.
     pub(super) fn can_shrink(&self, now: Instant) -> bool {
         let age = |oldest: &Segment| now.saturating_duration_since(oldest.ended);
         let oldest = self.segments.front();
@@ -247,7 +247,7 @@ impl WindowWriter {
         self.log.end()
     }
 
-    /// What the events keep alive.
+    /// The bytes that the events keep alive.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -262,7 +262,7 @@ impl WindowWriter {
         self.events
     }
 
-    /// Whether a segment holds so much that the next event must begin another.
+    /// Returns true if a segment is so large that the next event must begin another.
     fn is_coarse(&self, segment: &Segment, now: Instant) -> bool {
         let limits = &self.limits;
         let part = WINDOW_SEGMENTS_MIN as usize;

@@ -21,7 +21,7 @@ pub struct EncryptionConfig {
     rules: BTreeMap<(String, String), Transformer>,
 }
 
-/// What is wrong with the file, and where in it.
+/// An error in the file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -109,7 +109,7 @@ impl EncryptionConfig {
         Ok(config)
     }
 
-    /// Whether no type is or was encrypted.
+    /// Returns true if no type is or was encrypted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -154,7 +154,7 @@ impl EncryptionConfig {
         Ok(())
     }
 
-    /// Whether a name would not count, for what stands before it in the same list or the file.
+    /// Checks that an entry is not hidden by one before it in the same list or the file.
     fn check_hidden(
         &self,
         name: &(String, String),

@@ -5,10 +5,10 @@
 //! k8s:enc:secretbox:v1:key1: 24 bytes of nonce, 16 bytes of tag, ciphertext
 //! ```
 //!
-//! What is stored names its provider and its key, so that keys and providers change while old values
-//! are still read ([`Transformer`]). Which type is encrypted how stands in a file
-//! ([`EncryptionConfig`]). The hard part is that nothing may pass for plain that is not: a value that
-//! no key opens is an error, and what begins as encrypted values do is never taken for an object.
+//! A stored value names its provider and its key, so that keys and providers change while old values are still read
+//! ([`Transformer`]). A file configures the encryption of each type ([`EncryptionConfig`]). The hard part is that nothing
+//! may pass for plain that is not: a value that no key opens is an error, and one that begins as encrypted values do is
+//! never taken for an object.
 
 mod cipher;
 mod config;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::cipher::Cipher;
 
-/// What every encrypted value begins with.
+/// The prefix of every encrypted value.
 pub const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// How values of a type are encrypted. Clones share the keys.
@@ -27,9 +27,9 @@ pub(super) enum Provider {
     Identity,
     /// Values are encrypted.
     Encrypted {
-        /// What its values begin with.
+        /// The prefix of its values.
         prefix: &'static str,
-        /// What it is called when no key fits.
+        /// Its name in the error that no key fits.
         name: &'static str,
         /// The one that writes comes first.
         keys: Vec<NamedKey>,
@@ -63,7 +63,7 @@ impl Transformer {
         }
     }
 
-    /// Whether no value is or has been encrypted.
+    /// Returns true if no value is or has been encrypted.
     #[must_use]
     pub fn is_identity(&self) -> bool {
         let mut providers = self.providers.iter();
@@ -93,7 +93,7 @@ impl Transformer {
         Err(failure.unwrap_or_else(|| TransformError(unknown.to_owned())))
     }
 
-    /// What to store under a full key.
+    /// Encrypts a value for a full key.
     ///
     /// # Errors
     /// [`TransformError`] when there is no randomness.

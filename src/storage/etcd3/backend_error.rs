@@ -1,4 +1,4 @@
-//! What a backend's errors mean above it.
+//! Translates the errors of backends.
 
 use crate::storage::StorageError;
 use crate::storage::backend::BackendError;

@@ -21,7 +21,7 @@ pub(super) struct Values {
 pub(super) struct Plain {
     /// The object in its stored form.
     pub(super) bytes: Bytes,
-    /// Whether it would be written in another way today.
+    /// True if it would be written in another way today.
     pub(super) stale: bool,
 }
 
@@ -63,7 +63,7 @@ impl Values {
         })
     }
 
-    /// What to store under a key for a plain value.
+    /// Encrypts a plain value for a key.
     ///
     /// # Errors
     /// [`StorageError::Internal`] when it cannot be encrypted.
@@ -80,7 +80,7 @@ fn corrupt(kv: &KeyValue, why: String) -> StorageError {
     StorageError::Corrupt { keys }
 }
 
-/// What cannot be decoded in a list: collected, so that one answer names it all.
+/// The keys of a list that cannot be decoded: collected, so that one answer names them all.
 #[derive(Debug, Default)]
 pub(super) struct CorruptKeys {
     keys: Vec<(String, String)>,
@@ -106,7 +106,7 @@ impl CorruptKeys {
         self.keys.len() <= CORRUPT_KEYS_MAX
     }
 
-    /// What was noted: the keys and why.
+    /// Returns the keys and the reasons.
     pub(super) fn into_keys(self) -> Vec<(String, String)> {
         self.keys
     }

@@ -7,8 +7,7 @@ use crate::meta::{Object, WatchEvent};
 use crate::storage::backend::{Event, EventKind};
 use crate::storage::{SelectionPredicate, StorageError};
 
-/// What an event means for a watch: what matters is whether the object was selected before and is
-/// selected now.
+/// Converts an event for a watch, by whether the object was selected before and is selected now.
 ///
 /// A deleted object is told with the content it had, at the revision of its deletion.
 ///
@@ -56,7 +55,7 @@ fn deleted(before: &Object, revision: u64) -> WatchEvent {
     WatchEvent::Deleted(Arc::new(before.at_revision(revision)))
 }
 
-/// What the event replaced; the inner error is that it cannot be decoded.
+/// Returns the previous object of the event; the inner error is that it cannot be decoded.
 fn previous(values: &Values, event: &Event) -> Result<Result<Object, StorageError>, StorageError> {
     let Some(kv) = &event.previous else {
         return Err(StorageError::Internal {

@@ -18,7 +18,7 @@ use crate::storage::{StorageError, TryUpdate, UpdateOptions};
 /// else's write succeeded.
 const ATTEMPTS_MAX: u32 = 1_000;
 
-/// What is to be written next.
+/// The content that is to be written next.
 struct Proposal {
     stored: Bytes,
     object: Object,
@@ -116,8 +116,8 @@ async fn propose(
     })
 }
 
-/// Whether two protobuf forms may be the same object whose parts another server writes in another
-/// order: that of keys inside of managed fields. In canonical JSON the order is part of the layout.
+/// Returns true if two protobuf forms may be the same object whose parts another server writes in another order: that of
+/// keys inside of managed fields. In canonical JSON the order is part of the layout.
 fn differs_in_order_alone(one: &Bytes, other: &Bytes) -> bool {
     one.len() == other.len() && one != other && one.starts_with(&MAGIC)
 }

@@ -45,10 +45,10 @@ impl Health {
         }
     }
 
-    /// Whether the backend answers a linearizable read.
+    /// Checks that the backend answers a linearizable read.
     ///
     /// # Errors
-    /// What the last probe said, at most a second ago.
+    /// The error of the last probe, at most a second ago.
     pub async fn check(&self) -> Result<(), BackendError> {
         if let Some(last) = self.begin() {
             return last;

@@ -121,7 +121,7 @@ pub(super) fn range(prefix: &str, from: Option<&str>, recursive: bool) -> KeyRan
     }
 }
 
-/// What the options say of the beginning.
+/// Returns the start of the list by its options.
 fn start(prefix: &str, options: &ListOptions) -> Result<Start, StorageError> {
     let version = options.resource_version.filter(|version| !version.is_any());
     let predicate = &options.predicate;
@@ -192,7 +192,7 @@ fn take(
     })
 }
 
-/// What a failed read means for a list.
+/// Translates the error of a failed read of a list.
 async fn explain(
     store: &Store,
     prefix: &str,

@@ -1,10 +1,9 @@
-//! What a list from the store takes of the memory budget.
+//! The memory that a list from the store takes of the budget.
 //!
-//! Its objects are its own: nobody else has them in memory. So it asks before it reads, and since
-//! nobody knows how long it will be, it reads page by page and asks for each page what that will
-//! take. The hard part is the size of objects that have not been read: it is taken to be that of the
-//! last ones of the type, and large if there were none, so that a type's first page is a short one.
-//! What a page turns out to take more than was thought goes into the budget's reserve.
+//! The objects of such a list are its own: nobody else has them in memory. So it asks before it reads, and since its length
+//! is not known, it reads page by page and asks for each page. The hard part is the size of objects that have not been read:
+//! it is taken to be that of the last ones of the type, and large if there were none, so that a type's first page is a short
+//! one. The bytes by which a page exceeds its estimate go into the budget's reserve.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +16,7 @@ use crate::storage::backend::RangeResponse;
 /// How large objects are thought to be of which none has been read, in bytes.
 const UNKNOWN_OBJECT_BYTES: usize = 256 << 10;
 
-/// What an object in memory takes beside its bytes: its record and its attributes.
+/// Bytes of an object in memory beside its encoding: its record and its attributes.
 const OBJECT_OVERHEAD_BYTES: u64 = 1_200;
 
 /// A page may take this part of the budget.
@@ -50,7 +49,7 @@ impl ObjectSize {
 
 /// The memory of a list that is being read.
 pub(super) struct ListMemory {
-    /// What it has of the budget; `None` if nobody counts.
+    /// Its share of the budget; `None` if nobody counts.
     share: Option<Share>,
     /// How much a page may take.
     page_bytes: u64,
@@ -58,7 +57,7 @@ pub(super) struct ListMemory {
     size: ObjectSize,
     /// The largest mean among the pages of this list.
     mean: usize,
-    /// What the objects take that were selected so far.
+    /// The bytes of the objects that were selected so far.
     kept: u64,
 }
 
@@ -112,13 +111,13 @@ impl ListMemory {
         }
     }
 
-    /// What the list holds from now on.
+    /// Returns the share that the list holds from now on.
     pub(super) fn held(self) -> Option<Arc<Share>> {
         self.share.map(Arc::new)
     }
 }
 
-/// What objects take while they are read: once as stored, and once as objects.
+/// Returns the bytes of objects while they are read: once as stored, and once as objects.
 fn while_read(bytes: usize, objects: usize) -> u64 {
     2 * bytes as u64 + objects as u64 * OBJECT_OVERHEAD_BYTES
 }

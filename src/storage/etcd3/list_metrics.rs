@@ -1,4 +1,4 @@
-//! What lists cost the store, under kube-apiserver's names.
+//! The metrics of lists from the store, under kube-apiserver's names.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -45,7 +45,7 @@ pub struct TypeListMetrics {
     returned: Counter,
 }
 
-/// What one list cost.
+/// The cost of one list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ListCost {
     /// Objects that were read.

@@ -1,7 +1,7 @@
 //! How long the backend takes for what a store asks of it, under kube-apiserver's names.
 //!
-//! What concerns all types at once (the newest revision, the stream of changes, progress) has no
-//! type to be counted for and is not counted here.
+//! Requests for all types at once (the newest revision, the stream of changes, progress) have no type to be counted for and
+//! are not counted here.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const REQUEST_BUCKETS_SECONDS: [f64; 23] = [
 /// kube-apiserver's buckets, in objects.
 const LEASE_BUCKETS_OBJECTS: [f64; 7] = [10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0];
 
-/// What is asked of the backend.
+/// An operation of the backend.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     /// Reading a key.

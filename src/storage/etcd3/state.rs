@@ -1,4 +1,4 @@
-//! What is known of an object before it is changed.
+//! The known state of an object before it is changed.
 
 use std::sync::Arc;
 
@@ -19,15 +19,14 @@ pub(super) struct State {
     pub(super) revision: u64,
     /// Its stored form, byte for byte and decrypted; empty if there is none.
     pub(super) stored: Bytes,
-    /// Whether the value would be written in another way today, so that it is written anew even if
-    /// nothing changes.
+    /// True if the value would be written in another way today, so that it is written anew even if nothing changes.
     pub(super) stale: bool,
-    /// Whether the backend said so just now, rather than a cache some time ago.
+    /// True if the backend was asked just now, rather than a cache.
     pub(super) current: bool,
 }
 
 impl State {
-    /// What a cache says; `None` if it has nothing that was ever stored.
+    /// Returns a cached state; `None` if the object was never stored.
     pub(super) fn cached(object: Option<Arc<Object>>) -> Option<Self> {
         let object = object.filter(|object| object.revision() > 0)?;
         Some(Self {
@@ -39,7 +38,7 @@ impl State {
         })
     }
 
-    /// What the backend says now.
+    /// Reads the state from the backend.
     pub(super) async fn read(
         store: &Store,
         key: &str,
@@ -51,7 +50,7 @@ impl State {
         Self::of(store, key, found, response.revision, ignore_not_found)
     }
 
-    /// What the backend found at `revision`.
+    /// Returns the state that the backend found at `revision`.
     pub(super) fn of(
         store: &Store,
         key: &str,

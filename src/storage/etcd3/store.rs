@@ -41,12 +41,12 @@ pub struct Store {
     requests: TypeRequestMetrics,
 }
 
-/// What makes a store that of its type.
+/// The configuration of the store of a type.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What all keys of all types begin with, without a slash at the end: `/registry`.
+    /// The prefix of all keys of all types, without a slash at the end: `/registry`.
     pub path_prefix: String,
-    /// What the keys of this type begin with after that: `/configmaps`.
+    /// The prefix of the keys of this type after that: `/configmaps`.
     pub resource_prefix: String,
     /// How revisions get into the objects of this type.
     pub versioner: Versioner,
@@ -99,7 +99,7 @@ impl Store {
         self
     }
 
-    /// What counts the requests to the backend.
+    /// Returns the metrics of requests to the backend.
     pub(super) fn requests(&self) -> &TypeRequestMetrics {
         &self.requests
     }
@@ -197,7 +197,7 @@ impl Store {
     }
 }
 
-/// Whether a store at revision `current` can answer a read that wants at least `wanted`.
+/// Checks that a store at revision `current` can answer a read that wants at least `wanted`.
 pub(super) fn check_minimum(
     wanted: Option<ResourceVersion>,
     current: u64,

@@ -205,7 +205,7 @@ impl Watcher {
     }
 }
 
-/// What to do after a failure: open again, or end.
+/// Returns the phase after a failure: open again, or end.
 fn broken(error: BackendError, failures: u32) -> Result<Phase, StorageError> {
     match error {
         BackendError::Compacted { .. } => Err(StorageError::WatchExpired),

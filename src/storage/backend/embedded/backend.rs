@@ -42,7 +42,7 @@ pub struct Embedded {
     writes: Writes,
 }
 
-/// Who writes.
+/// The place where transactions are executed.
 enum Writes {
     /// The caller, since there is nothing to wait for.
     Inline(Box<Mutex<Writer>>),

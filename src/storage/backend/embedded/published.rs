@@ -1,4 +1,4 @@
-//! What readers and watches see. It changes only after the log has made the change durable.
+//! The state that readers and watches see. It changes only after the log has made the change durable.
 
 use crate::storage::backend::BackendError;
 
@@ -22,7 +22,7 @@ pub(super) struct Published {
     pub(super) closed: bool,
 }
 
-/// What is answered when the store is closed.
+/// Returns the error of requests to a closed store.
 pub(super) fn closed_error() -> BackendError {
     BackendError::Unavailable("the embedded store is closed".to_owned())
 }

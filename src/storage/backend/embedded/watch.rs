@@ -55,7 +55,7 @@ impl Watch {
     }
 }
 
-/// What to do next.
+/// The next step of a watch.
 #[derive(Debug)]
 enum Step {
     Respond(WatchResponse),
@@ -188,7 +188,7 @@ mod tests {
         Position::new(request, published)
     }
 
-    /// What a step tells: the revision and the number of events.
+    /// Returns the revision and the number of events of a response.
     fn told(step: Step) -> (u64, usize) {
         match step {
             Step::Respond(response) => (response.revision, response.events.len()),

@@ -33,7 +33,7 @@ const LEASE_BYTES: usize = 64;
 /// Where the outcome of a request goes. Nobody may be waiting any more.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, BackendError>>;
 
-/// What the writer can be asked for. It reads no clock, so that requests bring the time.
+/// The requests that the writer takes. It reads no clock, so that requests bring the time.
 #[derive(Debug)]
 pub(super) enum Request {
     Txn(Txn, Reply<TxnResponse>),
@@ -125,7 +125,7 @@ impl Writer {
         self.quota_bytes = quota_bytes;
     }
 
-    /// What readers and watches see.
+    /// Returns the channel of the state that readers and watches see.
     pub(super) fn published(&self) -> Arc<watch::Sender<Published>> {
         Arc::clone(&self.published)
     }
@@ -135,7 +135,7 @@ impl Writer {
         self.expiry.subscribe()
     }
 
-    /// Whether the log holds records that a batch, be it empty, would remove.
+    /// Returns true if the log holds records that a batch, even an empty one, would remove.
     pub(super) fn has_removals(&self) -> bool {
         !self.obsolete.is_empty() && self.refusal.is_none()
     }

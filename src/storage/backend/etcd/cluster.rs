@@ -38,7 +38,7 @@ pub struct Etcd {
     progress_requests: value::Sender<u64>,
 }
 
-/// What a call does to the store, which decides whether it may be made again.
+/// The effect of a call on the store, which decides whether it may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// Doing it twice does no harm.
@@ -81,7 +81,7 @@ impl Etcd {
     /// ask from time to time: endpoints are replaced.
     ///
     /// # Errors
-    /// What the first endpoint said, if none answers.
+    /// The error of the first endpoint, if none answers.
     pub async fn probe(&self) -> Result<u64, BackendError> {
         let probes = self.endpoints.iter().map(Endpoint::probe);
         let mut first_error = None;

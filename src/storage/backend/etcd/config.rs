@@ -28,7 +28,7 @@ const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 pub struct Config {
     /// The URLs of its members; without a scheme, `http`.
     pub endpoints: Vec<String>,
-    /// What `https` endpoints need.
+    /// The TLS files of `https` endpoints.
     pub tls: TlsFiles,
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,

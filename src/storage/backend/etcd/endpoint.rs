@@ -20,7 +20,7 @@ pub(super) struct Endpoint {
     calls: Client,
     /// For watches.
     watches: Client,
-    /// What its version says of progress notices; `None` until it has answered.
+    /// True if progress notices of its version can be trusted; `None` until it has answered.
     progress_is_trusted: Mutex<Option<bool>>,
 }
 
@@ -68,7 +68,7 @@ impl Endpoint {
         Ok(u64::try_from(status.db_size()).unwrap_or_default())
     }
 
-    /// Whether its progress notices never overtake events; not before it has told its version.
+    /// Returns true if its progress notices never overtake events; false until it has told its version.
     pub(super) fn progress_is_trusted(&self) -> bool {
         self.trust().unwrap_or_default()
     }

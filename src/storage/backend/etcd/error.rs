@@ -1,4 +1,4 @@
-//! What etcd's errors mean.
+//! Translates etcd's errors.
 //!
 //! etcd's own errors are told apart by their text, as its Go client does: codes alone are too
 //! coarse. An error that has a source was made on this side: the connection failed.
@@ -21,7 +21,7 @@ pub(super) fn explain(error: Error) -> BackendError {
     }
 }
 
-/// Whether the request did not even leave: there was no connection.
+/// Returns true if the request was never sent, because there was no connection.
 pub(super) fn was_never_sent(error: &Error) -> bool {
     let Error::GRpcStatus(status) = error else {
         return false;

@@ -25,7 +25,7 @@ struct Watching {
     stream: WatchStream,
     /// A response that came while opening.
     first: Option<etcd_client::WatchResponse>,
-    /// Whether progress responses are wanted.
+    /// True if progress responses are wanted.
     progress: bool,
     /// Rises when progress is asked for.
     asks: Receiver<u64>,

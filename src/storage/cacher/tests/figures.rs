@@ -1,4 +1,4 @@
-//! What `/metrics` shows of a type, as things happen to it.
+//! The metrics of a type, as things happen to it.
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;

@@ -1,4 +1,4 @@
-//! What becomes of watches and reads when the store's history is lost, is slow, or is another one.
+//! Watches and reads when the store's history is lost, is slow, or is another one.
 
 use super::*;
 

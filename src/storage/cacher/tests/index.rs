@@ -21,7 +21,7 @@ use crate::ring::channel::{Signal, channel};
 /// More than an event tries.
 const LABEL_NAMES: u8 = 30;
 
-/// What may happen.
+/// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
     /// A watcher comes: a key, and its selectors.
@@ -32,7 +32,7 @@ enum Step {
     Event(&'static str, Option<Content>, After),
 }
 
-/// What an object is selected by.
+/// The attributes by which an object is selected.
 #[derive(Clone, Debug)]
 struct Content {
     labels: BTreeMap<String, &'static str>,

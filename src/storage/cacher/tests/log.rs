@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::ring::log::{Log, Reader, Slot, Writer, log};
 
-/// What may happen.
+/// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
     /// So many values are appended; then, perhaps, they are published.

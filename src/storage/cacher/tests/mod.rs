@@ -176,7 +176,7 @@ async fn heard_all(watch: &mut WatchStream, count: usize) -> String {
     text.trim_end().to_owned()
 }
 
-/// What a watch says without time passing, if anything.
+/// Returns the next item of a watch if it comes without time passing.
 async fn heard_now(watch: &mut WatchStream) -> Option<String> {
     let moment = Duration::from_millis(1);
     tokio::time::timeout(moment, watch.next())

@@ -18,7 +18,7 @@ use super::*;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{Change, ChangeKind};
 
-/// What may happen.
+/// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
     /// Changes that come in one batch: a key, and its new label or its deletion.
@@ -46,11 +46,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// A watch, and what the model says of it.
 struct Watched {
     stream: WatchStream,
-    /// What it must still say.
+    /// The items that are still to come.
     expected: std::collections::VecDeque<String>,
-    /// Whether it selects by label.
+    /// True if it selects by label.
     selects: bool,
-    /// What it has reached.
+    /// The revision that it has reached.
     reached: u64,
     ended: bool,
 }
@@ -232,7 +232,7 @@ impl Model {
     }
 }
 
-/// What a watch says of a change.
+/// Returns the item by which a watch tells a change.
 fn said(
     revision: u64,
     key: &str,

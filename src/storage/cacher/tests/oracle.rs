@@ -39,7 +39,7 @@ const LABELS: [&str; 2] = ["x", "y"];
 /// A label, or none when there is no object.
 type Label = Option<&'static str>;
 
-/// What is selected.
+/// A selection.
 #[derive(Clone, Copy, Debug)]
 enum Selection {
     All,
@@ -104,7 +104,7 @@ enum Version {
     NotOlder(u64),
 }
 
-/// What may happen.
+/// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
     /// Keys and their new labels, in one revision or in one each.
@@ -207,7 +207,7 @@ struct History {
     log: Vec<Entry>,
     /// The revision at which the cache was filled last.
     filled: u64,
-    /// Whether the window's length can be told from the number of events.
+    /// True if the window's length can be told from the number of events.
     by_events: bool,
 }
 
@@ -242,7 +242,7 @@ impl History {
         later.find(|(_, it)| sees(it.before, it) || sees(it.after, it))
     }
 
-    /// Whether the window may have passed a revision.
+    /// Returns true if the window may have passed a revision.
     fn may_be_gone(&self, revision: u64) -> bool {
         let later = &self.log[self.after(revision)..];
         let pods = later.iter().filter(|it| it.key.starts_with("/pods/"));
@@ -255,17 +255,17 @@ struct Watched {
     stream: WatchStream,
     selection: Selection,
     bookmarks: bool,
-    /// What of the state is still to come, and whether its end is marked.
+    /// The initial events that are still to come, and whether a bookmark marks their end.
     state: std::collections::VecDeque<(&'static str, u64)>,
     end: Option<u64>,
-    /// What is at or before this revision is not told.
+    /// Changes at or before this revision are not told.
     floor: u64,
     /// The revision of what was told last, and the place of the next change.
     reached: u64,
     place: usize,
     /// True if that was an event: a bookmark says that all of its revision was told.
     by_event: bool,
-    /// Whether the cache has been filled anew since it began.
+    /// True if the cache has been filled anew since it began.
     cut: bool,
     ended: bool,
 }
@@ -276,7 +276,7 @@ struct Pages {
     limit: u64,
     token: String,
     revision: u64,
-    /// What is still to come.
+    /// The objects that are still to come.
     left: Vec<(&'static str, u64)>,
 }
 
@@ -509,7 +509,7 @@ impl Model {
 }
 
 impl Watched {
-    /// What must be told next. A watch of a later version does not want what comes before it.
+    /// Returns the change that must be told next. A watch from a later version skips those before it.
     fn next<'a>(&self, history: &'a History) -> Option<(usize, &'a Entry)> {
         let from = self.place.max(history.after(self.floor));
         history.next(from, self.selection)

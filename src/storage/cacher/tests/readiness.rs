@@ -11,16 +11,16 @@ const LOSSES: u64 = 40;
 /// How many tasks open watches meanwhile.
 const OPENERS: u64 = 4;
 
-/// What the openers and their test tell each other.
+/// The messages between the openers and their test.
 #[derive(Default)]
 struct Openers {
     /// How many watches are open.
     open: AtomicUsize,
-    /// Whether no more are to be opened.
+    /// True when no more are to be opened.
     done: AtomicBool,
 }
 
-/// What an opener saw of one watch: where it began, the revisions it was told, and how it ended.
+/// The result of one watch: its first revision, the revisions that it was told, and its end.
 type Seen = (u64, Vec<u64>, String);
 
 /// k#116122: a watch that was opened while the cache was being filled anew could pass the check for

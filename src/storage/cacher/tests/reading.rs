@@ -224,7 +224,7 @@ async fn exact_lists_come_from_the_window_and_older_ones_from_the_store() {
     assert_eq!(list.await.expect("newer").items.len(), 150);
 }
 
-/// What was kept of a quiet type does not go with the time.
+/// The snapshot of a quiet type does not expire.
 #[tokio::test(start_paused = true)]
 async fn the_newest_snapshot_of_a_quiet_type_stays() {
     let world = World::new(WindowLimits::default()).await;

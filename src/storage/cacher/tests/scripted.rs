@@ -42,13 +42,13 @@ pub(super) struct Inner {
     pub(super) page_time: Duration,
     /// The open streams.
     followers: Vec<mpsc::UnboundedSender<Batch>>,
-    /// Whether changes are kept back from the streams, and from where on.
+    /// The revision from which on changes are kept back from the streams.
     held: Option<u64>,
-    /// Whether streams can be opened.
+    /// True if streams can be opened.
     pub(super) reachable: bool,
-    /// Whether the source vouches for its progress notices.
+    /// True if the source vouches for its progress notices.
     pub(super) trusted: bool,
-    /// Whether requests for progress are answered.
+    /// True if requests for progress are answered.
     pub(super) answers_progress: bool,
     pub(super) pages: usize,
     pub(super) follows: usize,
@@ -127,12 +127,12 @@ impl Script {
         revision
     }
 
-    /// Whether a key is there.
+    /// Returns true if a key exists.
     pub(super) fn exists(&self, key: &str) -> bool {
         self.state().live.contains(key)
     }
 
-    /// What is stored under a prefix, as a watch tells it.
+    /// Returns the objects under a prefix, as a watch tells them.
     pub(super) fn listed(&self, prefix: &str) -> Vec<String> {
         let inner = self.state();
         let content = inner.content(inner.revision).into_iter();
@@ -228,7 +228,7 @@ impl Inner {
             .retain(|follower| follower.send(Ok(batch.clone())).is_ok());
     }
 
-    /// What happened in these revisions, one a batch.
+    /// Returns the changes of these revisions, one a batch.
     fn batches(&self, revisions: RangeInclusive<u64>) -> Vec<ChangeBatch> {
         let changes = self
             .log
@@ -262,7 +262,7 @@ impl Inner {
         changes
     }
 
-    /// What is stored at a revision.
+    /// Returns the state at a revision.
     fn content(&self, revision: u64) -> BTreeMap<&str, RawObject> {
         let mut content = BTreeMap::new();
         for change in self.log.iter().filter(|it| it.revision <= revision) {

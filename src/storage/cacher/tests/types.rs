@@ -19,8 +19,8 @@ async fn streamed_widgets(widgets: &Cacher) -> WatchStream {
     watch.await.expect("ready")
 }
 
-/// What is read newer than the stream must neither be lost nor be told twice when the stream comes
-/// to it; and nothing is served before, since the feed's revision is that of all its types.
+/// Objects that are read newer than the stream must neither be lost nor be told twice when the stream comes to them; and
+/// nothing is served before, since the feed's revision is that of all its types.
 #[tokio::test(start_paused = true)]
 async fn a_type_is_added_while_changes_come() {
     let world = World::new(WindowLimits::default()).await;

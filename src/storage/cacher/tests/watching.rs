@@ -35,8 +35,8 @@ async fn a_watch_of_a_later_version_outlives_what_came_before_it() {
     assert_eq!(heard_all(&mut watch, 3).await, "+101@101 +102@102 +103@103");
 }
 
-/// What shares a revision comes one by one. A watch that has had some of it must not take it for
-/// all when the window passes the rest.
+/// Changes that share a revision come one by one. A watch that has had some of them must not take them for all when the
+/// window passes the rest.
 #[tokio::test(start_paused = true)]
 async fn a_revision_of_several_changes_is_not_cut() {
     let limits = WindowLimits {
@@ -345,7 +345,7 @@ async fn a_drained_watch_that_is_current_gets_the_feeds_revision() {
     assert_eq!(heard_all(&mut watch, 2).await, "=3 end");
 }
 
-/// What comes after the end is not told, so a bookmark must not speak of it.
+/// Events after the end are not told, so a bookmark must not speak of them.
 #[tokio::test(start_paused = true)]
 async fn an_ended_watch_gets_no_more_bookmarks() {
     let world = World::new(WindowLimits::default()).await;

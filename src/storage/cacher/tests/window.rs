@@ -17,7 +17,7 @@ use crate::clock::Instant;
 use crate::meta::{FieldSchema, Object, VersionMatch};
 use crate::ring::log::Slot;
 
-/// What may happen.
+/// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
     /// A batch: how large each event's padding is, and whether it shares the revision of the one
@@ -56,7 +56,7 @@ struct Model {
     clock: Clock,
     writer: WindowWriter,
     window: Window,
-    /// What is kept.
+    /// The events that are kept.
     events: VecDeque<Arc<CacheEvent>>,
     /// The number of the first one.
     first: u64,

@@ -74,7 +74,7 @@ pub(super) fn room(bytes: usize) -> u64 {
     }
 }
 
-/// What changes at once.
+/// The changes of the log that are made atomically.
 #[derive(Debug, Default)]
 pub(super) struct LogBatch {
     /// New records, in rising order.

@@ -72,7 +72,7 @@ pub(crate) struct RedbLog {
     path: PathBuf,
 }
 
-/// What a log held when it was opened.
+/// The content of a log when it was opened.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) log: RedbLog,

@@ -37,7 +37,7 @@ pub(crate) struct TentativeFile {
 /// How far the file is.
 #[derive(Debug)]
 struct Progress {
-    /// What is held back; `None` once accepted.
+    /// The writes that are held back; `None` once the file is accepted.
     held: Option<Held>,
     header: Header,
     /// True if the file stays locked when redb closes it, since it will be opened again.
@@ -280,8 +280,8 @@ fn overlap(
     )
 }
 
-/// Whether this is all that a crash left of a new file: redb sizes it and writes its header before
-/// the magic number.
+/// Returns true if the file is all that a crash left of a new one: redb sizes it and writes its header before the magic
+/// number.
 fn creation_was_interrupted(file: &dyn StorageBackend, len: u64) -> io::Result<bool> {
     if len == 0 || len > INTERRUPTED_CREATION_BYTES_MAX {
         return Ok(false);

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use super::{LogBatch, LogStore, Recovered};
 use crate::storage::backend::BackendError;
 
-/// What a [`WitnessLog`] saw and does.
+/// The commits that a [`WitnessLog`] has seen, and its settings.
 #[derive(Default)]
 pub(crate) struct Witness {
     /// The revisions of each batch.
     pub(crate) batches: Vec<Vec<u64>>,
-    /// Whether commits fail.
+    /// True if commits fail.
     pub(crate) broken: bool,
     /// Called while a batch is being committed.
     pub(crate) during_commit: Option<Box<dyn FnMut() + Send>>,

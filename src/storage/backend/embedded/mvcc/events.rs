@@ -19,8 +19,8 @@ pub(crate) struct Page {
 }
 
 impl State {
-    /// What happened to a range from a revision on, which must not lie below the compacted one;
-    /// with what was there before, if that is asked for and not compacted.
+    /// Returns the events of a range from a revision on, which must not lie below the compacted one; with previous values,
+    /// if they are asked for and not compacted.
     pub(crate) fn events(&self, from: u64, range: &KeyRange, previous: bool) -> Page {
         let mut page = Page {
             events: Vec::new(),

@@ -56,8 +56,8 @@ impl State {
         Ok(revision)
     }
 
-    /// What was valid at a revision, in key order: of what is, that which was there already, and
-    /// of what was, that which had begun and not ended. No key is in both.
+    /// Returns the versions that were current at a revision, in key order: of today's, those that existed already, and of
+    /// former ones, those that had begun and not ended. No key is in both.
     fn versions_at(&self, range: &KeyRange, at: u64) -> impl Iterator<Item = &Arc<Version>> {
         let (start, end) = bounds(range);
         let from: Arc<str> = Arc::from(start);
@@ -98,7 +98,7 @@ fn bounds(range: &KeyRange) -> (&str, std::borrow::Cow<'_, str>) {
     }
 }
 
-/// Whether a key lies in a range.
+/// Returns true if a key lies in a range.
 pub(super) fn contains(range: &KeyRange, key: &str) -> bool {
     match range {
         KeyRange::Key(only) => only == key,

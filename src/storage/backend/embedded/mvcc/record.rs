@@ -1,4 +1,4 @@
-//! What one revision did, in memory and as bytes.
+//! The change of one revision, in memory and as bytes.
 //!
 //! A record stands by itself: a put carries its creation revision and version, since the records
 //! before it may be compacted away.
@@ -21,7 +21,7 @@ pub(crate) struct Version {
     pub(crate) lease: Option<LeaseId>,
 }
 
-/// What one revision did.
+/// The change of one revision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) revision: u64,

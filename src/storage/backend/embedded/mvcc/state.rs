@@ -29,7 +29,7 @@ pub(crate) struct State {
     /// Versions that were ended after the compacted revision, by key and the revision that
     /// overwrote or deleted them.
     pub(super) past: OrdMap<(Arc<str>, u64), Arc<Version>>,
-    /// What happened from the compacted revision on, without a gap.
+    /// The changes from the compacted revision on, without a gap.
     pub(super) history: OrdMap<u64, Arc<Record>>,
 }
 
