@@ -1,4 +1,4 @@
-//! What the process's memory is spent on, and whether there is any left: a ledger of bytes.
+//! The process's memory budget: a ledger of bytes by account, and the decision whether more may be spent.
 //!
 //! ```text
 //!   0                              6/8          7/8          limit
@@ -45,7 +45,7 @@ const ADMISSION_EIGHTHS: u64 = 7;
 /// Above so many sixteenths of the limit no large request goes on beside others: half-way between the two.
 const LARGE_SIXTEENTHS: u64 = 13;
 
-/// What memory is spent on.
+/// An account of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Account {
@@ -90,11 +90,11 @@ pub struct Ledger(Arc<Book>);
 
 #[derive(Debug)]
 struct Book {
-    /// What the total should stay below.
+    /// The limit of the total.
     limit: u64,
     /// The sum of the accounts.
     total: AtomicU64,
-    /// What each account has, by its number.
+    /// The bytes of each account, by its number.
     accounts: [AtomicU64; Account::ALL.len()],
     /// Told when the total rises above the relief mark, and when somebody is refused.
     pressed: Notify,
@@ -132,7 +132,7 @@ impl Ledger {
         Self::new(u64::MAX)
     }
 
-    /// What the total should stay below, in bytes.
+    /// Returns the limit of the total, in bytes.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.0.limit
@@ -272,7 +272,7 @@ impl Ledger {
 pub struct Share {
     /// Where it is written.
     ledger: Ledger,
-    /// What the bytes are spent on.
+    /// The account of the bytes.
     account: Account,
     /// How many they are.
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What Go's JSON has for a field that the wire does not have.
+//! The JSON that Go writes for a field that the wire does not have.
 //!
 //! Go leaves out a field that is empty and marked so, except for structs, which are never empty to it.
 //! All others are written: pointers, lists, maps and bytes as `null`, the rest as empty values.
@@ -32,7 +32,7 @@ pub(super) fn of_field<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Messag
     [&field.key[..], &value, b","].concat()
 }
 
-/// Whether Go leaves out some value of a field that the wire has.
+/// Returns true if Go's JSON omits some value of a field that the wire has.
 pub(super) fn may_vanish<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> bool {
     let is_struct = match field.kind {
         Type::Message(id) => find(id).shape != Shape::Items,
@@ -42,7 +42,7 @@ pub(super) fn may_vanish<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Mess
     one && (field.omit_zero || field.omit_empty && !is_struct)
 }
 
-/// Whether Go writes nothing to the wire when a field is absent.
+/// Returns true if Go writes nothing to the wire when a field is absent.
 pub(super) fn is_optional<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> bool {
     match field.kind {
         _ if field.inline => false,

@@ -1,4 +1,4 @@
-//! What Go makes of an object by holding it in its types, and by writing it again.
+//! Normalises an object as Go does by decoding it into its types and encoding it again.
 //!
 //! To Go, a field that is no pointer and is zero is the same as one that is absent: defaults fill it in, and
 //! clients that speak protobuf send every such text, number and truth value though it is empty. A quantity is a
@@ -134,7 +134,7 @@ fn complete_members(message: &'static Message, object: &mut Map<String, Value>) 
     }
 }
 
-/// What Go writes for a field without a value, unless that is `null`.
+/// Returns the value that Go writes for a field without one, unless that is `null`.
 fn zero(field: &Field) -> Option<Value> {
     if field.pointer || field.inline || field.arity != Arity::One {
         return None;
@@ -280,7 +280,7 @@ mod tests {
         );
     }
 
-    /// What both do to an object is what writing and reading it does.
+    /// Both functions together do to an object what encoding and decoding does.
     #[test]
     fn objects_are_as_after_the_wire() {
         let Some(folder) = recorded::testdata("Kubernetes' objects in their canonical form") else {

@@ -1,8 +1,7 @@
 //! A message cut at one of its fields.
 //!
-//! What comes before the field and what comes after it are mostly runs of the message's bytes, since
-//! writers keep to the order of the fields' numbers. What does not is put in its part behind a copy
-//! of what was there; readers see no difference.
+//! The bytes before the field and those after it are mostly runs of the message's bytes, since writers keep to the order of
+//! the fields' numbers. A field out of order is put in its part behind a copy of the bytes there; readers see no difference.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

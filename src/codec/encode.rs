@@ -112,7 +112,7 @@ fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     }
 }
 
-/// Whether the value is of the field's type.
+/// Returns true if the value is of the field's type.
 fn fits(kind: Type, value: &Value) -> bool {
     match kind {
         Type::Text | Type::Bytes => value.is_string(),

@@ -1,4 +1,4 @@
-//! What is around every object: magic bytes, kind and version.
+//! The envelope of every object: magic bytes, kind and version.
 //!
 //! ```text
 //! k8s\0  Unknown { 1: TypeMeta { 1: apiVersion, 2: kind }, 2: raw, 3: contentEncoding, 4: contentType }
@@ -19,7 +19,7 @@ use super::wire::{Content, Fields, put_bytes, put_nested};
 /// The first bytes of every object.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// What the envelope says.
+/// The fields of the envelope.
 #[derive(Debug, Default)]
 pub(super) struct Unknown<'a> {
     pub(super) api_version: Cow<'a, str>,
@@ -156,7 +156,7 @@ pub fn encode_value(object: &Value) -> Option<Vec<u8>> {
     Some(encode(kind, object))
 }
 
-/// What follows the object: no encoding and no type of its content, which Go writes all the same.
+/// The bytes after the object: an empty content encoding and content type, which Go writes all the same.
 pub(super) const END: &[u8] = &[0x1a, 0, 0x22, 0];
 
 /// The magic bytes and the type, up to the object.
@@ -197,7 +197,7 @@ pub(super) fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
     Ok(unknown)
 }
 
-/// What the envelope of an object within another says, and its kind.
+/// Returns the envelope and the kind of an object within another.
 fn typed(bytes: &[u8]) -> Result<(Unknown<'_>, Kind), WireError> {
     let unknown = unknown(bytes.strip_prefix(&MAGIC).unwrap_or(bytes))?;
     match kind(&unknown.api_version, &unknown.kind) {

@@ -1,4 +1,4 @@
-//! What is wrong with bytes that should be protobuf, in Go's words, which reach clients.
+//! Errors in protobuf, in Go's words, which reach clients.
 
 /// The bytes are not an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,19 +9,19 @@ pub enum DecodeError {
     /// There is no such kind here.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind {
-        /// What the envelope says.
+        /// The version in the envelope.
         api_version: String,
-        /// What the envelope says.
+        /// The kind in the envelope.
         kind: String,
     },
     /// The object itself is broken.
     #[error("{message}")]
     Object {
-        /// What the envelope says.
+        /// The version in the envelope.
         api_version: String,
-        /// What the envelope says.
+        /// The kind in the envelope.
         kind: String,
-        /// What is wrong.
+        /// The explanation.
         message: String,
     },
 }
@@ -57,7 +57,7 @@ pub(super) enum WireError {
     /// A field of another wire type than its own.
     #[error("proto: wrong wireType = {wire_type} for field {field}")]
     WrongType {
-        /// What was found.
+        /// The wire type that was found.
         wire_type: u8,
         /// The field's name in JSON.
         field: &'static str,

@@ -14,10 +14,10 @@ use super::wire::{put_nested, put_run};
 /// A tag and a length.
 pub type ListItemHead = SmallVec<[u8; 11]>;
 
-/// What follows the items.
+/// The bytes after the items.
 pub const LIST_END: &[u8] = END;
 
-/// What comes before the items: the envelope of a list of this version and kind, and its metadata.
+/// Returns the bytes before the items: the envelope of a list of this version and kind, and its metadata.
 #[must_use]
 pub fn list_head(
     api_version: &str,
@@ -39,7 +39,7 @@ pub fn list_head(
     out
 }
 
-/// What comes before the message of an item.
+/// Returns the bytes before the message of an item.
 #[must_use]
 pub fn list_item_head(message_bytes: usize) -> ListItemHead {
     let mut head = Vec::new();

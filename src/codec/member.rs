@@ -35,7 +35,7 @@ pub(super) fn member(message: &Message, bytes: &[u8], path: &str) -> Option<Box<
     }
 }
 
-/// What is made of the field the last time that it comes and something can be made of it.
+/// Returns the field's value, by its last occurrence that can be read.
 fn find(
     field: &Field,
     bytes: &[u8],
@@ -61,7 +61,7 @@ fn scalar(kind: Type, content: Content<'_>) -> Option<Box<str>> {
     }
 }
 
-/// Whether JSON leaves the scalar out if it is marked so.
+/// Returns true if JSON omits the scalar where the field says `omitempty`.
 fn is_empty(kind: Type, scalar: &str) -> bool {
     match kind {
         Type::Bool => scalar == "false",

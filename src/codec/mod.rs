@@ -11,8 +11,8 @@
 //!     \--order--/  if fields come twice or out of order
 //! ```
 //!
-//! What clients send is checked against the same tables first (`typed`), and held as Go's types would
-//! hold it (`canonical`).
+//! Objects that clients send are checked against the same tables first (`typed`), and normalised as Go's types would hold
+//! them (`canonical`).
 //!
 //! Fields that the tables do not know are skipped when read, as Go does. They survive when an object is
 //! written over its older self (`unknown`).

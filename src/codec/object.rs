@@ -1,8 +1,7 @@
 //! Objects out of what is stored, and what else they can be written as.
 //!
-//! What is stored tells by its first bytes what it is: the magic bytes begin protobuf, everything
-//! else is JSON. Protobuf stays as it came, but for the resource version, which belongs to its
-//! place; JSON is brought into its canonical layout.
+//! The first bytes of a stored object tell its form: the magic bytes begin protobuf, everything else is JSON. Protobuf stays
+//! as it came, but for the resource version, which belongs to its place; JSON is brought into its canonical layout.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +32,7 @@ const LABELS: u32 = 11;
 /// Kind and version of what does not tell them: there are none.
 const UNTYPED: (&str, &str) = ("", "");
 
-/// What is stored is not an object.
+/// The stored bytes are not an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// It does not begin as protobuf does, and is not JSON of an object.
@@ -146,7 +145,7 @@ fn assemble(
     Ok(Object::from_protobuf(&parts, revision, attributes))
 }
 
-/// What the metadata say, but for the type's own fields.
+/// Reads the attributes out of the metadata, but for the type's own fields.
 fn attributes(metadata: &[u8]) -> Result<Attributes, WireError> {
     let mut attributes = Attributes::default();
     let mut labels = BTreeMap::new();

@@ -26,7 +26,7 @@ struct Occurrence {
     end: u32,
 }
 
-/// What a message consists of.
+/// The parts of a message, in order.
 #[derive(Clone, Copy, Debug)]
 enum Parts<'p> {
     /// All the bytes.

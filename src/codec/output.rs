@@ -17,7 +17,7 @@ const OUTPUT_BYTES_MIN: usize = 4096;
 /// three; text of nothing but control characters has six.
 const OUTPUT_PER_INPUT_MAX: usize = 8;
 
-/// What is made room for at first, for each byte of the input: more than most objects need.
+/// Bytes that are allocated at first, for each byte of the input: more than most objects need.
 const OUTPUT_PER_INPUT_FIRST: usize = 2;
 
 /// The digits of the largest number and its sign.
@@ -26,13 +26,13 @@ const NUMBER_BYTES_MAX: usize = 20;
 /// JSON, and how much more of it there may be.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// What has been written, then room that needs only be filled in.
+    /// The written bytes, then room that needs only be filled in.
     bytes: Vec<u8>,
     /// How much has been written.
     length: usize,
     /// How long it may be.
     bytes_max: usize,
-    /// Whether something did not fit.
+    /// True if something did not fit.
     full: bool,
 }
 
@@ -49,7 +49,7 @@ impl Output {
         }
     }
 
-    /// What was written.
+    /// Returns the written bytes.
     ///
     /// # Errors
     /// [`WireError::TooLong`] when it did not fit.
@@ -60,7 +60,7 @@ impl Output {
         Ok(self.bytes)
     }
 
-    /// Whether everything did fit until now.
+    /// Checks that everything has fitted so far.
     ///
     /// # Errors
     /// [`WireError::TooLong`] when not.
@@ -77,7 +77,7 @@ impl Output {
         self.length
     }
 
-    /// What was written from a place on.
+    /// Returns the bytes that were written from a place on.
     pub(super) fn since(&self, start: usize) -> &[u8] {
         self.bytes.get(start..self.length).unwrap_or_default()
     }

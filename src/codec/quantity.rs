@@ -137,7 +137,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Whether Go keeps the text as it is.
+    /// Returns true if Go keeps the text as it is.
     fn is_kept(&self) -> bool {
         let digits = self.whole.len() + self.fraction.len();
         if self.family == QuantityFamily::Binary {
@@ -177,7 +177,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What a suffix says.
+/// Parses a suffix.
 fn family(suffix: &str) -> Option<(QuantityFamily, i32)> {
     if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
         return Some((QuantityFamily::Decimal, *power));

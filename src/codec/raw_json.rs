@@ -43,8 +43,8 @@ pub(super) fn put(out: &mut Output, raw: &[u8], depth: usize) -> Result<(), Wire
     compactor.text(out, depth)
 }
 
-/// Whether the bytes are surely JSON that can be copied as it is, nested no deeper than this. Managed
-/// fields are: objects of objects, without spaces or numbers.
+/// Returns true if the bytes are surely JSON that can be copied as it is, nested no deeper than this. Managed fields are:
+/// objects of objects, without spaces or numbers.
 fn is_compact(raw: &[u8], depth_max: usize) -> bool {
     let is_other = |byte: u8| !(b'!'..=b'~').contains(&byte) || matches!(byte, b'<' | b'>' | b'&');
     let is_simple = !raw
@@ -53,7 +53,7 @@ fn is_compact(raw: &[u8], depth_max: usize) -> bool {
     is_simple && after_object(raw, depth_max).is_some_and(<[u8]>::is_empty)
 }
 
-/// What follows an object of objects and texts without spaces; `None` for anything else.
+/// Returns the bytes after an object of objects and strings without spaces; `None` for anything else.
 fn after_object(raw: &[u8], depth_max: usize) -> Option<&[u8]> {
     let (mut rest, mut depth) = (raw.strip_prefix(b"{")?, 1);
     loop {
@@ -92,7 +92,7 @@ fn after_object(raw: &[u8], depth_max: usize) -> Option<&[u8]> {
     }
 }
 
-/// What follows a text; `None` if it has other escapes than those of quotes and backslashes.
+/// Returns the bytes after a string; `None` if it has other escapes than those of quotes and backslashes.
 #[inline]
 fn after_text(raw: &[u8]) -> Option<&[u8]> {
     let mut rest = raw.strip_prefix(b"\"")?;
@@ -405,7 +405,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a reader makes of it stays the same, and both refuse the same.
+        /// A reader gets the same value from both forms, and refuses both or neither.
         #[test]
         fn readers_agree_on_objects(raw in r#"(\{(("a"|"\\["\\n]"):)?|\}|[,x]){1,10}"#) {
             prop_assert_eq!(compact(raw.as_bytes()).is_ok(), serde_json::from_str::<Value>(&raw).is_ok());

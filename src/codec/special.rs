@@ -14,7 +14,7 @@ use super::{duration, text, time};
 /// The seconds of Go's zero time, the year 1, which JSON has as `null`.
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
-/// What the special messages are made of, by field number; the last one wins.
+/// The fields of the special messages, by number; the last one wins.
 #[derive(Default)]
 struct Parts<'a> {
     first_number: u64,

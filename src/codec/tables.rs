@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use super::absent;
 
-/// What the generator wrote.
+/// The generated tables.
 const TEXT: &str = include_str!("tables.txt");
 
 /// How long nearly all names are in JSON with what is around them.
@@ -62,7 +62,7 @@ pub(super) struct Message {
     package: &'static str,
     /// The version of the kinds in its package.
     pub(super) api_version: &'static str,
-    /// Whether its JSON tells kind and version.
+    /// True if its JSON has kind and version.
     pub(super) is_kind: bool,
     /// By number.
     pub(super) fields: Box<[Field]>,
@@ -82,7 +82,7 @@ pub(super) struct Name {
     pub(super) place: usize,
 }
 
-/// What a message is in JSON.
+/// The JSON form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// An object of its fields.
@@ -119,32 +119,32 @@ pub(super) struct Field {
     pub(super) key_start: [u8; KEY_BYTES],
     pub(super) key_length: u8,
     pub(super) arity: Arity,
-    /// Whether Go's JSON leaves out some value of the field though the wire has it.
+    /// True if Go's JSON omits some value of the field though the wire has it.
     pub(super) may_vanish: bool,
-    /// Whether a zero on the wire is such a value.
+    /// True if a zero on the wire is such a value.
     pub(super) skips_zero: bool,
     pub(super) inline: bool,
-    /// Whether JSON tells the kind and the version of its items, which the wire does not have: they are objects
-    /// inside another that is no list of them.
+    /// True if JSON has the kind and the version of its items, which the wire does not have: they are objects inside another
+    /// that is no list of them.
     pub(super) tells_kind: bool,
     /// The wire type of its values.
     pub(super) wire_type: u8,
     /// Where the next field is that Go writes though it is absent; the end if there is none.
     pub(super) next_required: u8,
-    /// Whether the wire has nothing of the field when its value is absent.
+    /// True if the wire has nothing of the field when its value is absent.
     pub(super) optional: bool,
     pub(super) kind: Type,
     /// Its number and wire type; numbers in a list may be packed under another.
     pub(super) tag: u32,
     pub(super) number: u32,
-    /// Whether it may be absent in Go: then it is written only if it is present.
+    /// True if it is a pointer in Go: then it is written only if it is present.
     pub(super) pointer: bool,
     pub(super) omit_empty: bool,
     pub(super) omit_zero: bool,
     pub(super) name: &'static str,
     /// How the field begins in JSON: its name, quoted, and a colon.
     pub(super) key: Box<[u8]>,
-    /// What Go's JSON has for the field when the wire does not have it, with a comma at its end.
+    /// The JSON that Go writes for the field when the wire does not have it, with a comma at its end.
     pub(super) absent: Box<[u8]>,
     /// The members that tell the items of a list apart; none if only their place does.
     pub(super) item_keys: Box<[&'static str]>,
@@ -158,7 +158,7 @@ pub(super) enum Arity {
     Map,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Text,
@@ -229,7 +229,7 @@ impl Message {
         found.or_else(|| before.iter().position(|it| it.name == name))
     }
 
-    /// What Go calls the type.
+    /// Returns Go's name of the type.
     pub(super) fn go_type(&self) -> String {
         let package = self.package.rsplit('.').next().unwrap_or_default();
         format!("{package}.{}", self.name)
@@ -407,7 +407,7 @@ impl Shape {
 }
 
 impl Field {
-    /// Whether it is a list of messages of which something holds.
+    /// Returns true if it is a list of messages that have a property.
     fn is_list_of(&self, holds: &dyn Fn(MessageId) -> bool) -> bool {
         match (self.arity, self.kind) {
             (Arity::List, Type::Message(id)) => holds(id),

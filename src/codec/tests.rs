@@ -273,7 +273,7 @@ fn fill(message: &Message, random: &mut StdRng, depth: usize, members: &mut Map<
     }
 }
 
-/// Whether all that the first value has is in the second.
+/// Returns true if the second value contains the first.
 fn is_part(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => part
@@ -316,8 +316,8 @@ fn scramble(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     out
 }
 
-/// What a field may be written as: an item stays one, a message may come in two parts, what holds
-/// one value only may have had another before.
+/// Returns other encodings of a field: an item stays one, a message may come in two parts, a scalar may have had another
+/// value before.
 fn scramble_field(field: &Field, content: &[u8], raw: &[u8], random: &mut StdRng) -> Vec<Vec<u8>> {
     let as_field = |content: &[u8]| {
         let mut out = Vec::new();

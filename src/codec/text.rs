@@ -19,7 +19,7 @@ pub(super) const SEPARATOR_BYTES: usize = 3;
 /// How many quotes a text has around it.
 const QUOTES: usize = 2;
 
-/// What stands for bytes that are no text.
+/// The replacement of bytes that are not UTF-8.
 pub(super) const REPLACEMENT: &[u8] = b"\\ufffd";
 
 /// Appends a text, with its quotes.
@@ -110,13 +110,13 @@ const fn not_plain(word: u64) -> u64 {
     (control | word | quote_or_and | less_or_greater | equal(word, b'\\')) & HIGHEST
 }
 
-/// Whether a byte stands for itself, wherever it is.
+/// Returns true if a byte is written as it is, wherever it stands.
 #[inline]
 pub(super) fn is_plain(byte: u8) -> bool {
     PLAIN[usize::from(byte)]
 }
 
-/// Whether a text begins with a separator.
+/// Returns true if a text begins with U+2028 or U+2029.
 pub(super) fn is_separator(text: &[u8]) -> bool {
     matches!(text, [0xe2, 0x80, 0xa8 | 0xa9, ..])
 }

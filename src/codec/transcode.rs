@@ -312,7 +312,7 @@ pub(super) fn entry_of(entry: &[u8]) -> Result<Entry<'_>, WireError> {
 }
 
 impl Field {
-    /// Whether JSON leaves out a value.
+    /// Returns true if JSON omits a value.
     fn vanishes(&self, value: &[u8]) -> bool {
         match value {
             b"null" => self.omit_zero,
@@ -321,7 +321,7 @@ impl Field {
         }
     }
 
-    /// What to say about a tag of the field's number that is not the field's.
+    /// Returns the error about a tag with the field's number and another wire type.
     #[cold]
     fn wrong_tag(&self, tag: u64) -> WireError {
         match wire::tag_parts(tag) {
@@ -330,7 +330,7 @@ impl Field {
         }
     }
 
-    /// What to say about a wire type that the field cannot have.
+    /// Returns the error about a wire type that the field cannot have.
     pub(super) fn wrong_type(&self, wire_type: u8) -> WireError {
         WireError::WrongType {
             wire_type,

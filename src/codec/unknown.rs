@@ -20,7 +20,7 @@ use super::tables::{Arity, Field, Kind, Message, Type};
 use super::transcode::entry_of;
 use super::wire::{Content, Fields};
 
-/// What a part of an item's key is, so that different keys have different bytes.
+/// The kind of a part of an item's key, so that different keys have different bytes.
 #[derive(Clone, Copy)]
 enum KeyPart {
     Absent,
@@ -31,7 +31,7 @@ enum KeyPart {
 /// An older message with its fields in order, and how far it has been read. Without one it is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Old<'a> {
-    /// What has not been read yet.
+    /// The bytes that have not been read yet.
     rest: &'a [u8],
 }
 
@@ -49,7 +49,7 @@ pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
     has_unknown(kind.0, &ordered).then_some(ordered)
 }
 
-/// Whether the tables do not know some field of a message or of those within.
+/// Returns true if a message, or one within it, has a field that the tables do not know.
 fn has_unknown(message: &Message, bytes: &[u8]) -> bool {
     let mut fields = Fields::new(bytes);
     while let Ok(Some((number, content))) = fields.next() {
@@ -128,7 +128,7 @@ impl<'a, 'f> OldItems<'a, 'f> {
         Self::ByKey(keyed, &field.item_keys)
     }
 
-    /// What an item continues; nothing if it is new.
+    /// Returns the old item that an item continues; nothing if it is new.
     pub(super) fn find(&self, place: usize, item: &Value) -> Old<'a> {
         let found = match self {
             Self::ByPlace(items) => items.get(place),
@@ -168,7 +168,7 @@ fn value_of(entry: &[u8]) -> &[u8] {
     }
 }
 
-/// What tells an old item from others.
+/// Returns the key of an old item.
 fn old_key(message: &Message, names: &[&str], item: &[u8]) -> Vec<u8> {
     let mut key = Vec::new();
     for name in names {
@@ -181,7 +181,7 @@ fn old_key(message: &Message, names: &[&str], item: &[u8]) -> Vec<u8> {
     key
 }
 
-/// What tells a new item from others.
+/// Returns the key of a new item.
 fn new_key(names: &[&str], item: &Value) -> Vec<u8> {
     let mut key = Vec::new();
     for name in names {

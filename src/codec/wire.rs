@@ -124,7 +124,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Whether there are no more fields.
+    /// Returns true if there are no more fields.
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

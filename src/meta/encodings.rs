@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// What an encoding costs beside its bytes: the record of it, here and with whoever evicts it.
+/// Bytes of an encoding beside its content: the record of it, here and with whoever evicts it.
 const ENCODING_OVERHEAD_BYTES: usize = 128;
 
 /// Names an encoding. Only who makes encodings knows what the number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodingKey(pub u32);
 
-/// What the encodings of many objects cost, in bytes. Clones are the same sum.
+/// The bytes of the encodings of many objects. Clones are the same sum.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedBytes(Arc<AtomicUsize>);
 
@@ -25,7 +25,7 @@ pub struct EncodedBytes(Arc<AtomicUsize>);
 pub struct Encoded {
     /// The encoding.
     pub bytes: Bytes,
-    /// Whether nobody had made it before, or it had been forgotten.
+    /// True if nobody had made it before, or it had been forgotten.
     pub is_new: bool,
 }
 

@@ -49,7 +49,7 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether the client asked for any version.
+    /// Returns true if the client asked for any version.
     #[must_use]
     pub fn is_any(self) -> bool {
         self.0 == 0

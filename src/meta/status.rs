@@ -22,7 +22,7 @@ pub struct Status {
     /// For programs; empty when kube-apiserver gives none.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
-    /// What the status is about.
+    /// The object of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
     /// The HTTP status; absent on success.
@@ -38,7 +38,7 @@ pub struct StatusMeta {
     pub continue_token: Option<String>,
 }
 
-/// What a [`Status`] is about.
+/// The object that a [`Status`] is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusDetails {

@@ -1,4 +1,4 @@
-//! What a watch says.
+//! The events of a watch.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub enum WatchEvent {
     Bookmark {
         /// The revision that the watch has reached.
         revision: u64,
-        /// Whether this is the end of the initial state that `sendInitialEvents` asked for.
+        /// True at the end of the initial state that `sendInitialEvents` asked for.
         initial_events_end: bool,
     },
 }

@@ -71,19 +71,19 @@ pub(crate) struct Gate<T> {
 #[derive(Debug)]
 pub(crate) struct Arrivals<T> {
     shared: Arc<Mutex<Shared<T>>>,
-    /// What was taken last; kept for its memory.
+    /// The passages that were taken last; kept for the allocation.
     taken: Vec<Passage<T>>,
 }
 
 #[derive(Debug)]
 struct Shared<T> {
-    /// What has happened since the last look, in order.
+    /// The passages since the last look, in order.
     queue: Vec<Passage<T>>,
     /// The smallest number that nobody ever had.
     next: u32,
     /// Numbers of those who have left.
     free: Vec<u32>,
-    /// Whether nobody may enter any more.
+    /// True if nobody may enter any more.
     closed: bool,
 }
 
@@ -96,12 +96,12 @@ pub(crate) enum Passage<T> {
     Left(u32),
 }
 
-/// What is known of one who has entered.
+/// The result of entering.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entered {
     /// Its number: the numbers of those present are different, and small.
     pub(crate) number: u32,
-    /// Whether so many wait that it must help.
+    /// True if so many wait that it must help.
     pub(crate) crowded: bool,
 }
 

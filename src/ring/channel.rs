@@ -88,7 +88,7 @@ const SIGNAL: u64 = EVENT | BOOKMARK;
 const NUMBER_SHIFT: u32 = 5;
 /// The largest number there is room for. A million a second last 18,000 years.
 const NUMBER_MAX: u64 = u64::MAX >> NUMBER_SHIFT;
-/// What `last` holds when no bookmark ends the watch.
+/// The value of `last` while no bookmark ends the watch.
 const NO_BOOKMARK: u64 = u64::MAX;
 
 /// Makes the two halves of a channel of `N` slots. It begins parked: the watcher reads the window
@@ -115,9 +115,9 @@ pub(crate) struct Sender<const N: usize> {
     shared: Arc<Shared<N>>,
     /// The slot that the next signal goes to.
     tail: u32,
-    /// Whether the watcher slept at the last push: a guess at what the next one finds.
+    /// True if the watcher slept at the last push: a guess at what the next one finds.
     slept: bool,
-    /// Whether the watcher has been told of the end.
+    /// True if the watcher has been told of the end.
     ended: bool,
 }
 
@@ -141,7 +141,7 @@ struct Shared<const N: usize> {
     waker: Mutex<Option<Waker>>,
 }
 
-/// What has become of a signal.
+/// The outcome of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a watcher that sleeps must be woken"]
 pub(crate) enum Told {
@@ -153,7 +153,7 @@ pub(crate) enum Told {
     Parked,
 }
 
-/// What the watcher has to do next.
+/// The next thing that the watcher has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// Deliver the event with this number, unless it has been.
@@ -315,7 +315,7 @@ impl<const N: usize> Shared<N> {
     }
 }
 
-/// What a watcher was told, by what stood in the slot before.
+/// Returns the outcome of a push by the former content of the slot.
 fn told(before: u64) -> Told {
     if before & SLEEPING == 0 {
         Told::Awake

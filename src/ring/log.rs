@@ -107,17 +107,17 @@ pub(crate) struct Writer<T, B> {
     shared: Arc<Shared<T, B>>,
     /// Those that the directory lists, and those that are to be listed.
     segments: Vec<Segment<T>>,
-    /// Whether a segment is not yet listed.
+    /// True if a segment is not yet listed.
     unlisted: bool,
-    /// Whether the next value begins a segment.
+    /// True if the next value begins a segment.
     sealed: bool,
-    /// What the directory's `first` is.
+    /// The directory's `first`.
     first: u64,
-    /// What `shared.end` holds, or, after a reset, what readers take for it.
+    /// The value of `shared.end`, or, after a reset, what readers take for it.
     published: u64,
     /// The next value's number.
     end: u64,
-    /// What the directory's `base` is.
+    /// The directory's `base`.
     base: B,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct Reader<T, B> {
     end: u64,
 }
 
-/// What stands at a number.
+/// The content of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot<'a, T> {
     /// A value.
@@ -150,7 +150,7 @@ pub(crate) enum Slot<'a, T> {
 pub(crate) struct Values<'a, T> {
     /// How many values there still are.
     left: u64,
-    /// What is left of the present segment.
+    /// The rest of the present segment.
     slots: std::slice::Iter<'a, OnceLock<T>>,
     /// The segments after it.
     segments: std::slice::Iter<'a, Segment<T>>,
@@ -179,9 +179,9 @@ struct Directory<T, B> {
     segments: Vec<Segment<T>>,
     /// The oldest value's number; the next one's if there is none.
     first: u64,
-    /// What was published when this was stored.
+    /// The end that was published when this was stored.
     published: u64,
-    /// What went before `first`.
+    /// The state before `first`.
     base: B,
 }
 
@@ -309,7 +309,7 @@ impl<T, B> Log<T, B> {
 }
 
 impl<T, B> Reader<T, B> {
-    /// What went before the first value.
+    /// Returns the state before the first value.
     pub(crate) fn base(&self) -> &B {
         &self.directory.base
     }
@@ -324,7 +324,7 @@ impl<T, B> Reader<T, B> {
         self.end
     }
 
-    /// What stands at a number.
+    /// Returns the content of a sequence number.
     pub(crate) fn slot(&self, number: u64) -> Slot<'_, T> {
         if number < self.first() {
             return Slot::Gone;

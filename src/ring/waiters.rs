@@ -60,7 +60,7 @@ pub(crate) fn published(initial: u64) -> (Publisher, Published) {
 #[derive(Debug)]
 pub(crate) struct Publisher {
     shared: Arc<Shared>,
-    /// What `shared.value` holds; kept here so that the writer never reads its own atomic.
+    /// The value of `shared.value`; kept here so that the writer never reads its own atomic.
     value: u64,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Wait {
     shared: Arc<Shared>,
     /// The number waited for.
     target: u64,
-    /// What tells this waiter from others with the same target; `None` until it first sleeps.
+    /// Tells this waiter from others with the same target; `None` until it first sleeps.
     ticket: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ struct Waiting {
     next_ticket: u64,
     /// By target and ticket, so that those who are due come first.
     wakers: BTreeMap<(u64, u64), Waker>,
-    /// Whether the publisher is gone.
+    /// True if the publisher is gone.
     closed: bool,
 }
 

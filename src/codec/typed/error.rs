@@ -1,4 +1,4 @@
-//! What is wrong with a value, in Go's words, which reach clients.
+//! Errors in values, in Go's words, which reach clients.
 
 /// A value that its field cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,7 +6,7 @@ pub enum TypeError {
     /// JSON of another type, or a number out of range.
     #[error("json: cannot unmarshal {found} into Go struct field {field} of type {expected}")]
     Wrong {
-        /// What there is.
+        /// The type of the value.
         found: String,
         /// Go's name of the struct, and the path of the field.
         field: String,
@@ -31,9 +31,9 @@ pub enum TypeError {
         text: String,
         /// How it should look.
         layout: &'static str,
-        /// What could not be read.
+        /// The part that could not be parsed.
         rest: String,
-        /// What should be there.
+        /// The expected element of the layout.
         element: &'static str,
     },
     /// A time that there is not.
@@ -41,7 +41,7 @@ pub enum TypeError {
     NoSuchTime {
         /// The text.
         text: String,
-        /// What is out of range, or too much.
+        /// The element that is out of range, or the extra text.
         problem: String,
     },
     /// Text that should be a duration.

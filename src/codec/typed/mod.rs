@@ -1,4 +1,4 @@
-//! Whether a JSON object has the types of its kind's fields.
+//! Checks that a JSON object has the types of its kind's fields.
 //!
 //! One walk over the object, beside the tables: the first value of a wrong type is an error in Go's
 //! words, and members that are no fields are dropped and told. `null` may stand for any value. What is
@@ -40,14 +40,14 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
     Ok(walk.unknown)
 }
 
-/// What the walk has met.
+/// The unknown fields that the walk has met.
 #[derive(Default)]
 struct Walk {
     /// The paths of unknown fields.
     unknown: Vec<String>,
     /// The bytes of these paths.
     unknown_bytes: usize,
-    /// Whether the walk is where Go does not tell of unknown fields: in what types of its own read.
+    /// True where Go does not report unknown fields: in values that types decode themselves.
     is_silent: bool,
 }
 
@@ -196,8 +196,7 @@ impl Walk {
     }
 }
 
-/// Whether a value is a whole number within bounds. One that is written with a point becomes one
-/// without it.
+/// Returns true if a value is a whole number within bounds. One that is written with a point becomes one without it.
 fn is_whole(value: &mut Value, min: i64, max: i64) -> bool {
     let double = value.as_f64().filter(|_| value.is_f64());
     if let Some(double) = double.filter(|it| it.fract() == 0.0 && it.abs() < EXACT_DOUBLE) {
@@ -206,7 +205,7 @@ fn is_whole(value: &mut Value, min: i64, max: i64) -> bool {
     value.as_i64().is_some_and(|it| (min..=max).contains(&it))
 }
 
-/// What Go calls a type.
+/// Returns Go's name of a type.
 fn go_type(kind: Type) -> String {
     let name = match kind {
         Type::Text => "string",

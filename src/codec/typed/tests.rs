@@ -208,7 +208,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a value is what was asked for: absent and empty are the same.
+/// Returns true if a value is the expected one: absent and empty are the same.
 fn is_kept(value: &Value, found: &Value) -> bool {
     value == found
         || value.as_f64().is_some_and(|it| found.as_f64() == Some(it))

@@ -1,4 +1,4 @@
-//! What an object is selected by: its names, its labels, and the fields that its type declares.
+//! The attributes by which an object is selected: its names, its labels, and the fields that its type declares.
 //!
 //! They are read out of the object once, when it comes in, from whichever form it is stored in.
 
@@ -35,7 +35,7 @@ pub struct FieldSchema {
 /// A selectable field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
-    /// What selectors call it; mostly the names of the members that lead to it, joined by dots.
+    /// Its name in selectors; mostly the names of the members that lead to it, joined by dots.
     pub name: Cow<'static, str>,
     /// Its value where the object does not have it.
     pub default: &'static str,

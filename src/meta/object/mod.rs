@@ -28,9 +28,9 @@ pub struct Object {
     form: Form,
     /// The revision that wrote this version; 0 for an object that is not stored (dry-run).
     revision: u64,
-    /// What selectors look at. Shared among versions that differ in their revision alone.
+    /// The attributes that selectors look at. Shared among versions that differ in their revision alone.
     attributes: Arc<Attributes>,
-    /// What has been made of `bytes` for clients.
+    /// The encodings of `bytes` for clients.
     encodings: Encodings,
 }
 
@@ -173,7 +173,7 @@ impl Object {
         self.revision
     }
 
-    /// What selectors look at.
+    /// Returns the attributes that selectors look at.
     #[must_use]
     pub fn attributes(&self) -> &Attributes {
         &self.attributes

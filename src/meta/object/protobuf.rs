@@ -61,7 +61,7 @@ impl Layout {
         &bytes[self.message_at as usize..self.tail_at as usize]
     }
 
-    /// What the bytes were put together from.
+    /// Returns the parts of the bytes.
     pub(super) fn parts(self, bytes: &[u8]) -> ProtobufParts<'_> {
         let part = |from: u32, to: u32| &bytes[from as usize..to as usize];
         ProtobufParts {

@@ -19,12 +19,12 @@ pub struct FieldSelector {
     demands: Vec<(String, Demand)>,
 }
 
-/// What a selector demands of one field.
+/// A requirement on one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     /// The field.
     name: String,
-    /// Whether the value is demanded rather than excluded.
+    /// True if the value is required rather than excluded.
     equal: bool,
     /// The value, unescaped.
     value: String,
@@ -108,7 +108,7 @@ impl FieldSelector {
         }
     }
 
-    /// Whether it selects an object with these attributes.
+    /// Returns true if it selects an object with these attributes.
     #[must_use]
     pub fn matches(&self, attributes: &Attributes) -> bool {
         if self.terms.len() <= FEW {
@@ -123,7 +123,7 @@ impl FieldSelector {
         })
     }
 
-    /// Whether it selects everything.
+    /// Returns true if it selects everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
@@ -138,7 +138,7 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
-    /// What it demands: fields, whether they shall be equal, and to what.
+    /// Returns its requirements: field, whether it shall be equal, and value.
     pub fn terms(&self) -> impl Iterator<Item = (&str, bool, &str)> {
         let terms = self.terms.iter();
         terms.map(|term| (term.name.as_str(), term.equal, term.value.as_str()))

@@ -23,7 +23,7 @@ pub struct LabelSelector {
     others: Vec<(String, Demand)>,
 }
 
-/// What a selector demands of one label.
+/// A requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The label.
@@ -77,7 +77,7 @@ impl LabelSelector {
         }
     }
 
-    /// Whether it selects these labels.
+    /// Returns true if it selects these labels.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         if self.is_short {
@@ -97,7 +97,7 @@ impl LabelSelector {
         })
     }
 
-    /// Whether it selects everything.
+    /// Returns true if it selects everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -112,7 +112,7 @@ impl LabelSelector {
             .find_map(Requirement::exact)
     }
 
-    /// What it demands, in the order of the labels.
+    /// Returns its requirements, in the order of the labels.
     #[must_use]
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
@@ -138,7 +138,7 @@ impl Requirement {
         &self.values
     }
 
-    /// Whether the label's value, or its absence, meets the requirement.
+    /// Returns true if the label's value, or its absence, meets the requirement.
     fn matches(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|one| one == value);
         match self.operator {

@@ -1,4 +1,4 @@
-//! What may be a label's key and value, and the words in which Kubernetes refuses the rest.
+//! The syntax of label keys and values, with Kubernetes' error messages.
 
 /// Bytes in a label's value, and in a key without its prefix.
 const NAME_BYTES_MAX: usize = 63;
@@ -17,7 +17,7 @@ const SUBDOMAIN_SYNTAX: &str = "a lowercase RFC 1123 subdomain must consist of l
     (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What is wrong with a label's key; nothing if it is one.
+/// Returns the errors in a label's key.
 #[must_use]
 pub fn label_key_errors(key: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -49,7 +49,7 @@ pub fn label_key_errors(key: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with a label's value; nothing if it is one.
+/// Returns the errors in a label's value.
 #[must_use]
 pub fn label_value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -85,7 +85,7 @@ fn is_name(text: &str) -> bool {
     )
 }
 
-/// Whether a text is of letters, and of marks except at its ends.
+/// Returns true if a text consists of letters, and of marks except at its ends.
 fn is_word(text: &str, letter: impl Fn(u8) -> bool, mark: impl Fn(u8) -> bool) -> bool {
     let ends = [text.bytes().next(), text.bytes().next_back()];
     ends.iter().all(|end| end.is_some_and(&letter))
