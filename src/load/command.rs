@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(why, r#"the command "exit 3" ended with exit status: 3"#);
     }
 
-    /// What restarts a server leaves it running.
+    /// Processes that a restart command leaves running are not waited for.
     #[tokio::test]
     async fn what_a_command_leaves_running_is_not_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What all scenarios stand on: a client, a place to write, the measure, and how long to run.
+//! The context of all scenarios: a client, a namespace to write to, the gauges, and the length of the runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) struct Length {
     pub(crate) warm_up: Duration,
 }
 
-/// What scenarios stand on.
+/// The context of a scenario.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) client: Client,
@@ -41,7 +41,7 @@ pub(crate) struct Context {
 }
 
 impl Length {
-    /// What the flags say, else the scenario's own.
+    /// Returns the length that the flags give, else the scenario's own.
     pub(crate) fn of(flags: &RunFlags, default: Self) -> Self {
         Self {
             runs: flags.runs.unwrap_or(default.runs),
@@ -50,7 +50,7 @@ impl Length {
         }
     }
 
-    /// What each run is called.
+    /// Returns the names of the runs.
     pub(crate) fn names(self) -> impl Iterator<Item = String> {
         (1..=self.runs).map(move |number| format!("run {number}/{}", self.runs))
     }

@@ -36,7 +36,7 @@ pub(crate) struct LoadFlags {
     pub(crate) action: Action,
 }
 
-/// What is done: something is measured, or what was measured is shown.
+/// The subcommand: a scenario, or the comparison or report of outcomes.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Action {
     #[command(flatten)]
@@ -132,7 +132,7 @@ pub(crate) struct RunFlags {
     pub(crate) report: Option<PathBuf>,
 }
 
-/// What is measured.
+/// A scenario.
 #[derive(Clone, Debug, Serialize, Subcommand)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scenario {

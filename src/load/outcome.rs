@@ -1,5 +1,5 @@
-//! What a scenario came to. `--json` prints an [`Outcome`]; tables, pages and comparisons show one
-//! and nothing else, so that all of them agree.
+//! The outcome of a scenario. `--json` prints an [`Outcome`]; tables, pages and comparisons show one and nothing else, so
+//! that all of them agree.
 //!
 //! The hard part is honesty: a run that lost or repeated an event scores zero. [`Outcome::new`]
 //! sees to it, so that no scenario can forget.
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The form of this file. It changes when old readers would misread a new one.
 pub(crate) const FORMAT: u32 = 1;
 
-/// What a scenario came to, with all that is needed to judge and repeat it.
+/// The outcome of a scenario, with all that is needed to judge and repeat it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Outcome {
     /// [`FORMAT`].
@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
     pub(crate) runs: Vec<Run>,
     /// Each figure of the runs: median and range, in the order in which they are read.
     pub(crate) summary: IndexMap<String, Figure>,
-    /// What makes the figures doubtful.
+    /// The reasons to doubt the figures.
     pub(crate) warnings: Vec<String>,
     pub(crate) verdict: Verdict,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Run {
     pub(crate) figures: IndexMap<String, Sample>,
     pub(crate) latency: Option<Latency>,
     pub(crate) series: Vec<Second>,
-    /// What was lost, came twice or was wrong. A run with any scores zero.
+    /// Events that were lost, came twice or were wrong. A run with any scores zero.
     pub(crate) faults: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Second {
     pub(crate) client_cpu: f64,
 }
 
-/// Whether everything was as it must be.
+/// The verdict on an outcome.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
 pub(crate) enum Verdict {
@@ -149,7 +149,7 @@ impl Run {
         self.figures.insert(name.to_owned(), sample);
     }
 
-    /// Whether everything came, once and in order.
+    /// Returns true if everything came, once and in order.
     pub(crate) fn is_whole(&self) -> bool {
         self.faults.is_empty() && self.received == self.expected
     }
@@ -212,7 +212,7 @@ impl Outcome {
         }
     }
 
-    /// Whether everything was as it must be.
+    /// Returns true if the verdict is that it passed.
     pub(crate) fn has_passed(&self) -> bool {
         self.verdict == Verdict::Passed
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::client::{Content, Encoding, Field, Request, leading_number, protobuf};
 
-/// What a stamp begins with. No other value in our objects does.
+/// The beginning of a stamp. No other value in our objects has it.
 const MARKER: &[u8] = b"rwl1:";
 /// The lengths of a stamp's numbers never change, so that all events are equally long.
 const OBJECT_DIGITS: usize = 6;
@@ -34,7 +34,7 @@ pub(crate) struct Stamp {
     pub(crate) at: u64,
 }
 
-/// What objects are made of.
+/// The content of objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
     encoding: Encoding,

@@ -31,7 +31,7 @@ pub(crate) enum Pace {
     For(Duration),
 }
 
-/// What was answered.
+/// The answers of a run.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) seen: Observation,

@@ -22,7 +22,7 @@ thread_local! {
     static VERSION: Field = const { Field::new(br#""resourceVersion":""#) };
 }
 
-/// What happened.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum EventKind {
     Added,
@@ -50,7 +50,7 @@ pub(crate) struct OwnedEvent {
     /// The object as it was sent.
     pub(crate) object: Bytes,
     pub(crate) encoding: Encoding,
-    /// Whether it is the bookmark that ends the initial events.
+    /// True for the bookmark that ends the initial events.
     pub(crate) ends_initial_events: bool,
 }
 
@@ -102,12 +102,12 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// What an event of the type `ERROR` says.
+    /// Returns the Status of an event of the type `ERROR`.
     pub(crate) fn failure(&self) -> ClientError {
         Failure::read(self.object).into_error(0)
     }
 
-    /// Whether it is the bookmark that ends the initial events.
+    /// Returns true for the bookmark that ends the initial events.
     pub(crate) fn ends_initial_events(&self) -> bool {
         self.kind == EventKind::Bookmark && position(self.object, INITIAL_EVENTS_END).is_some()
     }

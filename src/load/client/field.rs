@@ -18,7 +18,7 @@ impl Field {
         }
     }
 
-    /// What comes after the first marker.
+    /// Returns the bytes after the first marker.
     ///
     /// A marker that stands where the last one stood is taken for the first. So this is for markers
     /// of which objects that are alike have one, or have the first at the same place.

@@ -10,7 +10,7 @@ const METADATA_CONTINUE: u32 = 3;
 /// The metadata of a list in JSON end within this many bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// What a list says about itself.
+/// The metadata of a list.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ListHead {
     /// The version that it is of.

@@ -114,7 +114,7 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the position of a watch is gone, so that only a list can go on.
+    /// Returns true if the position of a watch is gone, so that only a list can go on.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { code: 410, .. })
     }

@@ -3,7 +3,7 @@
 //! Kubernetes wraps every object: four bytes, then a message whose field 1 is the type and whose
 //! field 2 the object.
 
-/// What every object begins with.
+/// The magic bytes of every object.
 const MAGIC: &[u8] = b"k8s\0";
 const ENVELOPE_TYPE: u32 = 1;
 const ENVELOPE_OBJECT: u32 = 2;
@@ -53,7 +53,7 @@ pub(crate) fn number(message: &[u8], number: u32) -> Option<u64> {
     })
 }
 
-/// What an envelope holds.
+/// Returns the content of an envelope.
 pub(crate) fn unwrap_envelope(envelope: &[u8]) -> Option<&[u8]> {
     bytes(envelope.strip_prefix(MAGIC)?, ENVELOPE_OBJECT)
 }

@@ -1,4 +1,4 @@
-//! What a server says when it refuses: a Status, in JSON or protobuf, or just text.
+//! Reads the refusal of a server: a Status, in JSON or protobuf, or just text.
 
 use serde::Deserialize;
 

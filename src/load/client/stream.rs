@@ -14,15 +14,15 @@ use tokio_rustls::client::TlsStream;
 
 use super::{Client, ClientError};
 
-/// What a small connection has room for, and how long its segments are: with those of loopback,
-/// 64 KiB, the sender's kernel buffers megabytes.
+/// The receive buffer and the segment size of a small connection: with the segments of loopback, 64 KiB, the sender's kernel
+/// buffers megabytes.
 const SMALL_BUFFER_BYTES: u32 = 4_096;
 const SMALL_SEGMENT_BYTES: u32 = 1_400;
 
 /// How much room there is on the way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Buffers {
-    /// What the system gives.
+    /// The system's default.
     Usual,
     /// Little, so that a client that stalls is felt by the server.
     Small,

@@ -1,4 +1,4 @@
-//! What can be wrong with outcomes in files.
+//! Errors in outcomes read from files.
 
 use std::io;
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ use crate::load::outcome::{FORMAT, Outcome};
 /// No outcome is longer: a day of a hundred runs is a tenth of it.
 const OUTCOME_BYTES_MAX: u64 = 1 << 28;
 
-/// What every format has.
+/// The part that every format has.
 #[derive(Deserialize)]
 struct Head {
     format: Option<Value>,

@@ -12,7 +12,7 @@ use super::{Comparison, SavedError, read};
 /// the exit code is 1.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Flags {
-    /// What --json printed or --save wrote.
+    /// A file that --json printed or --save wrote.
     left: PathBuf,
     /// The same of another server, setting or time.
     right: PathBuf,
@@ -21,7 +21,7 @@ pub(crate) struct Flags {
 /// Show a saved outcome again, as a table or as a page.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShowFlags {
-    /// What --json printed or --save wrote.
+    /// A file that --json printed or --save wrote.
     pub(crate) outcome: PathBuf,
 }
 

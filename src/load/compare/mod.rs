@@ -38,7 +38,7 @@ pub(crate) struct Comparison {
     pub(crate) left: Side,
     pub(crate) right: Side,
     pub(crate) rows: Vec<Row>,
-    /// What differs in the settings.
+    /// The differences in the settings.
     pub(crate) differences: Vec<Difference>,
 }
 
@@ -106,7 +106,7 @@ impl Comparison {
         })
     }
 
-    /// Whether both outcomes passed.
+    /// Returns true if both outcomes passed.
     pub(crate) fn have_both_passed(&self) -> bool {
         self.left.outcome.has_passed() && self.right.outcome.has_passed()
     }

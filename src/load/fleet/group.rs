@@ -18,7 +18,7 @@ const FAULTS_TOLD_MAX: usize = 5;
 /// A group must have gone away within this time.
 const AWAY_SECONDS_MAX: u64 = 30;
 
-/// What watchers ask for, and how they behave.
+/// The request of watchers, and their behaviour.
 pub(crate) struct WatchSpec {
     pub(crate) watchers: usize,
     /// Path and query of a watcher, without a version.
@@ -28,7 +28,7 @@ pub(crate) struct WatchSpec {
     /// The version from which they watch, and the number of every object's next event.
     pub(crate) revision: u64,
     pub(crate) next: u32,
-    /// Whether a watch that ends is begun again where it ended, or is a fault.
+    /// True if a watch that ends is resumed where it ended; otherwise the end is a fault.
     pub(crate) resumes: bool,
 }
 
@@ -49,11 +49,10 @@ pub(crate) enum Mode {
 pub(crate) struct Group {
     pub(crate) spec: WatchSpec,
     mode: AtomicUsize,
-    /// Whether connections that are opened have little room, so that a client that stalls is felt by
-    /// the server.
+    /// True if connections that are opened have small buffers, so that the server feels a client that stalls.
     small_buffers: AtomicBool,
     mode_changed: Notify,
-    /// What the watchers of one thread have counted.
+    /// The counts of the watchers of each thread.
     parts: Vec<Part>,
     live: AtomicUsize,
     bookmarks: AtomicUsize,
@@ -74,7 +73,7 @@ struct Faults {
     first: Vec<String>,
 }
 
-/// What an event means to its watch.
+/// The consequence of an event for its watch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Heard {
     /// Read on.
@@ -126,7 +125,7 @@ impl Group {
         self.spec.watchers
     }
 
-    /// Who counts its events.
+    /// Returns the recorders of its events.
     pub(crate) fn recorders(&self) -> impl Iterator<Item = Arc<Recorder>> {
         self.parts.iter().map(|part| Arc::clone(&part.recorder))
     }
@@ -178,8 +177,7 @@ impl Group {
         }
     }
 
-    /// Whether connections that are opened from here on have little room. Over HTTP/2 they are not
-    /// shared then.
+    /// Sets whether connections that are opened from here on have small buffers. Over HTTP/2 they are not shared then.
     pub(crate) fn set_small_buffers(&self, small: bool) {
         self.small_buffers.store(small, Ordering::Relaxed);
     }
@@ -192,7 +190,7 @@ impl Group {
         &self.mode_changed
     }
 
-    /// What it does from now on. Whoever goes away has gone when this ends, or is a fault.
+    /// Sets the mode of its watchers. Those that are to go away have gone when this returns, or it is a fault.
     pub(crate) async fn set_mode(&self, mode: Mode) {
         self.mode.store(mode as usize, Ordering::Relaxed);
         self.mode_changed.notify_waiters();
@@ -226,7 +224,7 @@ impl Group {
         }
     }
 
-    /// Whether anything went wrong so far.
+    /// Returns true if there have been faults so far.
     pub(crate) fn has_faults(&self) -> bool {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.count > 0
@@ -238,8 +236,8 @@ impl Group {
         faults.first.clone()
     }
 
-    /// What went wrong since the last time, after every watcher was asked whether it has got
-    /// everything up to the number of each object's next event.
+    /// Returns the faults since the last call, after every watcher was asked whether it has got everything up to the number
+    /// of each object's next event.
     pub(crate) fn take_faults(&self, next: &[u32]) -> Vec<String> {
         self.take_faults_from(0, next)
     }

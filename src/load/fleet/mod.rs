@@ -114,7 +114,7 @@ impl Fleet {
         group
     }
 
-    /// What to look at while these groups receive.
+    /// Returns the gauges to observe while these groups receive.
     pub(crate) fn gauges(groups: &[Arc<Group>]) -> Gauges {
         let recorders = groups.iter().flat_map(|group| group.recorders());
         Gauges {

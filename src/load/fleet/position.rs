@@ -95,7 +95,7 @@ impl Position {
         ))
     }
 
-    /// What it has not seen of the objects from this one on, given the number of each object's next
+    /// Returns the events that it has not seen of the objects from this one on, given the number of each object's next
     /// event.
     pub(crate) fn missing(&self, first: u32, next: &[u32]) -> Option<String> {
         let objects = self.first..;

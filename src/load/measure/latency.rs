@@ -19,8 +19,7 @@ const PERCENTILES: [f64; 17] = [
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies(Histogram<u64>);
 
-/// What one thread, or one group of clients, has counted. It is locked once for all the events that
-/// came together.
+/// The counts of one thread, or of one group of clients. It is locked once for all the events that came together.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder(Mutex<Recorded>);
 

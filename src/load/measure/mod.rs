@@ -1,5 +1,5 @@
-//! What is measured: latencies, processor time and memory of the server, and how busy and how late
-//! the client itself was, without which no figure can be believed.
+//! Measurements: latencies, processor time and memory of the server, and how busy and how late the client itself was,
+//! without which no figure can be believed.
 
 mod lag;
 mod latency;

@@ -1,4 +1,4 @@
-//! What happens while something else is done: events, latencies, processor time, second by second.
+//! Observes a run second by second: events, latencies, processor time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,16 @@ use crate::load::time::{Instant, now};
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS_A_SECOND: u32 = 4;
 
-/// What is looked at.
+/// The counters that are observed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
-    /// Who counts events or answers.
+    /// The recorders of events or answers.
     pub(crate) recorders: Vec<Arc<Recorder>>,
     /// How many writes or requests were answered.
     pub(crate) sent: Arc<AtomicUsize>,
 }
 
-/// What was seen.
+/// The result of an observation.
 #[derive(Debug)]
 pub(crate) struct Observation {
     pub(crate) elapsed: Duration,

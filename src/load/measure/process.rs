@@ -1,4 +1,4 @@
-//! What a process has used, out of `/proc`.
+//! The processor time and memory of a process, from `/proc`.
 
 use std::fs;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// What a process has used so far; `None` if there is no such process.
+    /// Returns the usage of a process so far; `None` if there is no such process.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         Some(Self {

@@ -1,5 +1,4 @@
-//! What the server has used: out of `/proc` when it runs on this machine and its process is known,
-//! else as it tells in `/metrics`.
+//! The usage of the server: from `/proc` when it runs on this machine and its process is known, else from its `/metrics`.
 
 use std::time::Duration;
 
@@ -41,7 +40,7 @@ impl Probe {
         }
     }
 
-    /// What the server has used so far, if that can be told.
+    /// Returns the usage of the server so far, if it is known.
     pub(crate) async fn usage(&self) -> Option<Usage> {
         match self {
             Self::Process { pid } => Usage::of(*pid),

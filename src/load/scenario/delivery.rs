@@ -1,5 +1,5 @@
-//! What the scenarios with writers and watchers share: a run, its figures, and the check that every
-//! watcher got every event once and in order.
+//! The common parts of scenarios with writers and watchers: a run, its figures, and the check that every watcher got every
+//! event once and in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(8),
     warm_up: Duration::from_secs(2),
 };
-/// What is still on its way after the last write must come within this time.
+/// Events that are still on their way after the last write must come within this time.
 pub(super) const LATE_MAX: Duration = Duration::from_secs(60);
 /// The same when something went wrong already.
 const LATE_FAULTY_MAX: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ pub(super) struct Turns {
     pub(super) every: Duration,
 }
 
-/// What was delivered.
+/// The result of a delivery.
 #[derive(Debug)]
 pub(super) struct Delivered {
     pub(super) expected: u64,
@@ -321,7 +321,7 @@ impl<'a> Delivery<'a> {
         run
     }
 
-    /// What went wrong since the last time.
+    /// Returns the faults since the last call.
     pub(super) fn faults(&self) -> Vec<String> {
         let next = self.writers.next();
         let faults = self.groups.iter().flat_map(|group| group.take_faults(next));
@@ -426,7 +426,7 @@ fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
     seeing.sum()
 }
 
-/// What the server and the client used, for each of so many things done.
+/// Adds the usage of the server and the client, for each of so many operations.
 pub(super) fn add_usage(
     run: &mut Run,
     seen: &Observation,

@@ -1,7 +1,7 @@
 //! How much memory watchers took, and whether that can be told.
 //!
-//! What a server has freed it uses again before it grows. So only one that had to grow beyond all that
-//! it ever had shows what watchers take; of any other its growth is too little, or nothing at all.
+//! A server reuses freed memory before it grows. So only one that had to grow beyond all that it ever had shows how much
+//! watchers take; of any other the growth is too little, or nothing at all.
 
 use crate::load::measure::Usage;
 
@@ -11,7 +11,7 @@ const WATCHER_BYTES_MIN: u64 = 1_024;
 /// Of what a server has freed, so small a part of its growth changes nothing.
 const FREED_PART_MAX: f64 = 0.1;
 
-/// What resident memory grew by, as far as it is to be believed.
+/// The growth of resident memory, as far as it is to be believed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Growth {
     /// The server had never had more, so this is what was needed.
@@ -23,7 +23,7 @@ pub(super) enum Growth {
 }
 
 impl Growth {
-    /// What so many watchers took, who came between these two looks at the server.
+    /// Returns the growth by so many watchers, who came between these two looks at the server.
     pub(super) fn between(before: Usage, after: Usage, watchers: u32) -> Self {
         let grown = after.rss.saturating_sub(before.rss);
         if grown < u64::from(watchers) * WATCHER_BYTES_MIN {
@@ -62,7 +62,7 @@ impl Growth {
         Self::Whole(grown)
     }
 
-    /// What it is, or is at least.
+    /// Returns the growth, or its lower bound.
     pub(super) fn bytes(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) | Self::AtLeast(bytes, _) => Some(*bytes),
@@ -70,7 +70,7 @@ impl Growth {
         }
     }
 
-    /// What there is to doubt in it.
+    /// Returns the reason to doubt it.
     pub(super) fn doubt(&self) -> Option<&str> {
         match self {
             Self::Whole(_) => None,

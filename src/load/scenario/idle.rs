@@ -1,4 +1,4 @@
-//! What watchers cost with nothing to tell them: memory, bookmarks, and opening them.
+//! Measures idle watchers: memory, bookmarks, and opening them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What is measured, one file a scenario. Each sets up what it needs in the workspace, is measured
-//! in several runs, and checks that everything came.
+//! The scenarios, one file each. Each sets up its objects in the workspace, is measured in several runs, and checks that
+//! everything came.
 
 pub(crate) mod burst;
 mod delivery;

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-/// Who watches.
+/// The flags of watchers.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct WatcherFlags {
     /// How many watchers.
@@ -34,7 +34,7 @@ pub(crate) struct WriteFlags {
     pub(super) size: SizeFlags,
 }
 
-/// What there is to be read.
+/// The flags of objects that are read.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ObjectFlags {
     /// How many objects there are.
@@ -48,6 +48,6 @@ pub(crate) struct ObjectFlags {
 }
 
 impl SizeFlags {
-    /// What is written when nobody says otherwise.
+    /// The size where there is no flag.
     pub(super) const DEFAULT: Self = Self { size: 1_024 };
 }

@@ -1,4 +1,4 @@
-//! What the scenarios that ask have in common: a run in phases, whose figures stand side by side.
+//! The common parts of scenarios that read: a run in phases, whose figures stand side by side.
 
 use std::time::Duration;
 

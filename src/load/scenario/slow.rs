@@ -110,7 +110,7 @@ async fn one_run(
 
 /// Half of a run.
 struct Half {
-    /// What those who read all the time got.
+    /// The delivery to those who read all the time.
     readers: Delivered,
     others_expected: u64,
     others_received: u64,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{TargetError, TargetFlags};
 
-/// What a client shows, and what it checks. All of it in PEM.
+/// The credentials of a client, and the authority that it checks. All of it in PEM.
 #[derive(Clone, Default)]
 pub(crate) struct Credentials {
     pub(crate) token: Option<String>,
@@ -14,7 +14,7 @@ pub(crate) struct Credentials {
     pub(crate) certificate: Option<(Vec<u8>, Vec<u8>)>,
     /// The authorities of the server's certificate; if there are none, those that this machine trusts.
     pub(crate) authorities: Option<Vec<u8>>,
-    /// Whether the server's certificate is not checked at all.
+    /// True if the server's certificate is not checked at all.
     pub(crate) trusts_anybody: bool,
 }
 

@@ -109,8 +109,7 @@ fn first_line(text: &str) -> String {
 }
 
 impl Kubeconfig {
-    /// What the named or current context says. Another token makes the user's own credentials
-    /// unimportant.
+    /// Returns the named or current context. Another token replaces the user's own credentials.
     fn select(
         self,
         context: Option<&str>,

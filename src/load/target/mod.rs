@@ -57,11 +57,11 @@ pub(crate) struct TargetFlags {
 pub(crate) struct Target {
     /// Where it is. Resolved once, so that what was allowed is what is connected to.
     pub(crate) address: SocketAddr,
-    /// What requests name as their host.
+    /// The host of requests.
     pub(crate) authority: String,
     /// The name in its certificate.
     pub(crate) server_name: String,
-    /// Whether it speaks TLS.
+    /// True if it is reached by TLS.
     pub(crate) tls: bool,
     pub(crate) credentials: Credentials,
 }

@@ -59,7 +59,7 @@ pub(crate) fn intervals(watcher: &Watcher, last: Option<u64>) -> Vec<Interval> {
     found
 }
 
-/// Whether these intervals together leave nothing out between two revisions.
+/// Returns true if these intervals together leave nothing out between two revisions.
 pub(crate) fn covers(mut intervals: Vec<(u64, u64)>, after: u64, until: u64) -> bool {
     intervals.sort_unstable();
     let mut reached = after;

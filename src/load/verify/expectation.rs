@@ -1,4 +1,4 @@
-//! What a change must look like to who selects.
+//! The events that a selection must or may see of a change.
 
 use super::history::{Kind, Selector, Version};
 use super::timeline::{Change, State};
@@ -39,7 +39,7 @@ impl Expectation {
         }
     }
 
-    /// Whether there has to be an event.
+    /// Returns true if there has to be an event.
     pub(crate) fn is_demanded(self) -> bool {
         matches!(self, Self::Event(..) | Self::AddedOrModified)
     }

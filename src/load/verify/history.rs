@@ -1,5 +1,4 @@
-//! What happened, as clients were told: the writes and their answers, what every watch brought, what
-//! every read answered.
+//! The history as clients saw it: writes and their answers, the events of every watch, the answers to every read.
 //!
 //! Nothing here comes from inside of a server. A write that was never answered may have happened, or not.
 
@@ -33,7 +32,7 @@ impl Type {
 pub(crate) struct Group(pub(crate) u8);
 
 impl Group {
-    /// What an object has whose label is not of ours.
+    /// The group of an object whose label is not of ours.
     pub(crate) const NONE: Self = Self(u8::MAX);
 }
 
@@ -42,7 +41,7 @@ impl Group {
 pub(crate) struct WriteId(pub(crate) u32);
 
 impl WriteId {
-    /// What an object carries that none of our writes made.
+    /// The write of an object that none of our writes made.
     pub(crate) const FOREIGN: Self = Self(u32::MAX);
 }
 
@@ -56,7 +55,7 @@ pub(crate) struct Version {
     pub(crate) group: Group,
 }
 
-/// What a write wanted.
+/// The kind of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Create,
@@ -79,7 +78,7 @@ pub(crate) struct Write {
     pub(crate) answer: Answer,
 }
 
-/// What came of a write.
+/// The answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// It happened. The answer to a deletion need not name a revision.
@@ -91,7 +90,7 @@ pub(crate) enum Answer {
 }
 
 impl Write {
-    /// Whether it may have happened.
+    /// Returns true if it may have happened.
     pub(crate) fn may_have_happened(&self) -> bool {
         !matches!(self.answer, Answer::Refused { .. })
     }
@@ -105,7 +104,7 @@ impl Write {
     }
 }
 
-/// What a watcher or reader asked for.
+/// The selection of a watcher or reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selector {
     Everything,
@@ -130,7 +129,7 @@ impl Selector {
         }
     }
 
-    /// Whether an object can leave the selection without being deleted.
+    /// Returns true if an object can leave the selection without being deleted.
     pub(crate) fn can_be_left(&self) -> bool {
         matches!(self, Self::Groups(_))
     }
@@ -191,7 +190,7 @@ pub(crate) struct Seen {
     pub(crate) what: What,
 }
 
-/// What can come over a watch.
+/// An item of a watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Event {
@@ -200,7 +199,7 @@ pub(crate) enum What {
     },
     Bookmark {
         revision: u64,
-        /// Whether it says that the initial events are complete.
+        /// True if it says that the initial events are complete.
         ends_initial: bool,
     },
 }
@@ -232,8 +231,8 @@ impl Session {
         is_resume && (has_stood || !self.seen.is_empty())
     }
 
-    /// What came before the initial events were complete, and what came with and after their end.
-    /// Without such an end all is initial; a watch that did not ask for them has none.
+    /// Returns the items before the initial events were complete, and those with and after their end. Without such an end
+    /// all are initial; a watch that did not ask for them has none.
     pub(crate) fn split_initial(&self) -> (&[Seen], &[Seen]) {
         if !matches!(self.start, Start::InitialEvents { .. }) {
             return (&[], &self.seen);
@@ -274,7 +273,7 @@ pub(crate) struct Read {
     pub(crate) pages: Vec<Page>,
 }
 
-/// What a list may answer.
+/// The states that a list may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// Any state (`resourceVersion=0`).

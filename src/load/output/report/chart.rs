@@ -22,7 +22,7 @@ const TOLD_MAX: usize = 240;
 pub(super) struct Chart {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// What the axes are.
+    /// The description of the axes.
     pub(super) about: String,
     pub(super) scale: Scale,
     pub(super) ticks: Vec<Tick>,
@@ -35,10 +35,10 @@ pub(super) struct Chart {
 pub(super) struct Curve {
     pub(super) label: String,
     pub(super) colour: usize,
-    /// Whether the area under it is tinted.
+    /// True if the area under it is tinted.
     pub(super) is_filled: bool,
     pub(super) lines: Vec<Vec<Point>>,
-    /// What is said if there are none.
+    /// The text in place of a curve without points.
     pub(super) absent: &'static str,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Point {
     /// From 0 to 1.
     pub(super) x: f64,
     pub(super) value: f64,
-    /// What is told of it under the pointer.
+    /// The text under the pointer.
     pub(super) about: String,
 }
 
@@ -129,7 +129,7 @@ impl Chart {
         }
     }
 
-    /// What is told under the pointer: a wide invisible dot for each place.
+    /// Writes the texts under the pointer: a wide invisible dot for each place.
     fn write_told(&self, page: &mut Html, curve: &Curve) {
         let points: Vec<&Point> = curve.lines.iter().flatten().collect();
         let stride = points.len().div_ceil(TOLD_MAX).max(1);

@@ -6,7 +6,7 @@ use super::timeline::Timeline;
 use crate::load::outcome::{Latency, Outcome, Run, Second};
 use crate::load::output::number::short;
 
-/// What is said of a curve that is not there.
+/// The text in place of a curve that was not measured.
 const NOT_MEASURED: &str = "not measured";
 
 /// Asking for metrics all the time would load the server, so they tell a run's sum and no curve.
@@ -23,15 +23,15 @@ pub(super) type Named<'a> = (&'a str, &'a Outcome);
 /// A quantity of a second. The second may be shorter or longer than one: its length comes along.
 type Quantity = fn(&Second, f64) -> Option<f64>;
 
-/// What a chart over time shows.
+/// A chart over time.
 struct OverTime {
     id: &'static str,
     title: &'static str,
     unit: &'static str,
-    /// Whether it is filled below, as amounts are.
+    /// True if it is filled below, as amounts are.
     is_amount: bool,
     quantities: &'static [(&'static str, Quantity)],
-    /// What is said of one that is not there.
+    /// The text in place of a missing curve.
     absent: &'static str,
 }
 

@@ -105,7 +105,7 @@ fn end(mut page: Html, outcomes: &[&Outcome]) -> String {
     page.finish()
 }
 
-/// Whether it passed; a failure cannot be overlooked.
+/// Writes the verdict; a failure cannot be overlooked.
 fn verdict(page: &mut Html, outcome: &Outcome, name: Option<&str>) {
     let received = count(outcome.runs.iter().map(|run| run.received).sum());
     let expected = count(outcome.runs.iter().map(|run| run.expected).sum());

@@ -9,7 +9,7 @@ const TICKS: f64 = 4.0;
 /// the axis with one peak.
 const LINEAR_RATIO_MAX: f64 = 50.0;
 
-/// What lies at a place of an axis.
+/// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     /// From 0 to 1.

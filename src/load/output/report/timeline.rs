@@ -20,7 +20,7 @@ pub(super) struct Slot {
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) label: String,
-    /// Whether the run lost or repeated something.
+    /// True if the run lost or repeated something.
     pub(super) is_lost: bool,
 }
 

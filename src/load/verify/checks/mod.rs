@@ -25,7 +25,7 @@ use super::history::{History, Read, Watcher};
 use super::timeline::Timeline;
 use super::violation::Violation;
 
-/// What the rules look at.
+/// The facts that the rules check.
 #[derive(Clone, Copy, Debug)]
 struct Facts<'a> {
     history: &'a History,

@@ -1,4 +1,4 @@
-//! What comes along a watch rises: no event comes twice, before its time, or after a bookmark that covers it.
+//! Rule: the events of a watch rise. No event comes twice, before its time, or after a bookmark that covers it.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ fn follow(facts: &Facts<'_>, watcher: &Watcher, interval: &Interval, found: &mut
 /// How far an unbroken run of watches has come.
 #[derive(Default)]
 struct Position {
-    /// What came, by object, version, and whether it was a deletion.
+    /// The events that came, by object and version.
     seen: HashSet<(Key, u64)>,
     /// The position at which the present watch began, and whether it was a resume.
     begun_after: u64,
@@ -129,7 +129,7 @@ impl Position {
     }
 }
 
-/// What makes an event the same one. One revision is one change of one object.
+/// Returns the identity of an event. One revision is one change of one object.
 fn identity(object: &Version) -> (Key, u64) {
     (object.key, object.revision)
 }

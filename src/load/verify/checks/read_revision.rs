@@ -37,7 +37,7 @@ fn wrong(known: &Known, place: usize, read: &Read) -> Option<Violation> {
     }
 }
 
-/// What was known at any time, from answers to writes and newer reads.
+/// The revisions that were known at any time, from answers to writes and newer reads.
 #[derive(Debug)]
 pub(super) struct Known {
     /// When a revision became known, the newest revision known by then, and from what.

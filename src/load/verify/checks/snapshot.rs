@@ -8,7 +8,7 @@ use crate::load::verify::history::{Key, Read, Seen, Selector, Version, What};
 use crate::load::verify::timeline;
 use crate::load::verify::violation::{Rule, Violation};
 
-/// What there is at a revision. Objects that are not known to be there or not are not in it.
+/// The objects at a revision. Those whose existence is not known are not in it.
 pub(super) type State = BTreeMap<Key, Version>;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
@@ -109,7 +109,7 @@ impl Difference {
             .collect()
     }
 
-    /// What came of the object.
+    /// Returns the events of the object.
     pub(super) fn seen<'a>(&self, seen: &'a [Seen]) -> impl Iterator<Item = &'a Seen> {
         let key = self.key;
         seen.iter().filter(

@@ -46,7 +46,7 @@ fn broken(facts: &Facts<'_>, watcher: &Watcher, seen: &Seen) -> Option<Violation
     )
 }
 
-/// What is wrong with an event.
+/// Returns the fault of an event.
 fn wrong(expectation: Expectation, kind: Kind, object: &Version) -> Option<String> {
     let about = format!("{} at {}", object.key, object.revision);
     match expectation {

@@ -34,7 +34,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-/// Whether an object left a watcher's selection in some way that no write is known for. Who selects by
+/// Returns true if an object left a watcher's selection in some way that no write is known for. A watcher that selects by
 /// label cannot tell whether it was deleted.
 fn saw_it_go(
     facts: &Facts<'_>,

@@ -1,4 +1,4 @@
-//! What begins after an answer happens after what was answered.
+//! Rule: a write that begins after an answer happens after the answered one.
 
 use super::Facts;
 use crate::load::verify::history::WriteId;

@@ -1,4 +1,4 @@
-//! What is shown was written: by that write, under that name, in that group, at that revision.
+//! Rule: every object that is shown was written: by that write, under that name, in that group, at that revision.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ fn violation(facts: &Facts<'_>, who: &str, message: String, write: WriteId) -> V
         .shown_by_all(shown.map(|shown| format!("{write}: {shown}")))
 }
 
-/// What is wrong with an object as it was shown.
+/// Returns the fault of an object as it was shown.
 fn wrong(facts: &Facts<'_>, object: &Version, at: Nanos) -> Option<String> {
     if let Some(message) = wrong_content(facts, object) {
         return Some(message);
@@ -63,7 +63,7 @@ fn wrong(facts: &Facts<'_>, object: &Version, at: Nanos) -> Option<String> {
         .map(|revision| format!("{object} was shown, but its write happened at {revision}"))
 }
 
-/// What is wrong with the last object that a deletion shows. Its revision is the deletion's.
+/// Returns the fault of the last object that a deletion shows. Its revision is the deletion's.
 fn wrong_deletion(facts: &Facts<'_>, object: &Version) -> Option<String> {
     wrong_content(facts, object).or_else(|| {
         let revision = facts.timeline.revision_of(object.write)?;
@@ -103,7 +103,7 @@ fn unwanted_deletions(facts: &Facts<'_>) -> Vec<Violation> {
         .collect()
 }
 
-/// Who saw a deletion.
+/// Returns the watcher that saw a deletion.
 fn witness(facts: &Facts<'_>, revision: u64) -> Option<String> {
     facts.history.watchers.iter().find_map(|watcher| {
         let mut seen = watcher.sessions.iter().flat_map(|session| &session.seen);

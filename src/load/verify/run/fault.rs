@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) at: Duration,
-    /// What the shell is given.
+    /// The shell's command.
     pub(crate) command: String,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Journal {
     /// The objects of the run. A server may still show those of an earlier one.
     keys: Range<u32>,
     history: Mutex<History>,
-    /// What the progress shows: answered writes, and events.
+    /// The counters of the progress: answered writes, and events.
     gauges: Gauges,
     events: Arc<Recorder>,
 }

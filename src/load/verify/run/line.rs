@@ -27,7 +27,7 @@ pub(super) struct Line {
 pub(super) struct Scope {
     /// The path of the collection.
     collection: String,
-    /// What selects our objects in it.
+    /// The query that selects our objects in it.
     query: String,
 }
 

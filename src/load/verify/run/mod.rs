@@ -52,7 +52,7 @@ pub(crate) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(30),
     warm_up: Duration::ZERO,
 };
-/// What is written down at most, in events of all watchers together. It takes a gigabyte.
+/// Maximum number of recorded events, of all watchers together. They take a gigabyte.
 const EVENTS_MAX: f64 = 2e7;
 /// There are at most so many objects. Every run has others than the run before.
 const OBJECTS_MAX: u32 = 10_000;
@@ -121,7 +121,7 @@ async fn clear(context: &Context) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// What all clients of a run share.
+/// The part that all clients of a run share.
 struct Stage<'a> {
     context: &'a Context,
     flags: &'a Flags,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::load::client::{Content, Encoding, ListHead, protobuf};
 use crate::load::verify::history::{Group, Key, Selector, Type, Version, WriteId};
 
-/// What the names of our objects begin with. Whatever else is in the namespace is not ours.
+/// The prefix of our objects' names. Others in the namespace are not ours.
 const NAME_PREFIX: &str = "object-";
 const GROUP_PREFIX: &str = "group-";
 /// The label by which watchers select, and the one that all objects of a run share.
@@ -19,7 +19,7 @@ const RUN_LABEL: &str = "ringwatch.load/run";
 /// The annotation with the write that made the object.
 const WRITE_ANNOTATION: &str = "ringwatch.load/write";
 
-/// What the objects are called in paths, and by themselves.
+/// The resource and kind of the objects.
 pub(super) const RESOURCE: &str = "secrets";
 const KIND: &str = "Secret";
 
@@ -32,7 +32,7 @@ const METADATA_VERSION: u32 = 6;
 const METADATA_LABELS: u32 = 11;
 const METADATA_ANNOTATIONS: u32 = 12;
 
-/// What an object is to be.
+/// An object that is to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) run: &'a str,

@@ -1,4 +1,4 @@
-//! What a history and its violations come to: figures, and lines that show what is wrong.
+//! Sums up a history and its violations: figures, and lines that show the faults.
 
 use std::collections::BTreeMap;
 
