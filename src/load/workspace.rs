@@ -29,7 +29,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub(crate) struct Workspace {
     name: String,
-    /// Whether its creation was asked for and not refused.
+    /// True if its creation was requested and not refused.
     asked_for: bool,
 }
 
@@ -46,7 +46,7 @@ impl Workspace {
         &self.name
     }
 
-    /// Whether it may exist and be ours.
+    /// Returns true if it may exist and be ours.
     pub(crate) fn may_exist(&self) -> bool {
         self.asked_for
     }

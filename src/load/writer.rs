@@ -40,7 +40,7 @@ struct Lane {
     repeated: u64,
 }
 
-/// What is written to.
+/// The objects that are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Objects {
     pub(crate) kind: Kind,
@@ -49,7 +49,7 @@ pub(crate) struct Objects {
     pub(crate) payload: Payload,
 }
 
-/// What there is to do for a lane.
+/// The work of a lane.
 struct Task<'a> {
     objects: &'a Objects,
     schedule: Schedule,
@@ -101,7 +101,7 @@ impl Writers {
         })
     }
 
-    /// Whether a server that is not there is waited for.
+    /// Returns true if writers wait for a server that is not there.
     pub(crate) fn persist(&self) -> bool {
         self.lanes.iter().any(|lane| lane.persists)
     }

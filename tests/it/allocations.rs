@@ -18,7 +18,7 @@ const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
 /// Where the ports of the nodes are noted, and how so that a test can read it.
 const NODE_PORTS: &str = "/registry/ranges/servicenodeports";
 const AS_JSON: &str = "--storage-media-type=application/json";
-/// What nobody has is given back after a few times what a request may take.
+/// A short request timeout: leaked allocations are released after a few times that.
 const SHORT_REQUESTS: &str = "--request-timeout=8s";
 /// So many clients, each with so many services at a time, which all fit into the range of addresses.
 const CLIENTS: u64 = 8;
@@ -30,8 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Tells users apart who are not there at the same time.
 static NAMES: AtomicU32 = AtomicU32::new(0);
 
-/// What somebody certainly has. It is noted after the server has said so, and forgotten before the server is asked
-/// to take it back.
+/// The services that certainly have an address or port. One is noted after the server has answered, and removed before the
+/// server is asked to delete it.
 type Held = Arc<Mutex<HashMap<String, String>>>;
 
 #[tokio::test]

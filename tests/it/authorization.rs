@@ -1,4 +1,4 @@
-//! What users may do, with roles and bindings that are stored while the server runs.
+//! Authorization by roles and bindings that are stored while the server runs.
 
 mod default_roles;
 mod escalation;
@@ -208,7 +208,7 @@ async fn some_requests_need_a_verb_beside_their_own() {
     assert!(!gone.starts_with("403"), "{gone}");
 }
 
-/// What a policy says of its parameters comes back in refusals, so their author must be allowed to read them.
+/// Refusals of a policy show values of its parameters, so its author must be allowed to read them.
 #[tokio::test]
 async fn policies_have_no_parameters_that_their_author_may_not_read() {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";

@@ -18,7 +18,7 @@ const ACKNOWLEDGED_MIN: usize = 20;
 const ACKNOWLEDGED_STEP: usize = 7;
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What the writers know of their writes.
+/// The writes, as far as the writers know.
 #[derive(Default)]
 struct Ledger {
     /// Names whose creation was acknowledged.

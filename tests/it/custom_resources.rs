@@ -291,7 +291,7 @@ async fn document(client: &Client, path: &str, accept: &str) -> Value {
     client.request(request).await.unwrap_or_default()
 }
 
-/// What OpenAPI and discovery say about gears.
+/// The description of gears in OpenAPI and discovery.
 struct Described {
     /// The description of their teeth.
     teeth: String,
@@ -300,7 +300,7 @@ struct Described {
     storage_version_hash: String,
 }
 
-/// What all documents say; `None` while one of them says nothing.
+/// Returns the description in all documents; `None` while one of them has none.
 async fn described(client: &Client) -> Option<Described> {
     const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let index = document(client, "/openapi/v3", "*/*").await;

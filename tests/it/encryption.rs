@@ -29,7 +29,7 @@ fn configure(path: &Path, providers: &str) {
     fs::write(path, text).expect("a file");
 }
 
-/// What etcd has under the secret's key: its printable part.
+/// Returns etcd's value of the secret: its printable part.
 fn raw(etcd: &Etcd) -> String {
     etcd.etcdctl(&["get", KEY, "--print-value-only"])
 }

@@ -18,7 +18,7 @@ const LIMITED: [&str; 4] = ["env", "--ignore-signal=XFSZ", "prlimit", "--fsize=8
 const OBJECTS_MAX: usize = 100;
 const OBJECT_BYTES: usize = 200 << 10;
 
-/// What the server says when it can write no more.
+/// The error of a server that can write no more.
 const REFUSAL: &str = "store.redb: the database takes no more writes";
 /// The check of health that fails then.
 const CHECK: &str = "storage-writable";

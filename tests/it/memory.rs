@@ -23,7 +23,7 @@ const OBJECT_BYTES: usize = 500 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_MAX: u32 = 1200;
 
-/// What `/metrics` says.
+/// The content of `/metrics`.
 struct Metrics(String);
 
 impl Metrics {
@@ -321,9 +321,8 @@ async fn k38670_clients_that_stop_reading_leave_nothing_behind() {
     create(&api, "after", 1).await;
 }
 
-/// What the end of a watch may take of resident memory for a while: less than a buffer of the size
-/// that connections read and write with. All of them together make far more than what the resident
-/// memory of a process does by itself.
+/// Resident memory that the end of a watch may take for a while: less than a buffer of the size that connections read and
+/// write with. All of them together make far more than the noise of a process' resident memory.
 const END_BYTES_MAX: u64 = 32 << 10;
 
 /// k#102259: thousands of watches that ended at the same time made memory rise instead of fall,

@@ -1,4 +1,4 @@
-//! What a namespace may use: limit ranges, quotas, and what classes give to claims.
+//! The resources of a namespace: limit ranges, quotas, and the defaults of claims by their classes.
 //!
 //! No controller runs here, so what the controller of quotas writes into their status is written by the tests.
 

@@ -20,7 +20,7 @@ const TYPES: [(&str, &str, &str); 4] = [
     ("cogs", "/apis/example.com/v1/namespaces/@/cogs", "Cog"),
 ];
 
-/// What is tried as a namespace: ways out of the own type into `@`, another.
+/// Namespaces that try to lead out of their own type into `@`, another.
 const NAMESPACES: [&str; 14] = [
     "..%2f@",
     "..%2f@%2fdefault",

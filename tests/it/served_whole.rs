@@ -34,7 +34,7 @@ use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 use crate::support::{recorded, tell_kinds_of_claims};
 
-/// What the values of built-in kinds begin with.
+/// The magic bytes of the stored values of built-in kinds.
 const MAGIC: &[u8] = b"k8s\0";
 /// The name of each test object.
 const NAME: &str = "whole";
@@ -193,7 +193,7 @@ impl Stored {
         self.path(&format!("/{}", self.name))
     }
 
-    /// Whether it stays when it is deleted: a namespace goes when somebody else has emptied it.
+    /// Returns true if it stays when it is deleted: a namespace goes when a controller has emptied it.
     fn stays(&self) -> bool {
         self.resource.kind == "Namespace"
     }

@@ -1,4 +1,4 @@
-//! What must have happened, in the order of revisions, put together from everything that anybody was told.
+//! The changes that must have happened, in the order of revisions, put together from everything that clients were told.
 //!
 //! The answers of writes say most. What was never answered, and when a deletion happened, only watchers
 //! and lists can tell. What a single witness claims against an answer is not believed; the checks name it.
@@ -20,11 +20,11 @@ pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: Key,
     pub(crate) effect: Effect,
-    /// What the object was before.
+    /// The state before the change.
     pub(crate) previous: State,
 }
 
-/// What a change did.
+/// The effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Put {
@@ -36,7 +36,7 @@ pub(crate) enum Effect {
     Unclear,
 }
 
-/// What an object is at some time.
+/// The state of an object at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Absent,
@@ -54,7 +54,7 @@ pub(crate) struct Timeline {
     writes: HashMap<u64, WriteId>,
     /// Objects of which not everything could be seen.
     doubtful: HashSet<Key>,
-    /// What contradicts itself.
+    /// The contradictions among witnesses.
     pub(crate) contradictions: Vec<Violation>,
 }
 
@@ -139,7 +139,7 @@ impl Change {
     }
 }
 
-/// What was heard so far.
+/// The evidence so far.
 #[derive(Default)]
 struct Evidence {
     effects: BTreeMap<u64, (Key, Effect)>,
@@ -331,7 +331,7 @@ fn doubtful(history: &History, changes: &[Change], revisions: &[Option<u64>]) ->
         .collect()
 }
 
-/// Whether somebody who watched everything was there for each of the changes.
+/// Returns true if somebody who watched everything was there for each of the changes.
 fn everything_was_seen(history: &History, changes: &[Change]) -> bool {
     let last = history.final_state().map(super::history::Read::revision);
     let watchers = history.watchers.iter();

@@ -23,7 +23,7 @@ pub(crate) enum Rule {
     Resume,
     /// Entering a selection is ADDED, staying MODIFIED, leaving DELETED with the last object inside.
     Transition,
-    /// What is shown was written, as it was written.
+    /// Every object that is shown was written, as it was written.
     NeverWritten,
     /// The initial events are, at their end, the state of one revision, and the newest if asked for.
     InitialEvents,
@@ -91,7 +91,7 @@ pub(crate) struct Violation {
     pub(crate) rule: Rule,
     /// The watcher, read or write that shows it.
     pub(crate) who: String,
-    /// What is wrong, in a sentence.
+    /// The message, a sentence.
     pub(crate) message: String,
     /// The part of the history that shows it.
     pub(crate) evidence: Vec<String>,

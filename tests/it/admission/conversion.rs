@@ -174,7 +174,7 @@ async fn both_versions_show_the_same_objects() {
     kubectl_gets_both(&server).await;
 }
 
-/// What a watch tells of five changes.
+/// Returns the events of five changes.
 async fn seen(watch: &mut BoxStream<'_, kube::Result<WatchEvent<DynamicObject>>>) -> Vec<String> {
     let events = tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), async {
         let mut seen = Vec::new();
@@ -211,7 +211,7 @@ async fn kubectl_gets_both(server: &Server) {
     }
 }
 
-/// What is to be deleted need not be converted before.
+/// Objects that are deleted with their definition need not be converted.
 #[tokio::test]
 async fn a_definition_goes_though_its_webhook_is_gone() {
     let webhook = Webhook::start(answer).await;

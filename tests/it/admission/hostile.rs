@@ -10,7 +10,7 @@ use super::{agreed, config_map, configure, create, hook, message};
 use crate::support::server::Server;
 use crate::support::webhook::{Reply, Webhook};
 
-/// What a webhook sends that sends too much.
+/// Bytes of the answer of a webhook that sends too much.
 const FLOOD_BYTES: usize = 100 << 20;
 
 /// How much of the server's memory a flood may take at most.

@@ -1,4 +1,4 @@
-//! What has its say in writes: webhooks that the tests serve, and policies.
+//! Admission: webhooks that the tests serve, and policies.
 
 mod conversion;
 mod hostile;

@@ -38,7 +38,7 @@ fn object(plural: &str, more: &Value) -> Value {
         "metadata": {"name": "a"}, member: spec})
 }
 
-/// What is written, and the field and a part of the message that its refusal names.
+/// Invalid configurations, with the field and a part of the message of their refusals.
 #[allow(clippy::too_many_lines)] // a table
 fn refused() -> Vec<(&'static str, Value, &'static str, String)> {
     let validation = |expression: &str| json!({"validations": [{"expression": expression}]});

@@ -1,4 +1,4 @@
-//! What the condition of an API says, and what its requests are answered.
+//! The condition of an APIService, and the answers to its requests.
 
 use serde_json::{Value, json};
 

@@ -73,7 +73,7 @@ impl Pair {
     }
 }
 
-/// Who passes requests on, and who vouches for that.
+/// The front proxy's authority and certificate.
 struct Proxy {
     authority: PathBuf,
     client: Pair,
@@ -206,7 +206,7 @@ impl Front {
         found["message"].as_str().expect("a text").to_owned()
     }
 
-    /// What aggregated discovery says of a group.
+    /// Returns a group of aggregated discovery.
     async fn discovered(&self, group: &str) -> Value {
         let answer = self
             .raw("secret", "GET /apis", &format!("Accept: {AGGREGATED}"))
@@ -275,7 +275,7 @@ struct Answer {
     status: u16,
     head: String,
     body: String,
-    /// Whether the connection was ended in order.
+    /// True if the connection was closed in order.
     is_whole: bool,
 }
 

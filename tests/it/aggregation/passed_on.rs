@@ -66,7 +66,7 @@ impl Both {
         both
     }
 
-    /// What kubectl says to these words.
+    /// Runs kubectl and returns its output.
     fn kubectl(&self, program: &Path, words: &[&str]) -> String {
         let output = tools::run(
             Command::new(program)

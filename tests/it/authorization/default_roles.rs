@@ -1,4 +1,4 @@
-//! What the default roles give, as kubectl asks and as requests find.
+//! The permissions of the default roles, as kubectl asks and as requests find.
 
 use std::fs;
 use std::process::Command;

@@ -7,7 +7,7 @@ use super::Fixture;
 
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-/// Who the server says that the request is made as, or why not.
+/// Returns the user that the server takes the request for, or its refusal.
 async fn who(client: &kube::Client, headers: &[(&str, &str)]) -> Result<Value, String> {
     let mut request = Request::post(WHO).header("content-type", "application/json");
     for (name, value) in headers {

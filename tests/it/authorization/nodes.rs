@@ -1,4 +1,4 @@
-//! What kubelets may do, by the Node authorizer and the NodeRestriction plugin.
+//! The permissions of kubelets, by the Node authorizer and the NodeRestriction plugin.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! What is stored counts from the first answer on after a restart.
+//! Stored roles and bindings count from the first answer on after a restart.
 
 use std::time::Duration;
 

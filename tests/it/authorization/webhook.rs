@@ -229,7 +229,7 @@ async fn the_file_is_read_again_and_webhooks_are_asked_again() {
     );
 }
 
-/// What nobody has asked a webhook before, an expression asks it.
+/// Checks in expressions ask the webhook too.
 async fn expressions_ask_webhooks(jane: &kube::Client) {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
     let post = async |path: &str, object: Value| {

@@ -80,7 +80,7 @@ pub(super) async fn play(cluster: &Cluster) {
     may_not(cluster, &admin).await;
 }
 
-/// What is not a request that a signer could sign.
+/// Requests that no signer could sign are refused.
 async fn refuse_new(admin: &Actor, spec: &Value) {
     for (member, value, why) in [
         (

@@ -1,4 +1,4 @@
-//! What the scheduler and controllers tell of, in both groups' words.
+//! The events of the scheduler and controllers, in both groups.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What Kubernetes' controllers and its scheduler ask of the server, each with its own rights and no others.
+//! The requests of Kubernetes' controllers and its scheduler, each with its own rights and no others.
 
 mod addresses;
 mod certificates;
@@ -43,7 +43,7 @@ impl Cluster {
         }
     }
 
-    /// Who may do everything.
+    /// Returns the administrator.
     fn admin(&self) -> Actor {
         Actor {
             client: self.admin.clone(),
@@ -74,7 +74,7 @@ impl Cluster {
     }
 }
 
-/// Who asks.
+/// A client with its user.
 struct Actor {
     client: kube::Client,
     /// In whose name; the admin's own if `None`.
@@ -127,7 +127,7 @@ impl Actor {
     }
 }
 
-/// What the server says.
+/// An answer of the server.
 struct Answer {
     asked: String,
     code: u16,

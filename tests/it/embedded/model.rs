@@ -22,7 +22,7 @@ fn key(n: usize) -> String {
     format!("/{n}")
 }
 
-/// What to do. Revisions are percentages of what there is, so that they mean something.
+/// A step of the model. Revisions are percentages of the newest, so that they mean something.
 #[derive(Clone, Debug)]
 enum Step {
     Txn {
@@ -176,7 +176,7 @@ impl Model {
         })
     }
 
-    /// What a watch tells from a revision on.
+    /// Returns the events of a watch from a revision on.
     fn events(&self, from: u64, range: &KeyRange, previous: bool) -> Vec<Event> {
         self.until(self.revision())
             .filter(|(revision, change)| *revision >= from && holds(range, &change.0))
@@ -224,7 +224,7 @@ struct Watching {
     request: WatchRequest,
     /// The first revision that it has not told.
     next: u64,
-    /// Whether progress was asked for since it was read.
+    /// True if progress was requested since it was read.
     progress_due: bool,
 }
 

@@ -16,7 +16,7 @@ const WRITERS: usize = 4;
 /// How many times each writes.
 const WRITES: usize = 150;
 
-/// What the writers were told: the key and value of each revision.
+/// The acknowledged writes: the key and value of each revision.
 type Acknowledged = BTreeMap<u64, (String, String)>;
 
 async fn write(store: Arc<Embedded>, writer: usize) -> Acknowledged {

@@ -1,4 +1,4 @@
-//! What is made of objects for clients: made once, shared by all, and lists item by item.
+//! Encodings of objects for clients: made once, shared by all, and lists item by item.
 
 use hyper::body::Body as _;
 

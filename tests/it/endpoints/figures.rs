@@ -1,4 +1,4 @@
-//! What requests and the store's work count under kube-apiserver's names.
+//! The metrics of requests and of the store, under kube-apiserver's names.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a patch may not change.
+//! Patches, and their limits.
 
 use super::*;
 
@@ -73,7 +73,7 @@ async fn a_configuration_says_its_version() {
     }
 }
 
-/// What Go's types do not tell apart is no change: neither of the generation nor of what may not change.
+/// A zero value that is written where none was is no change: neither of the generation nor of immutable fields.
 #[tokio::test]
 async fn zeros_that_are_said_change_nothing() {
     let fixture = Fixture::start(true).await;

@@ -1,4 +1,4 @@
-//! What is refused or only tried, by whatever way it comes in, leaves no trace.
+//! Requests that are refused, or dry runs, leave no trace, whichever way they come in.
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use super::*;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
-/// What kubectl accepts.
+/// The Accept header of kubectl.
 const TABLE_OR_JSON: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,\
                              application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";

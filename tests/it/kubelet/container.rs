@@ -1,5 +1,5 @@
-//! What runs in a container that clients look into: it hears its standard input to the end, answers, and
-//! ends. It is reached over WebSockets or over SPDY, as kubelets are.
+//! The process in a container of the stand-in kubelet: it reads its standard input to the end, answers, and ends. It is
+//! reached over WebSockets or over SPDY, as kubelets are.
 
 use std::io;
 
@@ -23,7 +23,7 @@ const STDERR: u8 = 2;
 const ERROR: u8 = 3;
 const CLOSE: u8 = 255;
 
-/// What a process has said.
+/// The output of a process.
 struct Said {
     out: Vec<u8>,
     err: Vec<u8>,
@@ -44,7 +44,7 @@ fn run(target: &str, input: Vec<u8>) -> Said {
     Said { out, err, status }
 }
 
-/// What an HTTP header of a request says.
+/// Returns a header of a request.
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -52,7 +52,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Whether the client would speak WebSockets.
+/// Returns true if the client asks for WebSockets.
 pub(super) fn wants_web_socket(head: &str) -> bool {
     header(head, "upgrade").is_some_and(|it| it.eq_ignore_ascii_case("websocket"))
 }

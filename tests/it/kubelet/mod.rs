@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// What a client says that wants to speak SPDY.
+/// The headers of a client that asks for SPDY.
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: SPDY/3.1";
 
 /// Reads up to the empty line.

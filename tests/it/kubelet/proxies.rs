@@ -41,7 +41,7 @@ impl Proxied {
         })
     }
 
-    /// What the pod was asked, once the connection has ended.
+    /// Returns the request that the pod got, once the connection has ended.
     async fn asked(&mut self) -> String {
         let asked = self.web.next().await;
         assert_eq!(self.web.next().await, "closed");

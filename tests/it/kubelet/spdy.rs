@@ -18,7 +18,7 @@ const ZLIB: [u8; 2] = [0x78, 0x01];
 /// A block that is stored as it is, of four bytes: no headers. An empty block behind it flushes.
 const NO_HEADERS: [u8; 14] = [0, 4, 0, 0xfb, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/// What the client does.
+/// A frame of the client.
 pub(super) enum Frame {
     /// It opens a stream.
     Open(u32),
@@ -47,7 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Spdy<S> {
         })
     }
 
-    /// What the client does next; nothing once it has gone.
+    /// Returns the next frame of the client; nothing once it has gone.
     pub(super) async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             let mut head = [0; 8];

@@ -17,7 +17,7 @@ use super::container;
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// What it is.
+/// The kind of stand-in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A kubelet whose streams say what they hear.
@@ -34,7 +34,7 @@ pub(super) struct StandIn {
     pub(super) address: SocketAddr,
     /// Its certificate, in PEM.
     pub(super) certificate: String,
-    /// What happens to it: the head of each request, and `closed` when a connection has ended.
+    /// The events: the head of each request, and `closed` when a connection has ended.
     pub(super) events: mpsc::UnboundedReceiver<String>,
     /// Lets logs that are followed go on, a line for each permit.
     pub(super) lines: Arc<Semaphore>,

@@ -15,7 +15,7 @@ async fn compare(left: &Value, right: &Value, flags: &[&str]) -> Output {
     end(start(&[&["compare"], &files[..], flags].concat(), &[])).await
 }
 
-/// What it printed, without the folder that the files are in.
+/// Returns the output without the folder of the files.
 fn printed(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = text.lines().map(|line| {

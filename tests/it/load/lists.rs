@@ -1,4 +1,4 @@
-//! What is done to lists.
+//! Faults that are planted in lists.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ impl Lists {
         }
     }
 
-    /// What was answered before to the same question, if it is another.
+    /// Returns the former answer to the same request, if it is another.
     fn stale(&self, question: String, body: Bytes) -> Bytes {
         let mut first = self.first.lock().expect("nobody panicked");
         let older = first.entry(question).or_insert_with(|| body.clone());

@@ -28,7 +28,7 @@ pub(super) fn start(arguments: &[&str], environment: &[(&str, &Path)]) -> Child 
         .expect("the binary")
 }
 
-/// What it has said when it has ended.
+/// Waits for the end and returns the output.
 pub(super) async fn end(child: Child) -> Output {
     let at_most = Duration::from_secs(LOAD_SECONDS_MAX);
     let ended = tokio::time::timeout(at_most, child.wait_with_output()).await;
@@ -39,9 +39,9 @@ pub(super) async fn end(child: Child) -> Output {
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) code: Option<i32>,
-    /// What was printed.
+    /// The printed table.
     pub(super) table: String,
-    /// What was saved.
+    /// The saved outcome.
     pub(super) outcome: Value,
 }
 
@@ -124,7 +124,7 @@ impl Loaded {
     }
 }
 
-/// Whether a number is the one that was kept, to its last digit.
+/// Returns true if a printed number is the saved one, to its last digit.
 fn is_rounded(word: &str, kept: f64) -> bool {
     let digits = word.split_once('.').map_or(0, |(_, behind)| behind.len());
     let told: f64 = word.replace(',', "").parse().expect("a number");

@@ -1,4 +1,4 @@
-//! What is done to the frames of a watch.
+//! Faults that are planted in the frames of a watch.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(crate) struct Mangler {
     fault: Fault,
     is_json: bool,
     chooser: Arc<Chooser>,
-    /// Whether an event has come. Before that, whatever is missing might have been skipped by a resume.
+    /// True once an event has come. Before that, a missing event might have been skipped by a resume.
     has_begun: bool,
     held: Option<Held>,
     /// Nothing more goes out.
@@ -123,7 +123,7 @@ impl Mangler {
         }
     }
 
-    /// Whether the fault can be planted in this event.
+    /// Returns true if the fault can be planted in this event.
     fn suits(&self, event: &[u8]) -> bool {
         match self.fault {
             Fault::EarlyBookmark => self.is_json,

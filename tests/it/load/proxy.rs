@@ -27,7 +27,7 @@ use super::mangler::{Frames, Mangler};
 /// An event that is held back goes out when nothing has come for so long.
 const HELD_MAX: Duration = Duration::from_secs(1);
 
-/// What is done to what the server answers.
+/// A fault that is planted in the server's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Nothing,
@@ -59,7 +59,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether it is planted in lists.
+    /// Returns true if it is planted in lists.
     pub(crate) fn is_of_lists(self) -> bool {
         matches!(
             self,
@@ -102,7 +102,7 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    /// Whether it is this one's turn.
+    /// Returns true if this one is chosen.
     pub(crate) fn is_chosen(&self) -> bool {
         let came = self.came.fetch_add(1, Ordering::Relaxed) + 1;
         let pay = |owed: usize| owed.checked_sub(1);
@@ -110,7 +110,7 @@ impl Chooser {
         came.is_multiple_of(self.one_of) || self.owed.fetch_update(set, fetch, pay).is_ok()
     }
 
-    /// What was chosen found no place.
+    /// Notes that the chosen one had no place for the fault.
     pub(crate) fn owe(&self) {
         self.owed.fetch_add(1, Ordering::Relaxed);
     }
@@ -128,7 +128,7 @@ pub(crate) struct Proxy {
     task: JoinHandle<()>,
 }
 
-/// What its connections share.
+/// The part that its connections share.
 struct Upstream {
     client: kube::Client,
     fault: Fault,
@@ -288,7 +288,7 @@ struct Mangled {
 }
 
 impl Mangled {
-    /// What goes out next.
+    /// Returns the next bytes.
     async fn step(mut self) -> Option<(Bytes, Self)> {
         let mut out = BytesMut::new();
         while out.is_empty() {

@@ -1,4 +1,4 @@
-//! What must not be loaded is not, in one line, and whatever is interrupted is cleaned up.
+//! Refusals of the load generator, in one line, and its clean-up after interruptions.
 
 use std::fs;
 use std::path::Path;

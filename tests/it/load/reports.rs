@@ -14,7 +14,7 @@ const WINDOW: Window = Window {
     is_dark: false,
 };
 
-/// What the page's style sheet gives a colour scheme.
+/// The colours of a colour scheme.
 struct Palette {
     /// Behind curves, and nowhere else.
     plot: Colour,

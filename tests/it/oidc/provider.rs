@@ -25,10 +25,10 @@ pub(super) struct Provider {
     _tasks: JoinSet<()>,
 }
 
-/// What it says.
+/// The state of the provider.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// What it answers at each path.
+    /// The answer at each path.
     pub(super) documents: Mutex<Vec<(String, String)>>,
     /// How often its keys were fetched.
     pub(super) fetched: AtomicUsize,

@@ -11,14 +11,14 @@ pub(super) struct Kind {
     pub(super) version: &'static str,
     pub(super) plural: &'static str,
     pub(super) namespaced: bool,
-    /// What an object has beside its metadata.
+    /// The content beside metadata.
     pub(super) content: Value,
     pub(super) parts: &'static [Part],
-    /// What is deleted waits for a controller.
+    /// True if deleted objects wait for a controller.
     pub(super) waits: bool,
     /// The name of the first object, by which all are labelled.
     pub(super) first: &'static str,
-    /// Whether no other name will do.
+    /// True if the object can have no other name.
     pub(super) alone: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Kind {
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub(super) name: &'static str,
-    /// Whether annotations may be written by it.
+    /// True if annotations may be written by it.
     pub(super) annotates: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who watches what, and in which way.
+//! The roles of watchers: the objects that each watches, and in which way.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) struct Role {
     pub(super) selector: Selector,
     pub(super) plan: Plan,
     pub(super) encoding: Encoding,
-    /// Whether it watches all namespaces.
+    /// True if it watches all namespaces.
     pub(super) is_cluster: bool,
 }
 

@@ -18,7 +18,7 @@ const SETTLE_SECONDS_MAX: Duration = Duration::from_secs(30);
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What the end came to.
+/// The result of the end of a run.
 #[derive(Debug)]
 pub(super) struct Settled {
     /// The place of the list that shows the final state.

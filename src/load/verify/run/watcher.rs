@@ -17,7 +17,7 @@ use super::objects;
 const WATCH_SECONDS: u64 = 300;
 /// A watch that has to be resumed all the time ends after this time. Before its end comes a bookmark.
 const SHORT_WATCH_SECONDS: u64 = 3;
-/// Who leaves does so after a time in this range.
+/// A watcher that leaves does so after a time in this range.
 const STAY_MIN: Duration = Duration::from_millis(200);
 const STAY_MAX: Duration = Duration::from_secs(2);
 /// A watch must be opened within this time, and have ended so long after it should have.
@@ -225,7 +225,7 @@ impl Follower<'_> {
     }
 }
 
-/// What an event says; `None` if it is about an object that is not ours.
+/// Converts an event; `None` if it is about an object that is not ours.
 fn what(event: &OwnedEvent) -> Result<Option<What>, &'static str> {
     let kind = match event.kind {
         EventKind::Added => Kind::Added,

@@ -23,7 +23,7 @@ use super::objects::{self, Wanted};
 /// Of a hundred writes to an object that is there, so many delete it.
 const DELETIONS_PERCENT: u32 = 20;
 
-/// What the writers of a run share.
+/// The part that the writers of a run share.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) run: String,
@@ -32,7 +32,7 @@ pub(super) struct Desk {
     /// The objects that are written.
     pub(super) keys: Range<u32>,
     pub(super) groups: u8,
-    /// What is known of the objects; what is missing has to be looked up.
+    /// The known states of objects; a missing one has to be looked up.
     known: Mutex<HashMap<Key, Option<Known>>>,
 }
 
@@ -55,12 +55,12 @@ impl Desk {
         }
     }
 
-    /// What is known of an object: that it is not there, how it is, or nothing.
+    /// Returns the known state of an object: that it is absent, its version, or nothing.
     fn look(&self, key: Key) -> Option<Option<Known>> {
         self.known().get(&key).copied()
     }
 
-    /// What was known turned out otherwise, unless somebody has learnt more since.
+    /// Replaces a known state by another, unless somebody has learnt a newer one since.
     fn learn(&self, key: Key, from: Option<Known>, to: Option<Option<Known>>) {
         let mut known = self.known();
         let newest = known.get(&key).copied();
@@ -202,7 +202,7 @@ impl Writer<'_> {
     }
 }
 
-/// What an answer says of a write.
+/// The meaning of an answer for its write.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Done(Option<u64>),
@@ -210,7 +210,7 @@ enum Told {
     Nothing,
 }
 
-/// What an answer says of the write, and of the object.
+/// Returns the meaning of an answer for the write, and for the state of the object.
 fn judge(verb: Verb, group: Group, answer: Option<&Response>) -> (Told, Option<Option<Known>>) {
     let Some(answer) = answer else {
         return (Told::Nothing, None);

@@ -46,7 +46,7 @@ fn a_correct_history_breaks_no_rule() {
     }
 }
 
-/// What nobody can have seen is not held against anybody.
+/// Events that nobody can have seen are not held against anybody.
 #[test]
 fn a_correct_history_with_few_witnesses_breaks_no_rule() {
     let cases = (steps(), any::<[bool; WATCHERS]>());

@@ -35,7 +35,7 @@ pub(super) const WATCHERS: usize = 7;
 /// So many of them never lose their place.
 const FAITHFUL: usize = 2;
 
-/// What happens next. Numbers are taken modulo what there is.
+/// A step of the model. Numbers are taken modulo the number of objects, writes or watchers.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Begin {
@@ -86,7 +86,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, STEPS)
 }
 
-/// What happened to one object.
+/// A change of one object.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     revision: u64,
@@ -97,7 +97,7 @@ struct Change {
 #[derive(Debug)]
 struct Pending {
     id: WriteId,
-    /// What became of it: nothing yet, or whether and at which revision it happened.
+    /// The outcome: none yet, or whether and at which revision it happened.
     outcome: Option<Option<u64>>,
 }
 
@@ -441,7 +441,7 @@ fn added(object: Version) -> What {
     }
 }
 
-/// What a selector is told of a change.
+/// Returns the event of a change for a selector.
 fn event(change: &Change, selector: &Selector) -> Option<What> {
     let selected = |it: &Version| selector.selects(it.key, it.group);
     let before = change.before.filter(selected);

@@ -1,4 +1,4 @@
-//! What users do with a type that they have defined.
+//! kubectl with types that users have defined.
 
 use super::steps::Says::{Exactly, Fails, Has};
 use super::*;

@@ -199,7 +199,7 @@ impl Kubectl {
         ]);
     }
 
-    /// What the controllers of stateful sets and daemon sets do: they keep each template as a patch.
+    /// Keeps each template as a patch, as the controllers of stateful sets and daemon sets do.
     fn note_revision(&self, kind: &str, number: u32) {
         let object = self.json(&format!("get {kind} kept"));
         let mut template = object["spec"]["template"].clone();
@@ -214,8 +214,8 @@ impl Kubectl {
         self.ok(&["create", "-f", &file]);
     }
 
-    /// What the deployment controller does: the template's replica set has the newest revision, and the
-    /// status says that all is done.
+    /// Does the work of the deployment controller: the template's replica set gets the newest revision, and the status says
+    /// that all is done.
     fn reconcile(&self) {
         let deployment = self.json("get deployment web");
         let sets = self.json("get replicasets -l app=web");

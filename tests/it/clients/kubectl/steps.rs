@@ -4,7 +4,7 @@ use std::process::Output;
 
 use super::*;
 
-/// What a command says.
+/// The expected output of a command.
 #[derive(Clone, Copy)]
 pub(super) enum Says<'a> {
     /// It succeeds, prints this and nothing else, and warns of nothing.

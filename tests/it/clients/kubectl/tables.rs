@@ -1,4 +1,4 @@
-//! What kubectl prints: the columns of every kind, and rows as they change.
+//! The tables that kubectl prints: the columns of every kind, and rows as they change.
 
 use super::*;
 
@@ -131,7 +131,7 @@ impl Kubectl {
     }
 }
 
-/// What kubectl printed, with one space between words, and without what is never the same.
+/// Returns the output with one space between words, and with placeholders for values that vary.
 fn alike(printed: &str) -> String {
     let line = |line: &str| {
         let words = line.split_whitespace().map(|word| match word {

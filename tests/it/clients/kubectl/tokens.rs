@@ -37,7 +37,7 @@ async fn a_token_is_made_and_speaks_for_its_account() {
 }
 
 impl Kubectl {
-    /// Who a token is, for a kubectl that has nothing else; or what kubectl says is wrong.
+    /// Returns the user of a token, for a kubectl that has nothing else; or kubectl's error.
     fn whoami(&self, server: &Server, token: &str) -> Result<serde_json::Value, String> {
         let url = self.quietly("config view -o jsonpath={.clusters[0].cluster.server}");
         let authority = server.folder().join("data/pki/ca.crt");

@@ -2,13 +2,13 @@
 
 use super::*;
 
-/// What kubectl makes by itself.
+/// Commands that create objects.
 const CREATES: &str = include_str!("creates.txt");
 
-/// What kubectl changes.
+/// Commands that change objects.
 const CHANGES: &str = include_str!("changes.txt");
 
-/// What kubectl reads.
+/// Commands that read objects.
 const READS: &str = include_str!("reads.txt");
 
 const SEEN: &str = "
