@@ -1,5 +1,5 @@
-//! What it costs to turn protobuf into JSON and JSON into protobuf, beside what other people's compiled
-//! types take for it: k8s-pb for protobuf, k8s-openapi with serde_json for JSON.
+//! The cost of transcoding between protobuf and JSON, beside that of other people's compiled types: k8s-pb for protobuf,
+//! k8s-openapi with serde_json for JSON.
 //!
 //! The peer is given a start: it converts nothing between its two kinds of types, which are not the same.
 #![allow(

@@ -1,5 +1,5 @@
-//! What a write costs until every watcher has it: through the cache to 1, 100 and 1,000 watchers, and
-//! as the floor one watch of the backend itself. All in this process, without HTTP.
+//! The time of a write until every watcher has it: through the cache to 1, 100 and 1,000 watchers, and as the floor one
+//! watch of the backend itself. All in this process, without HTTP.
 #![allow(
     clippy::disallowed_methods,
     reason = "a bench is the composition root of what it measures"

@@ -1,5 +1,5 @@
-//! What it costs to answer a list of all objects from memory, beside a bare copy of as many bytes,
-//! and how much memory that takes beside the objects themselves.
+//! The cost of answering a list of all objects from memory, beside a bare copy of as many bytes, and the memory that it
+//! takes beside the objects themselves.
 //!
 //! The answer goes to a sink that drops every chunk. The floor copies one long run of bytes, chunk
 //! by chunk, into a buffer that stays in the processor's cache.

@@ -1,6 +1,5 @@
-//! What it costs to answer a create, an update and a delete of a ConfigMap of 1 KiB and of a pod of
-//! 7 KB, from the request's bytes to the answer's, beside a bare write of as many bytes to the same
-//! store in memory.
+//! The cost of answering a create, an update and a delete of a ConfigMap of 1 KiB and of a pod of 7 KB, from the request's
+//! bytes to the answer's, beside a bare write of as many bytes to the same store in memory.
 //!
 //! Requests come as a connection would bring them, without sockets and TLS. What the watch cache
 //! does with the changes is part of it, for the floor as well.
@@ -35,7 +34,7 @@ use self::serving::{Serving, median, processor_time};
 /// How many bytes of data a ConfigMap has.
 const CONFIG_MAP_BYTES: usize = 800;
 
-/// What is written: where, and what it is like.
+/// The objects that are written, and their collection.
 struct Subject {
     name: &'static str,
     collection: &'static str,

@@ -26,10 +26,10 @@ const MARK: u8 = b'~';
 /// How many streams an HTTP/2 connection has.
 pub const STREAMS: usize = 100;
 
-/// What a stream, and a connection, may be sent ahead, as by client-go.
+/// The flow control window of a stream, and of a connection, as in client-go.
 const WINDOW_BYTES: u32 = 4 << 20;
 
-/// What clients speak.
+/// The protocol of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speech {
     /// Nothing; they only read.
@@ -75,7 +75,7 @@ impl Drop for Clients {
     }
 }
 
-/// Whether this process is one of clients; if so, it has done its work.
+/// Returns true if this process is one of clients; if so, it has done its work.
 pub fn ran() -> bool {
     let Ok(role) = std::env::var(ROLE) else {
         return false;
@@ -118,7 +118,7 @@ pub fn ran() -> bool {
     true
 }
 
-/// What has come.
+/// The marks that have come.
 #[derive(Clone)]
 struct Tally {
     watchers: usize,

@@ -14,12 +14,12 @@ use super::{EVENT_BYTES, Rounds, WATCH};
 pub struct Floor {
     clients: Clients,
     sockets: Vec<TcpStream>,
-    /// What each of them gets in a round.
+    /// The frames that each of them gets in a round.
     frames: Vec<Bytes>,
 }
 
 impl Floor {
-    /// What a watch over HTTP/1.1 gets of so many events: a chunk of the body for each.
+    /// Returns the bytes of so many events of a watch over HTTP/1.1: a chunk of the body for each.
     fn frames(events: usize) -> Vec<Bytes> {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {

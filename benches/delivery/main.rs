@@ -1,5 +1,5 @@
-//! What it costs the server to hand an event to a watcher, over real sockets without TLS, beside a
-//! bare loop that writes the same bytes to as many sockets.
+//! The cost of handing an event to a watcher, over real sockets without TLS, beside a bare loop that writes the same bytes
+//! to as many sockets.
 //!
 //! All figures are processor time of this process, user and system; the clients are another one. A
 //! round is over when every client has got it, so that no event finds another still on its way.
@@ -32,7 +32,7 @@ use self::floor::Floor;
 use self::serving::{median, processor_time};
 use self::watches::Watches;
 
-/// What every watcher asks for. Changes from now on, and no bookmarks.
+/// The request of every watcher: changes from now on, and no bookmarks.
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=0&sendInitialEvents=false\
                      &resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=3600";
 
@@ -52,7 +52,7 @@ struct Row {
     measured: Vec<f64>,
 }
 
-/// What can send a round of events to all watchers, and wait until they have it.
+/// Sends a round of events to all watchers, and waits until they have it.
 trait Rounds {
     fn round(&mut self);
 }

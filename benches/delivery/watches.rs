@@ -17,7 +17,7 @@ pub struct Watches {
     runtime: Runtime,
     serving: Serving,
     _connections: JoinSet<()>,
-    /// What is written in a round.
+    /// The pods that are written in a round.
     pods: Vec<(String, Bytes)>,
 }
 

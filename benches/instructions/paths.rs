@@ -67,7 +67,7 @@ fn tell_watchers() -> Box<dyn FnMut()> {
     })
 }
 
-/// What comes from the store becomes an object of the cache.
+/// Reads a stored object into one of the cache.
 fn read_stored() -> Box<dyn FnMut()> {
     let (stored, schema) = (stored(), schema());
     Box::new(move || {
@@ -97,7 +97,7 @@ fn event_frame() -> Box<dyn FnMut()> {
     })
 }
 
-/// Whether a selector by labels and by a field selects a pod.
+/// Matches a pod against a selector by labels and by a field.
 fn select() -> Box<dyn FnMut()> {
     let object = object();
     let label = "app=web,app.kubernetes.io/part-of in (shop,store),tier!=db";

@@ -14,7 +14,7 @@ const MARK: &str = "*mark_instructions*";
 /// Says which path is to be run under valgrind.
 const ARGUMENT: &str = "--counted=";
 
-/// Whether valgrind can be run.
+/// Returns true if valgrind can be run.
 pub fn is_here() -> bool {
     let version = Command::new("valgrind").arg("--version").output();
     version.is_ok_and(|output| output.status.success())
@@ -27,7 +27,7 @@ pub fn counted_path(arguments: &[String]) -> Option<&str> {
         .find_map(|argument| argument.strip_prefix(ARGUMENT))
 }
 
-/// What is counted happens in here.
+/// Runs the path whose instructions are counted.
 #[inline(never)]
 pub fn collect_instructions(path: &mut dyn FnMut()) {
     path();

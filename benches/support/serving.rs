@@ -42,7 +42,7 @@ const READY_SECONDS_MAX: u64 = 60;
 
 /// A server.
 pub struct Serving {
-    /// What serves connections.
+    /// The connections' server.
     pub connections: Connections,
     store: Store,
     _background: JoinSet<()>,

@@ -18,7 +18,7 @@ use super::Failed;
 use super::server::TOKEN;
 use super::tls::client_config;
 
-/// What the bench says in, and mostly reads.
+/// The media type that the bench sends, and mostly reads.
 const JSON: &str = "application/json";
 
 /// How to reach a server.

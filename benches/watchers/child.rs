@@ -51,7 +51,7 @@ pub(crate) struct Role<Order, Answer> {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
-    /// What it understands and says.
+    /// The types of its orders and answers.
     language: PhantomData<(Order, Answer)>,
 }
 

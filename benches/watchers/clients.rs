@@ -37,7 +37,7 @@ impl Clients {
         self.done(ClientOrder::Set { group, mode }).await
     }
 
-    /// What a group has got since `begin`, once each of its watches had so many events.
+    /// Returns the counts of a group since `begin`, once each of its watches had so many events.
     ///
     /// # Errors
     /// Anything was lost, came twice, or out of order.

@@ -1,4 +1,4 @@
-//! What the events of a bench hold, and how a client reads it without parsing all of it.
+//! The content of a bench's events, and how a client reads it without parsing all of it.
 //!
 //! Every write sets two annotations: `number`, which counts up by one with every write to the
 //! object, and `at`, the time at which the write was due. So a client sees what it lost, got twice
@@ -71,7 +71,7 @@ pub(crate) struct Fields {
     at: Field,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
     /// The object's version.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What was measured in each run.
+/// A figure, measured in each run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series(Vec<f64>);
 

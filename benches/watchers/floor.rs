@@ -15,7 +15,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use super::event::Template;
 use super::protocol::{FloorAnswer, FloorOrder};
 
-/// What a client sends before the answer's head is at most this long.
+/// Maximum length of a client's request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// A client that says nothing is not waited for any longer.
 const CLIENT_SECONDS_MAX: u64 = 60;

@@ -45,14 +45,14 @@ struct Position {
     received: Cell<u64>,
 }
 
-/// What was counted since counting began.
+/// The counts since counting began.
 #[derive(Debug, Default)]
 struct Counted {
     sums: Collected,
     delays: Vec<u32>,
 }
 
-/// What a watch's line means to its connection.
+/// The consequence of a watch's line for its connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Heard {
     /// Read on.
@@ -183,7 +183,7 @@ impl Group {
         }
     }
 
-    /// What was counted, once every watch has had so many events or the time is over.
+    /// Returns the counts, once every watch has had so many events or the time is over.
     pub(crate) async fn collect(&self, events: u64, at_most: Duration) -> Collected {
         let end = now() + at_most;
         let expected = events * self.positions.len() as u64;

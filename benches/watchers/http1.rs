@@ -23,8 +23,8 @@ use super::group::{Group, Heard, now};
 use super::protocol::{Mode, Opening};
 use super::server::TOKEN;
 
-/// What connections that buffer little have room for, and how long their segments are: with those
-/// of loopback, 64 KiB, the sender's kernel buffers megabytes.
+/// The receive buffer and the segment size of connections that buffer little: with the segments of loopback, 64 KiB, the
+/// sender's kernel buffers megabytes.
 const SMALL_BUFFER_BYTES: u32 = 4_096;
 const SMALL_SEGMENT_BYTES: u32 = 1_400;
 /// The head of an answer is at most this long.
@@ -32,7 +32,7 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long a watch waits before it tries again to connect.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// What all connections of a process share.
+/// The part that all connections of a process share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) tls: Arc<ClientConfig>,

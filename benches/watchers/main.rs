@@ -1,5 +1,5 @@
-//! What clients of a real server get: ten thousand watches over TLS, stalled clients, selective
-//! watches, consistent lists, restarts, lists and memory of many pods.
+//! A real server's clients: ten thousand watches over TLS, stalled clients, selective watches, consistent lists, restarts,
+//! lists and memory of many pods.
 //!
 //! ```text
 //!  this process ----- writes on a schedule ----> ringwatch serve (a process)
@@ -56,7 +56,7 @@ use scenarios::Scenario;
 /// Whatever keeps a scenario from its figures.
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// What to run, and how large.
+/// The scenarios to run, and their size.
 #[derive(Debug, Parser)]
 struct Settings {
     /// The scenarios; all of them if none is named.
@@ -89,7 +89,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Whether only completeness is looked at.
+    /// Returns true if only completeness is checked.
     fn small(&self) -> bool {
         self.test || !self.bench
     }

@@ -1,4 +1,4 @@
-//! What a process has used, out of `/proc`.
+//! The processor time and memory of a process, from `/proc`.
 
 use std::fs;
 use std::ops::Sub;
@@ -35,7 +35,7 @@ impl Cpu {
     }
 }
 
-/// What came between two times, or after what would have come anyway.
+/// The processor time between two times.
 impl Sub for Cpu {
     type Output = Self;
 

@@ -1,11 +1,11 @@
-//! What the bench and its children say to each other: a line of JSON each way, on the child's
-//! standard input and output. A child ends when its input does.
+//! The protocol between the bench and its children: a line of JSON each way, on the child's standard input and output. A
+//! child ends when its input does.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a client process is asked to do.
+/// An order for a client process.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum ClientOrder {
     /// Opens watches, which are a group from then on; answered by `Opened`.
@@ -19,7 +19,7 @@ pub(crate) enum ClientOrder {
         events: u64,
         seconds_max: u64,
     },
-    /// What a group does from now on; answered by `Done`.
+    /// Sets the mode of a group; answered by `Done`.
     Set { group: usize, mode: Mode },
     /// Waits until all watches of all groups are answered; answered by `Live`.
     AwaitLive { seconds_max: u64 },
@@ -50,9 +50,9 @@ pub(crate) struct Opening {
     pub(crate) revision: u64,
     /// The `number` of the first event.
     pub(crate) next: u64,
-    /// Whether a watch that ends is begun again where it ended, or is a fault.
+    /// True if a watch that ends is resumed where it ended; otherwise the end is a fault.
     pub(crate) resumes: bool,
-    /// Whether the connections buffer little, so that a client that stalls is felt by the server.
+    /// True if the connections buffer little, so that the server feels a client that stalls.
     pub(crate) small_buffers: bool,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum ClientAnswer {
     Failed(String),
 }
 
-/// What the watches of a group got since `Begin`.
+/// The counts of a group's watches since `Begin`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Collected {
     pub(crate) delivered: u64,
@@ -120,7 +120,7 @@ impl Delay {
     }
 }
 
-/// What the floor is asked to do.
+/// An order for the floor.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum FloorOrder {
     /// Takes connections; answered by `Listening` at once and by `Done` when all have asked.

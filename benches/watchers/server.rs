@@ -16,7 +16,7 @@ use super::process::{Cpu, resident_bytes};
 use super::support::etcd::Etcd;
 use super::{Failed, Settings};
 
-/// What the clients show.
+/// The token of the clients.
 pub(crate) const TOKEN: &str = "bench-token";
 /// The server must serve within this time.
 const START_SECONDS_MAX: u64 = 120;

@@ -26,7 +26,7 @@ pub(crate) struct Writer {
 struct Lane {
     api: Api,
     line: Line,
-    /// Whether writes are repeated until they succeed. Repeating one that did changes nothing.
+    /// True if writes are repeated until they succeed. Repeating one that did changes nothing.
     persists: bool,
     acknowledged: Arc<Mutex<u64>>,
     objects: Vec<Target>,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use prost_types::FieldDescriptorProto;
 
-/// What is known of all fields.
+/// The facts about all fields.
 pub(crate) struct Facts {
     fields: HashMap<(String, i32), Form>,
     kinds: BTreeSet<String>,
@@ -59,7 +59,7 @@ impl Facts {
         Some(())
     }
 
-    /// Whether Go's type has a kind and a version.
+    /// Returns true if Go's type has a kind and a version.
     pub(crate) fn is_kind(&self, message: &str) -> bool {
         self.kinds.contains(message)
     }

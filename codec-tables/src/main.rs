@@ -120,7 +120,7 @@ fn api_version(package: &str) -> String {
     }
 }
 
-/// What is written above a message, or above a field of it.
+/// Returns the comment above a message, or above a field of it.
 fn comment(file: &FileDescriptorProto, message: usize, field: Option<usize>) -> String {
     let mut path = vec![4, message as i32];
     path.extend(field.iter().flat_map(|field| [2, *field as i32]));
@@ -165,7 +165,7 @@ fn write_message(
     Ok(())
 }
 
-/// Whether the message stands for a list of texts, which JSON has without the message around it.
+/// Returns true if the message stands for a list of strings, which JSON has without the message around it.
 fn is_list_wrapper(message: &DescriptorProto) -> bool {
     matches!(message.field.as_slice(), [only] if only.name() == "items" && only.r#type() == Type::String)
 }

@@ -20,9 +20,9 @@ use serde_json::json;
 use super::children;
 use super::site::{Site, SiteStatus};
 
-/// Who writes children and status.
+/// The field manager of children and status.
 const MANAGER: &str = "site-operator";
-/// What keeps a site until its registration has been given back.
+/// The finalizer that keeps a site until its registration has been given back.
 pub(crate) const FINALIZER: &str = "example.com/registration";
 /// When what failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub(crate) enum Error {
     Finalizer(#[from] Box<finalizer::Error<kube::Error>>),
 }
 
-/// What a leader works with.
+/// The state of a leader.
 struct Leader {
     client: Client,
     namespace: String,
@@ -157,7 +157,7 @@ impl Leader {
     }
 }
 
-/// What is gone, or another by now, needs nothing more.
+/// Takes an object that is gone, or has been replaced, for done.
 fn unless_gone<T>(done: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match done {
         Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),

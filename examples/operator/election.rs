@@ -1,4 +1,4 @@
-//! Who of many processes works: whoever holds a lease, by client-go's rules.
+//! Leader election among processes by a lease, with client-go's rules.
 //!
 //! A candidate takes a lease that has not been renewed for as long as it is held, by its own clock, since it first saw
 //! it so. A leader that cannot renew stops working before that, so no two work at once unless a process stands still.
@@ -156,7 +156,7 @@ impl Election {
     }
 }
 
-/// Whether a lease has been as it is for so long that its holder has stopped.
+/// Returns true if a lease has been unchanged for so long that its holder has stopped.
 fn is_over(seen: &mut Option<Seen>, version: Option<&String>) -> bool {
     match seen {
         Some(known) if known.version.as_ref() == version => known.since.elapsed() > HELD,

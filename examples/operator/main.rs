@@ -43,7 +43,7 @@ enum Command {
 /// The arguments of an operator.
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// What this process is called in the lease. No two may have the same name, one after the other neither.
+    /// Name of this process in the lease. No two processes may have the same, one after the other neither.
     #[arg(long)]
     identity: String,
     /// Where the sites are.
@@ -51,7 +51,7 @@ struct Run {
     namespace: String,
 }
 
-/// What ends the program.
+/// The reason why the program ends.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("the server: {0}")]

@@ -1,11 +1,12 @@
-//! What users ask for: sites. The definition is made from these types, with the rules that a server must enforce.
+//! The custom resource that users write: sites. The definition is made from these types, with the rules that a server must
+//! enforce.
 
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// What the rules say to those who break them.
+/// The messages of the rules.
 pub(crate) const TOO_MANY_REPLICAS: &str = "a site has no more replicas than replicasMax";
 pub(crate) const HOST_CHANGED: &str = "the host of a site cannot change";
 

@@ -14,11 +14,11 @@ use crate::ring::channel::{Receiver, Sender, Signal, Told, channel};
 
 type Newcomer = Sender<1>;
 
-/// What readers of the feed see.
+/// The state that readers of the feed see.
 struct Feed {
     /// How many events the window has.
     end: AtomicU64,
-    /// Whether the feed has stopped.
+    /// True if the feed has stopped.
     stopped: AtomicU64,
     gate: Gate<Newcomer>,
 }

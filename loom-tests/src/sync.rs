@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize};
 /// `std::sync::OnceLock`. Who has not acquired that the value was set may find none.
 #[derive(Debug)]
 pub(crate) struct OnceLock<T> {
-    /// Whether the value may be seen.
+    /// True once the value may be seen.
     set: AtomicBool,
     value: Cell<T>,
 }

@@ -32,7 +32,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 /// How many times its size an input may take.
 const INPUT_MAX: usize = 16;
 
-/// What any input may take.
+/// Bytes that any input may take.
 const BYTES_MIN: usize = 16 * 1024;
 
 /// How many cases are tried if nobody says it.
@@ -153,7 +153,7 @@ fn event(object: &[u8]) -> Vec<u8> {
     [bytes, event.to_vec()].concat()
 }
 
-/// What is damaged.
+/// Returns the objects that are damaged.
 fn objects() -> Vec<Vec<u8>> {
     let mut objects: Vec<Vec<u8>> = made::objects()
         .iter()

@@ -64,7 +64,7 @@ impl Fixture {
             .to_owned()
     }
 
-    /// Who a token is, as its user is told; or the refusal.
+    /// Returns the user of a token, or the refusal.
     async fn who(&self, token: &str) -> Result<Value, String> {
         let client = self.server.client_with_token(token).await;
         let answer = ask(&client, Method::POST, WHO, &json!({})).await?;
@@ -106,7 +106,7 @@ fn uid_of(object: &Value) -> String {
         .to_owned()
 }
 
-/// What a token says: its header and its claims.
+/// Returns the header and the claims of a token.
 fn parts(token: &str) -> (Value, Value) {
     let part = |index| {
         let text = token.split('.').nth(index).expect("a part");

@@ -13,7 +13,7 @@ use crate::process::Cpu;
 use crate::support::etcd::Etcd;
 use crate::{Failed, Settings};
 
-/// What is written to, and how long its values are.
+/// The key that is written, and the length of its values.
 const KEY: &str = "/registry/configmaps/default/one";
 const VALUE_BYTES: usize = 1_024;
 

@@ -1,4 +1,4 @@
-//! What a watch without events costs in memory: the server's resident bytes before and after.
+//! The memory of a watch without events: the server's resident bytes before and after.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ const JSON: &str = "application/json";
 const LISTS: u32 = 5;
 const LISTS_SMALL: u32 = 1;
 
-/// What a list took, in milliseconds.
+/// The time of a list, in milliseconds.
 #[derive(Default)]
 struct Cost {
     wall: Series,

@@ -1,6 +1,5 @@
-//! What a stored pod costs in memory: the server's resident bytes with an etcd full of them, less those with an empty
-//! one. A server that finds them there lists them; one that finds how they came follows that, and keeps the
-//! changes for watches as well.
+//! The memory of a stored pod: the server's resident bytes with an etcd full of them, less those with an empty one. A server
+//! that finds them there lists them; one that finds how they came follows that, and keeps the changes for watches as well.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The scenarios.
 
 mod consistent;
 mod etcd_watches;
@@ -17,7 +17,7 @@ use super::{Failed, Settings};
 
 /// How many watches share a connection over HTTP/2: the server's own limit.
 const STREAMS: usize = 100;
-/// What is still on its way after the last write must come within this time.
+/// Events that are still on their way after the last write must come within this time.
 const LATE_SECONDS_MAX: u64 = 120;
 
 /// A scenario.

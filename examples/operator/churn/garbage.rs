@@ -1,5 +1,5 @@
-//! What the garbage collector of a cluster does, which is none of the API server's business: it deletes what is owned
-//! by nothing that is there.
+//! Stands in for a cluster's garbage collector, which is none of the API server's business: it deletes objects whose owners
+//! are all gone.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

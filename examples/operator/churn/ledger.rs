@@ -1,4 +1,4 @@
-//! What was seen, and the rules that it must follow. Revisions of all types are of one order.
+//! The objects that were seen, and the rules that they must follow. Revisions of all types are of one order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -47,7 +47,7 @@ struct Registration {
     given_back: Option<u64>,
 }
 
-/// What happened to an object.
+/// A change of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Change {
     Put,
@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// Who leads. Only changes of terms count.
+    /// Notes the holder of the lease. Only changes of terms count.
     pub(super) fn lease(&mut self, lease: &Lease) {
         let spec = lease.spec.clone().unwrap_or_default();
         let (_, revision) = version(lease);
@@ -176,7 +176,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the observer has seen everything that was acknowledged.
+    /// Returns true if the observer has not yet seen everything that was acknowledged.
     pub(super) fn is_behind(&self) -> bool {
         !self.acknowledged.is_subset(&self.seen)
     }
@@ -220,7 +220,7 @@ impl Ledger {
     }
 }
 
-/// What an object is, and of when.
+/// Returns the identity and the revision of an object.
 pub(super) fn version<K: Resource>(object: &K) -> Version {
     let revision = object.resource_version().and_then(|it| it.parse().ok());
     (

@@ -30,7 +30,7 @@ use ledger::Ledger;
 
 /// Where all of it happens.
 const NAMESPACE: &str = "site-churn";
-/// Who defines.
+/// The field manager of the definition.
 const MANAGER: &str = "churn";
 /// How long it may take until a definition is served, and until everything is as it should be at the end.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
@@ -46,7 +46,7 @@ pub(crate) struct Churn {
     /// For how long, such as `30s` or `10m`.
     #[arg(long, default_value = "30s", value_parser = duration)]
     duration: Duration,
-    /// What decides what is written; the same number writes the same.
+    /// Seed of the writes; the same number writes the same.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -64,7 +64,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(number * seconds))
 }
 
-/// What all parts share.
+/// The part that all writers and observers share.
 #[derive(Clone)]
 struct Stage {
     client: Client,

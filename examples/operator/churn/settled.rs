@@ -1,4 +1,4 @@
-//! What must hold once nothing is written any more.
+//! The conditions that hold once nothing is written any more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;

@@ -31,7 +31,7 @@ struct Writer {
     random: StdRng,
 }
 
-/// What must come of a request.
+/// The expected outcome of a request.
 #[derive(Clone, Copy)]
 enum Must {
     /// It is done, unless another was faster.
@@ -226,7 +226,7 @@ impl Writer {
         self.judge(patched, Must::Succeed)
     }
 
-    /// Whether an answer is what it must be. An error is a server that did not answer.
+    /// Checks an answer against the expected outcome. An error is a server that did not answer.
     fn judge<K: kube::Resource>(
         &self,
         answer: Result<K, kube::Error>,

@@ -11,17 +11,17 @@ use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::{env, fs, io, slice, thread};
 
-/// What the copied workspace needs besides the member and its sources.
+/// The manifest of the copied workspace.
 const MANIFEST: &str = "[workspace]\nresolver = \"3\"\nmembers = [\"MEMBER\"]\n[workspace.lints]\n\
     [profile.dev]\ndebug = false\n[profile.release.package.MEMBER]\ndebug-assertions = true\n";
 
-/// What is checked, and how.
+/// The models and the sources that are mutated.
 struct Subject {
     /// The member that holds the models.
     member: String,
     /// The files and folders that it includes.
     sources: Vec<String>,
-    /// What cargo is told so that it runs them.
+    /// The arguments by which cargo runs them.
     test: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ struct Lane<'a> {
 #[derive(Default)]
 struct Mutation {
     name: String,
-    /// What the names of the models begin with that should notice it, else those of its file.
+    /// The prefix of the names of the models that should notice it, else of those of its file.
     model: Option<String>,
     file: String,
     from: String,
@@ -122,7 +122,7 @@ impl<'a> Lane<'a> {
         Ok(survivors)
     }
 
-    /// Whether a model fails with the mutation, which is undone afterwards.
+    /// Returns true if a model fails with the mutation, which is undone afterwards.
     fn refuses(&self, mutation: &Mutation) -> io::Result<bool> {
         let path = self.copy.join(&mutation.file);
         let text = fs::read_to_string(self.root.join(&mutation.file))?;
@@ -140,7 +140,7 @@ impl<'a> Lane<'a> {
         Ok(!unnoticed)
     }
 
-    /// Whether the copy's models pass, or some of them. That they compile is a condition.
+    /// Returns true if the copy's models pass, or some of them. They have to compile.
     fn passes(&self, some: Option<&str>) -> io::Result<bool> {
         let test = |arguments: &[&str]| {
             Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -33,7 +33,7 @@ const PRIORITY_CHANGES: usize = 5;
 /// How many steps a schedule takes at most: one that takes more has lost a wake-up or spins.
 const STEPS_MAX: usize = 300_000;
 
-/// What a task may use of its stack. Parsing JSON in an unoptimised build takes a lot.
+/// Stack of a task. Parsing JSON in an unoptimised build takes a lot.
 const STACK_BYTES: usize = 1 << 20;
 
 /// The outcomes that a model has seen, over all schedules, and how often.

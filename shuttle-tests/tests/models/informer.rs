@@ -29,7 +29,7 @@ const RESTLESS: f64 = 0.15;
 /// How likely a client takes any state to begin with.
 const ANY_VERSION: f64 = 0.3;
 
-/// What a client wants to see.
+/// The selection of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
     All,
@@ -86,11 +86,11 @@ pub(crate) struct Informer {
     server: Arc<CacheDelegator>,
     seen: Seen,
     selection: Selection,
-    /// Whether it sometimes does not read.
+    /// True if it sometimes does not read.
     slow: bool,
     /// The revision of each object, as told.
     copy: BTreeMap<String, u64>,
-    /// What has been told: a revision, and the place of the next change in the store's log.
+    /// The position: a revision, and the place of the next change in the store's log.
     reached: Option<(u64, usize)>,
 }
 
@@ -346,7 +346,7 @@ impl Informer {
         self.reached = Some((revision, self.world.store.place_after(revision)));
     }
 
-    /// Whether a watch can be resumed here: what shares a revision comes one by one.
+    /// Returns true if a watch can be resumed here: changes that share a revision come one by one.
     fn is_between_revisions(&self) -> bool {
         let (reached, place) = self.reached.expect("a watch follows a list");
         self.next(place)

@@ -67,10 +67,10 @@ pub(crate) struct Entry {
 }
 
 struct Follower {
-    /// What has been handed over.
+    /// The number of changes that have been handed over.
     position: u64,
     broken: bool,
-    /// Whether progress has been asked for since the last batch.
+    /// True if progress has been requested since the last batch.
     asked: bool,
     waker: Option<Waker>,
 }
@@ -156,7 +156,7 @@ impl Store {
         self.lock().lists
     }
 
-    /// What is selected at a revision: the revision of each key.
+    /// Returns the selected objects at a revision: the revision of each key.
     pub(crate) fn selected(
         &self,
         revision: u64,
@@ -239,7 +239,7 @@ impl Inner {
         }
     }
 
-    /// What a follower is told next.
+    /// Polls the next batch of a follower.
     fn poll(&mut self, id: u64, waker: &Waker) -> Poll<Option<Result<ChangeBatch, StorageError>>> {
         let (revision, compacted) = (self.revision, self.compacted);
         let Some(follower) = self.followers.get_mut(&id) else {

@@ -25,13 +25,13 @@ const KEYS: [&str; 6] = [
 /// More than a watcher is told of before it is parked.
 const BURST_PODS: usize = 120;
 
-/// What happens to the store beside the writes.
+/// The disturbance of the store beside the writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
     /// Streams break.
     Breaks,
-    /// What was written is compacted before it was told.
+    /// Changes are compacted before they are told.
     LostHistory,
     /// The type is listed again, alone.
     Relists,

@@ -44,7 +44,7 @@ pub(crate) struct World {
     pub(crate) feed: Feed,
     pub(crate) pods: Arc<CacheDelegator>,
     pub(crate) clock: Clock,
-    /// What the cache had reached just before its watches were drained; 0 until then.
+    /// The revision that the cache had reached just before its watches were drained; 0 until then.
     pub(crate) drained: AtomicUsize,
     over: AtomicBool,
 }

@@ -31,7 +31,7 @@ const ITEMS_MAX: u32 = 100;
 const NAP: Duration = Duration::from_millis(15);
 const STALL: Duration = Duration::from_millis(400);
 
-/// What a client wants to see.
+/// The selection of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Selection {
     All,
@@ -101,9 +101,9 @@ pub(crate) struct Client {
     manner: Manner,
     /// The revision of each object, as told.
     copy: BTreeMap<String, u64>,
-    /// What has been told: a revision, and the place of the next change in the store's log.
+    /// The position: a revision, and the place of the next change in the store's log.
     reached: Option<(u64, usize)>,
-    /// Whether everything has been told.
+    /// True once everything has been told.
     complete: bool,
 }
 
@@ -305,7 +305,7 @@ impl Client {
         self.reach(revision);
     }
 
-    /// What must be told next, and its place.
+    /// Returns the change that must be told next, and its place.
     fn next(&self) -> Option<(usize, Entry)> {
         let (_, from) = self.reached?;
         let selection = self.selection;
@@ -317,7 +317,7 @@ impl Client {
         self.reached = Some((revision, self.world.store.place_after(revision)));
     }
 
-    /// Whether a watch can be resumed here: what shares a revision comes one by one.
+    /// Returns true if a watch can be resumed here: changes that share a revision come one by one.
     fn may_leave(&self) -> bool {
         let reached = self.reached.map(|it| it.0);
         let next = self.next().map(|(_, next)| next.revision);
@@ -348,7 +348,7 @@ impl Client {
     }
 }
 
-/// What was answered; `None` when it is to be asked again.
+/// Returns the answer; `None` when the request is to be repeated.
 fn accepted<T>(answer: Result<T, StorageError>) -> Option<T> {
     match answer {
         Ok(answer) => Some(answer),

@@ -151,8 +151,8 @@ async fn finish(world: &Arc<World>, clients: Vec<JoinHandle<()>>) {
     assert!(all, "not all clients were told everything");
 }
 
-/// Whether the cache comes to a revision, whatever was listed anew. It refuses when it takes long,
-/// which a loaded machine with a fast clock does.
+/// Returns true if the cache comes to a revision, whatever was listed anew. It refuses when it takes long, which a loaded
+/// machine with a fast clock does.
 async fn reached(world: &World, last: u64) -> bool {
     for _ in 0..LOOKS_MAX {
         let options = Selection::All.options(Some(last));

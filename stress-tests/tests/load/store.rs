@@ -227,7 +227,7 @@ impl Entry {
 }
 
 impl Follower {
-    /// What is told next; an error is the last.
+    /// Returns the next batch; an error is the last.
     async fn next(&mut self) -> Result<ChangeBatch, StorageError> {
         loop {
             self.news.borrow_and_update();

@@ -31,13 +31,13 @@ pub(crate) struct World {
     pub(crate) seen: Seen,
     /// How many clients have been told everything.
     pub(crate) complete: AtomicUsize,
-    /// Whether the watches are being drained.
+    /// True while the watches are being drained.
     pub(crate) draining: AtomicBool,
     pub(crate) clock: Clock,
     metrics: Registry,
 }
 
-/// What happened, and how often.
+/// Counts of the things that happened.
 #[derive(Default)]
 pub(crate) struct Seen(Mutex<BTreeMap<&'static str, usize>>);
 

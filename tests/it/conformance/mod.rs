@@ -32,12 +32,12 @@ const LOOKS_MAX: u32 = 3000;
 /// An implementation under test, on an empty store.
 struct Subject {
     interface: Arc<dyn Interface>,
-    /// What lies underneath, to compact and to corrupt.
+    /// The backend underneath, to compact and to corrupt.
     backend: Arc<dyn Backend>,
     /// How many changes push an event out of the window of history; 0 where only compaction does.
     window: usize,
     markers: AtomicUsize,
-    /// What must live as long as the subject: an etcd, a folder, running loops.
+    /// The parts that must live as long as the subject: an etcd, a folder, running loops.
     _support: Support,
 }
 

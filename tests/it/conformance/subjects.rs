@@ -20,13 +20,13 @@ use super::Subject;
 use super::objects::schema;
 use crate::support::etcd::Etcd;
 
-/// What all keys begin with.
+/// The prefix of all keys.
 pub(super) const PATH_PREFIX: &str = "/registry";
 
 /// How many events the cache under test remembers.
 const WINDOW_EVENTS: usize = 200;
 
-/// What a subject stands on. Fields are dropped in this order.
+/// The parts beneath a subject. Fields are dropped in this order.
 #[derive(Default)]
 pub(super) struct Support {
     /// Loops of the backend and the cache.

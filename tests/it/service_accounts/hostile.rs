@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// The head of a client that is not authenticated may have so many bytes.
 const FIRST_HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// What signs, and what it says.
+/// The key, header and claims of a token.
 #[derive(Clone)]
 struct Forger {
     key: EncodingKey,
