@@ -1,6 +1,6 @@
 //! How values merge, as the markers in the comments above fields say.
 
-/// What is known of a field, as words with a space before each; nothing for most fields.
+/// Returns the merge markers of a field, as words with a space before each; nothing for most fields.
 pub(crate) fn merging(comment: &str) -> String {
     let markers = |name: &str| -> Vec<&str> {
         let lines = comment

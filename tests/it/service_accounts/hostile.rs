@@ -176,7 +176,7 @@ fn wrong_forms(good: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What does not even fit into a request's head is refused there, as in kube-apiserver.
+/// A token that does not even fit into a request's head is refused there, as in kube-apiserver.
 #[tokio::test]
 async fn a_token_of_a_megabyte_is_refused_soon() {
     let fixture = Fixture::start(&[]).await;

@@ -1,4 +1,4 @@
-//! What the ServiceAccount plugin makes of pods, where it is enabled.
+//! The ServiceAccount plugin's changes of pods, where it is enabled.
 
 use super::*;
 

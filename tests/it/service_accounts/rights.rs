@@ -1,4 +1,4 @@
-//! What accounts may do, where roles count; and certificates that nobody here has signed.
+//! The permissions of service accounts with RBAC; and certificates that no known authority has signed.
 
 use base64::engine::general_purpose::STANDARD;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};

@@ -75,7 +75,7 @@ async fn strict_bodies(admin: &Admin, gears: &str) {
     assert_eq!(answer.await.failure(), (400, "BadRequest", message));
 }
 
-/// What a type does not have cannot be applied, whatever the client wishes.
+/// A field that the type does not have cannot be applied, whatever the client asks for.
 async fn undeclared_configurations(admin: &Admin, gears: &str) {
     let mut odd = deployment();
     odd["spec"]["template"]["spec"]["containers"][0]["bogus"] = json!(1);

@@ -1,4 +1,4 @@
-//! What Kubernetes' own conformance specs of the API ask of a server, where no other test here does.
+//! The requirements of Kubernetes' conformance specs of the API that no other test here covers.
 
 mod chunking;
 mod custom_resource_definition;
@@ -24,7 +24,7 @@ struct Admin {
     _server: Server,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug)]
 struct Answer {
     status: StatusCode,

@@ -1,4 +1,4 @@
-//! What stands beside the store: the feed of all changes, the compactor, the sign of life.
+//! The feed of all changes, the compactor, and the health check of the store.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -27,7 +27,7 @@ pub(crate) struct Window {
     pub(crate) is_dark: bool,
 }
 
-/// What was seen of a page.
+/// A screenshot of a page.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) width: usize,

@@ -98,7 +98,7 @@ impl Etcd {
         self.child.as_ref().expect("etcd runs").id()
     }
 
-    /// What `etcdctl` prints about this etcd; it lies beside the etcd.
+    /// Runs `etcdctl` against this etcd and returns its output; it lies beside the etcd.
     pub(crate) fn etcdctl(&self, arguments: &[&str]) -> String {
         let mut etcdctl = Command::new(self.binary.with_file_name("etcdctl"));
         etcdctl
@@ -227,7 +227,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Whether the etcd that serves its health on this port is well.
+/// Returns true if the etcd that serves its health on this port is healthy.
 fn is_ready(port: u16) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;

@@ -1,4 +1,4 @@
-//! What the integration tests stand on: real servers in temporary folders, found programs.
+//! The support of integration tests: real servers in temporary folders, found programs.
 
 pub(crate) mod browser;
 pub(crate) mod etcd;

@@ -116,7 +116,7 @@ impl Server {
         self.folder.path()
     }
 
-    /// What the server has said.
+    /// Returns the server's log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

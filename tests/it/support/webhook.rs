@@ -28,7 +28,7 @@ pub(crate) enum Reply {
 /// Answers a review that came to a path.
 pub(crate) type Answer = fn(&str, &Value) -> Reply;
 
-/// What a webhook was asked: paths, without their queries, and reviews.
+/// The requests to a webhook: paths, without their queries, and reviews.
 pub(crate) type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// A webhook, until it is dropped.
