@@ -33,6 +33,9 @@ const BANNED_NAMES: &[&str] = &[
     "utils", "util", "common", "helpers", "helper", "manager", "misc",
 ];
 
+/// Words that no line of a doc comment begins with: it says what a thing is or does, not "what changes".
+const RIDDLES: [&str; 5] = ["What", "Who", "Whose", "Whom", "Whether"];
+
 #[test]
 fn imports_go_down_the_layer_table() {
     let layers = Layers::from_architecture();
@@ -143,6 +146,32 @@ fn no_work_is_left_marked() {
 }
 
 /// The compiler refuses `unsafe` where the lints say so, so each crate must have them.
+#[test]
+fn no_doc_comment_is_a_riddle() {
+    let riddle = |line: &str| {
+        let line = line.trim_start();
+        let text = line.strip_prefix("/// ").or(line.strip_prefix("//! "));
+        text.is_some_and(|text| {
+            let first = text.split(|letter: char| !letter.is_alphabetic()).next();
+            RIDDLES.contains(&first.unwrap_or_default())
+        })
+    };
+    assert!(riddle("    /// Whether it is so.") && !riddle("/// Whatever it is."));
+    let mut found = Vec::new();
+    for file in CODE_FOLDERS.iter().flat_map(|folder| sources(folder)) {
+        for (number, line) in read(&file).lines().enumerate() {
+            if riddle(line) {
+                found.push(format!("{}:{}", relative(&file), number + 1));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "say what it is or does:\n{}",
+        found.join("\n")
+    );
+}
+
 #[test]
 fn every_crate_forbids_unsafe() {
     let folders = fs::read_dir(root()).expect("folders");
