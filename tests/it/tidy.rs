@@ -3,6 +3,7 @@
 //! The layer table stands in ARCHITECTURE.md and nowhere else; this test reads it from there.
 
 mod bounds;
+mod places;
 mod readers;
 
 use std::collections::BTreeSet;
