@@ -45,29 +45,29 @@ pub(crate) enum Action {
     Show(compare::ShowFlags),
 }
 
-/// How it is run, whatever the scenario.
+/// Flags of all scenarios.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct RunFlags {
-    /// How many runs; the figures are their median and range. The default depends on the scenario,
-    /// as those of --duration and --warm-up do.
+    /// Number of runs; the figures are their median and range. The default depends on the scenario, as those of --duration
+    /// and --warm-up do.
     #[arg(long, global = true, value_name = "N", help_heading = "Run",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(RUNS_MAX)))]
     #[serde(skip)]
     pub(crate) runs: Option<u32>,
 
-    /// How long a run takes.
+    /// Duration of a run.
     #[arg(long, global = true, value_name = "DURATION", help_heading = "Run",
           value_parser = some_time)]
     #[serde(skip)]
     pub(crate) duration: Option<Duration>,
 
-    /// How long the server is loaded before anything is measured.
+    /// Time for which the server is loaded before anything is measured.
     #[arg(long, global = true, value_name = "DURATION", help_heading = "Run",
           value_parser = duration::parse)]
     #[serde(skip)]
     pub(crate) warm_up: Option<Duration>,
 
-    /// The protocol of watches and requests: 1 or 2.
+    /// HTTP version of watches and requests: 1 or 2.
     #[arg(
         long,
         global = true,
@@ -78,12 +78,12 @@ pub(crate) struct RunFlags {
     )]
     pub(crate) http: HttpVersion,
 
-    /// How many watchers share a connection over HTTP/2.
+    /// Watchers that share a connection over HTTP/2.
     #[arg(long, global = true, value_name = "N", default_value_t = 100, help_heading = "Run",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) streams: u32,
 
-    /// The form of objects on the wire: json or protobuf.
+    /// Encoding of objects: json or protobuf.
     #[arg(
         long,
         global = true,
@@ -94,23 +94,23 @@ pub(crate) struct RunFlags {
     )]
     pub(crate) encoding: Encoding,
 
-    /// How many threads read watches. More of them take processors from a server on this machine.
+    /// Threads that read watches. More of them take processors from a server on this machine.
     #[arg(long, global = true, value_name = "N", default_value_t = 1, help_heading = "Run",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
 
-    /// The server's process on this machine, whose processor time and memory are measured. Without it
-    /// the server's /metrics are asked.
+    /// Process ID of a server on this machine, whose processor time and memory are measured. Without it they are read from
+    /// /metrics.
     #[arg(long, global = true, value_name = "PID", help_heading = "Run")]
     #[serde(skip)]
     pub(crate) pid: Option<u32>,
 
-    /// The namespace to create and to delete at the end. It must not exist. The default is a new name.
+    /// Namespace to create, and to delete at the end. It must not exist. The default is a new name.
     #[arg(long, global = true, value_name = "NAME", help_heading = "Run")]
     #[serde(skip)]
     pub(crate) namespace: Option<String>,
 
-    /// Give up, and clean up, when the whole has taken this long.
+    /// Time after which to give up and clean up.
     #[arg(long, global = true, value_name = "DURATION", default_value = "15m",
           help_heading = "Run", value_parser = some_time)]
     #[serde(serialize_with = "seconds")]
@@ -121,12 +121,12 @@ pub(crate) struct RunFlags {
     #[serde(skip)]
     pub(crate) json: bool,
 
-    /// Write the outcome as JSON into this file as well.
+    /// Also write the outcome as JSON to this file.
     #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
     #[serde(skip)]
     pub(crate) save: Option<PathBuf>,
 
-    /// Write a page with the figures and their curves into this file: one HTML file that needs no network.
+    /// Also write a page with the figures and their curves to this file: one HTML file that needs no network.
     #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
     #[serde(skip)]
     pub(crate) report: Option<PathBuf>,
@@ -151,7 +151,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Fanout(_) => "fanout",

@@ -39,8 +39,7 @@ const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 #[derive(Args, Clone, Debug)]
 #[command(next_line_help = true)]
 pub struct ServeFlags {
-    /// Where the database, the certificates and the admin's kubeconfig are kept. Created if it
-    /// does not exist.
+    /// Directory of the database, the generated certificates and the admin's kubeconfig. Created if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
     pub data_dir: PathBuf,
 
@@ -49,14 +48,14 @@ pub struct ServeFlags {
     #[arg(long, value_name = "BACKEND", value_parser = parse_backend)]
     pub storage_backend: Option<StorageBackend>,
 
-    /// How objects are written in the store: application/vnd.kubernetes.protobuf or application/json.
-    /// They are read in either. Custom resources are always JSON.
+    /// Media type of objects in the store: application/vnd.kubernetes.protobuf or application/json. Both are read. Custom
+    /// resources are always JSON.
     #[arg(long, value_name = "TYPE", default_value = "application/vnd.kubernetes.protobuf",
           value_parser = parse_media_type)]
     pub storage_media_type: StorageMediaType,
 
-    /// Which resources are encrypted in the store, and with which keys: an EncryptionConfiguration
-    /// with the providers aesgcm, secretbox and identity.
+    /// An EncryptionConfiguration with the resources that are encrypted in the store, and their keys. Supported providers
+    /// are aesgcm, secretbox and identity.
     #[arg(long, value_name = "FILE")]
     pub encryption_provider_config: Option<PathBuf>,
 
@@ -72,12 +71,12 @@ pub struct ServeFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub watch_cache: bool,
 
-    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 switches the cache
-    /// of the resource off; any other size means on, since sizes adapt themselves.
+    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource; any other
+    /// size enables it, since sizes adapt themselves.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = WatchCacheSize::parse)]
     pub watch_cache_sizes: Vec<WatchCacheSize>,
 
-    /// Accepted for compatibility and without effect: sizes of watch caches adapt themselves.
+    /// Has no effect, since sizes of watch caches adapt themselves; accepted for compatibility.
     #[arg(long, value_name = "SIZE", default_value_t = 100)]
     pub default_watch_cache_size: u32,
 
@@ -144,88 +143,87 @@ pub struct ServeFlags {
     )]
     pub aggregation: AggregationFlags,
 
-    /// Features that are off by default, as NAME=true, comma-separated. There is one:
-    /// AllowUnsafeMalformedObjectDeletion, by which objects that cannot be read may be deleted.
+    /// Feature gates, as NAME=true, comma-separated. There is one: AllowUnsafeMalformedObjectDeletion, which allows the
+    /// deletion of objects that cannot be read.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
     pub feature_gates: Vec<FeatureGate>,
 
-    /// How much to log to standard error: 0 warnings, 1 and 2 what happens, 4 every request, 6 all.
+    /// Log level on standard error: 0 warnings, 1 and 2 information, 4 every request, 6 everything.
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
     pub verbosity: u8,
 }
 
-/// How to reach etcd.
+/// Flags of the store.
 #[derive(Args, Clone, Debug)]
 pub struct EtcdFlags {
     /// The etcd servers to connect to (scheme://host:port), comma-separated.
     #[arg(long, value_name = "URLS", value_delimiter = ',', value_parser = parse_etcd_server)]
     pub etcd_servers: Vec<String>,
 
-    /// The prefix of all keys in the store.
+    /// Prefix of all keys in the store.
     #[arg(long, value_name = "PREFIX", default_value = "/registry", value_parser = parse_prefix)]
     pub etcd_prefix: String,
 
-    /// Authorities that etcd's certificate is checked against.
+    /// Certificate authorities that etcd's certificate is verified against.
     #[arg(long, value_name = "FILE")]
     pub etcd_cafile: Option<PathBuf>,
 
-    /// The client certificate shown to etcd.
+    /// Client certificate for etcd.
     #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
     pub etcd_certfile: Option<PathBuf>,
 
-    /// The key of that certificate.
+    /// Private key of that certificate.
     #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
     pub etcd_keyfile: Option<PathBuf>,
 
-    /// How often the store's history is compacted; 0 leaves that to others. Holds for the embedded
-    /// store too.
+    /// Interval of compactions of the store's history; 0 disables them. Applies to the embedded store too.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     pub etcd_compaction_interval: Duration,
 
-    /// How many bytes the embedded store may need. Beyond that it takes deletions alone, until that
-    /// and compaction have made room. As in etcd, 0 means 2 GiB and a negative number any size.
+    /// Maximum size of the embedded store in bytes. Beyond it only deletions are accepted, until they and compaction have
+    /// made room. As in etcd, 0 means 2 GiB and a negative number no limit.
     #[arg(long, value_name = "BYTES", default_value_t = QUOTA_BACKEND_BYTES_DEFAULT,
           allow_negative_numbers = true)]
     pub quota_backend_bytes: i64,
 
-    /// For how long events are kept; 0 for ever.
+    /// Time for which events are kept; 0 for ever.
     #[arg(long, value_name = "DURATION", default_value = "1h0m0s", value_parser = duration::parse)]
     pub event_ttl: Duration,
 
-    /// How long a health check waits for the store.
+    /// Timeout of the health check of the store.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     pub etcd_healthcheck_timeout: Duration,
 }
 
-/// Where and how to listen.
+/// Flags of the listener.
 #[derive(Args, Clone, Debug)]
 pub struct ServingFlags {
-    /// The port for HTTPS. 0 picks a free one, which is printed.
+    /// Port for HTTPS. 0 picks a free one, which is printed.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     pub secure_port: u16,
 
-    /// The address to listen on. Only this machine can reach the default.
+    /// Address to listen on. The default can only be reached from this machine.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub bind_address: IpAddr,
 
-    /// The address at which the members of the cluster reach the server. The default is --bind-address, or
-    /// where the host sends from if that is a loopback address or none in particular.
+    /// Address at which members of the cluster reach the server. The default is --bind-address, or the address of the
+    /// default route if that is a loopback or unspecified address.
     #[arg(long, value_name = "IP")]
     pub advertise_address: Option<IpAddr>,
 
-    /// Where generated certificates are kept. The default is `pki` in the data directory.
+    /// Directory of generated certificates. The default is `pki` in the data directory.
     #[arg(long, value_name = "DIR")]
     pub cert_dir: Option<PathBuf>,
 
-    /// The server's certificate, with intermediates after it. Without it one is generated.
+    /// The server's certificate, followed by intermediates. Generated if not given.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
 
-    /// The key of the server's certificate.
+    /// Private key of the server's certificate.
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
 
-    /// How many streams a client may have open on one HTTP/2 connection; 0 means 100.
+    /// Maximum number of concurrent streams of an HTTP/2 connection; 0 means 100.
     #[arg(
         long = "http2-max-streams-per-connection",
         value_name = "N",
@@ -233,7 +231,7 @@ pub struct ServingFlags {
     )]
     pub http2_max_streams_per_connection: u32,
 
-    /// How long to go on serving after a signal to end, while /readyz already says no.
+    /// Time to go on serving after a termination signal, while /readyz already fails.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
     pub shutdown_delay_duration: Duration,
 }
@@ -241,8 +239,8 @@ pub struct ServingFlags {
 /// Flags of authentication.
 #[derive(Args, Clone, Debug)]
 pub struct IdentityFlags {
-    /// Authorities of client certificates, besides the generated one: the common name is the user,
-    /// the organisations are the groups.
+    /// Certificate authorities of client certificates, besides the generated one. The common name is the user, the
+    /// organisations are the groups.
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
 
@@ -267,13 +265,13 @@ pub struct IdentityFlags {
 /// Flags of admission.
 #[derive(Args, Clone, Debug)]
 pub struct AdmissionFlags {
-    /// Admission plugins that must be asked about writes, comma-separated. Those that are here are
-    /// asked anyway, but for ServiceAccount, and NodeRestriction unless Node is among the authorization modes; one that is
-    /// not here is refused. Their order does not matter.
+    /// Admission plugins to enable, comma-separated. All supported ones are enabled by default but ServiceAccount, and
+    /// NodeRestriction unless Node is among the authorization modes; an unsupported one is refused. Their order does not
+    /// matter.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub enable_admission_plugins: Vec<&'static str>,
 
-    /// Admission plugins that are not asked, comma-separated.
+    /// Admission plugins to disable, comma-separated.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub disable_admission_plugins: Vec<&'static str>,
 }
@@ -286,7 +284,7 @@ impl AdmissionFlags {
         )
     }
 
-    /// Which plugins are asked.
+    /// Returns the enabled plugins.
     #[must_use]
     pub fn plugins(&self) -> PluginSet {
         PluginSet::new(
@@ -296,61 +294,58 @@ impl AdmissionFlags {
     }
 }
 
-/// How much and how long.
+/// Flags of limits and timeouts.
 #[derive(Args, Clone, Debug)]
 pub struct LimitFlags {
-    /// How many reads may be in progress at once; 0 for no limit. Watches do not count.
+    /// Maximum number of reads in flight; 0 for no limit. Watches do not count.
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub max_requests_inflight: u32,
 
-    /// How many writes may be in progress at once; 0 for no limit.
+    /// Maximum number of writes in flight; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max_mutating_requests_inflight: u32,
 
-    /// How long a request may take, watches aside.
+    /// Timeout of requests, except watches.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     pub request_timeout: Duration,
 
-    /// How much memory, in MiB, objects, history, encodings, connections and requests may take; before
-    /// it is spent, new lists and watches are answered 429. The default is half of the machine's or of
-    /// the control group's.
+    /// Memory budget in MiB of objects, history, encodings, connections and requests. New lists and watches get 429 before
+    /// it is spent. The default is half of the machine's or of the control group's memory.
     #[arg(long, value_name = "MIB",
           value_parser = clap::value_parser!(u64).range(MEMORY_BUDGET_MIB_MIN..=MEMORY_BUDGET_MIB_MAX))]
     pub memory_budget_mib: Option<u64>,
 
-    /// After how many seconds at the earliest a watch is ended that sets no timeout of its own.
+    /// Minimum time in seconds after which a watch without a timeout of its own is ended.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub min_request_timeout: u32,
 
-    /// Let requests wait for each other as the stored FlowSchemas and PriorityLevelConfigurations say: reads and
-    /// writes together have as many places as the limits above allow, and no user gets all of them. If not, whoever
-    /// comes when all places are taken is refused.
+    /// Queue requests by the stored FlowSchemas and PriorityLevelConfigurations. Reads and writes together have as many
+    /// seats as the limits above allow, and no user gets all of them. If false, requests beyond the limits are refused.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub enable_priority_and_fairness: bool,
 
-    /// How many watches a user may have at once; 0 for no limit. Members of system:masters may have any number.
+    /// Maximum number of concurrent watches of a user; 0 for no limit. Members of system:masters have none.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_watches_per_user: u32,
 }
 
-/// How to reach the kubelets of nodes.
+/// Flags of connections to kubelets.
 #[derive(Args, Clone, Debug)]
 pub struct KubeletFlags {
-    /// Authorities that kubelets' certificates are checked against. Without it they are not checked.
+    /// Certificate authorities that kubelets' certificates are verified against. Without it they are not verified.
     #[arg(long, value_name = "FILE")]
     pub kubelet_certificate_authority: Option<PathBuf>,
 
-    /// The client certificate shown to kubelets.
+    /// Client certificate for kubelets.
     #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
     pub kubelet_client_certificate: Option<PathBuf>,
 
-    /// The key of that certificate.
+    /// Private key of that certificate.
     #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
     pub kubelet_client_key: Option<PathBuf>,
 
-    /// Which of a node's addresses its kubelet is reached at: the first of these types that the node
-    /// has, comma-separated.
+    /// Types of node addresses at which kubelets are reached, comma-separated: the first type that a node has is used.
     #[arg(
         long,
         value_name = "TYPES",
@@ -359,7 +354,7 @@ pub struct KubeletFlags {
     )]
     pub kubelet_preferred_address_types: Vec<String>,
 
-    /// How long connecting to a kubelet may take.
+    /// Timeout of connecting to a kubelet.
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
     pub kubelet_timeout: Duration,
 }
@@ -446,7 +441,7 @@ impl ServeFlags {
         WatchCacheSizes::new(self.watch_cache, self.watch_cache_sizes.clone())
     }
 
-    /// Where generated certificates are kept.
+    /// Returns the directory of generated certificates.
     #[must_use]
     pub fn pki_dir(&self) -> PathBuf {
         self.serving

@@ -21,12 +21,12 @@ pub(crate) struct Flags {
     #[serde(flatten)]
     watchers: WatcherFlags,
 
-    /// Writes of a burst, each on a connection of its own.
+    /// Writes in a burst, each on a connection of its own.
     #[arg(long, value_name = "N", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     writes: u32,
 
-    /// How long after a burst the next begins, if all of it has come.
+    /// Pause between bursts, if all of the last one has come.
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     #[serde(serialize_with = "seconds")]
     every: Duration,

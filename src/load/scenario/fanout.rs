@@ -19,7 +19,7 @@ pub(crate) struct Flags {
     #[serde(flatten)]
     pub(super) watchers: WatcherFlags,
 
-    /// Writes a second.
+    /// Writes per second.
     #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
     pub(super) rate: f64,
 

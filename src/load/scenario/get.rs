@@ -20,11 +20,11 @@ use crate::load::schedule::Schedule;
 /// Reads of one object: any version (resourceVersion=0), and the newest.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// Reads a second.
+    /// Reads per second.
     #[arg(long, value_name = "RATE", default_value = "500", value_parser = rate)]
     rate: f64,
 
-    /// How many connections read.
+    /// Connections that read.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clients: u32,

@@ -26,12 +26,12 @@ pub(crate) struct Flags {
     #[serde(flatten)]
     objects: ObjectFlags,
 
-    /// How many objects a page holds.
+    /// Objects on a page.
     #[arg(long, value_name = "N", default_value_t = 500,
           value_parser = clap::value_parser!(u32).range(1..))]
     page: u32,
 
-    /// How many clients list at once, each again and again.
+    /// Clients that list concurrently, each again and again.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clients: u32,

@@ -6,25 +6,25 @@ use serde::Serialize;
 /// The flags of watchers.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct WatcherFlags {
-    /// How many watchers.
+    /// Number of watchers.
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) watchers: u32,
 }
 
-/// How large objects are.
+/// The flag of the size of objects.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct SizeFlags {
-    /// How long objects are on the wire, in bytes, with all that the server adds to them.
+    /// Size of objects on the wire in bytes, with all that the server adds to them.
     #[arg(long, value_name = "BYTES", default_value_t = Self::DEFAULT.size,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) size: u32,
 }
 
-/// How to write.
+/// The flag of writers.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct WriteFlags {
-    /// How many connections write, each to an object of its own.
+    /// Connections that write, each to an object of its own.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) writers: u32,
@@ -37,7 +37,7 @@ pub(crate) struct WriteFlags {
 /// The flags of objects that are read.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ObjectFlags {
-    /// How many objects there are.
+    /// Number of objects.
     #[arg(long, value_name = "N", default_value_t = 5_000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) objects: u32,

@@ -28,7 +28,7 @@ const BACK_SECONDS_MAX: u64 = 60;
 /// Watchers and writers, and a server that is restarted in between.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// Command that restarts the server; a shell runs it, and it must end by itself. It begins when half of the run is over.
+    /// Command that restarts the server; run by a shell halfway through the run. It must end by itself.
     #[arg(long, value_name = "COMMAND")]
     command: String,
 

@@ -31,7 +31,7 @@ pub(crate) struct Flags {
     #[serde(flatten)]
     watchers: WatcherFlags,
 
-    /// How many events each of them misses.
+    /// Events that each of them misses.
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     behind: u32,

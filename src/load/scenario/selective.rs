@@ -20,12 +20,12 @@ pub(crate) struct Flags {
     #[serde(flatten)]
     watchers: WatcherFlags,
 
-    /// How many pods are written to, each on a node of its own, in turns.
+    /// Number of pods that are written, each on a node of its own, in turns.
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pods: u32,
 
-    /// Writes a second, over all pods.
+    /// Writes per second, over all pods.
     #[arg(long, value_name = "RATE", default_value = "200", value_parser = rate)]
     rate: f64,
 

@@ -27,17 +27,17 @@ const RECONNECT_SECONDS_MAX: u64 = 60;
 /// Watchers of which some stop reading for half of each run.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many watchers read all the time.
+    /// Watchers that read all the time.
     #[arg(long, value_name = "N", default_value_t = 500,
           value_parser = clap::value_parser!(u32).range(1..))]
     watchers: u32,
 
-    /// How many watchers stop reading for half of each run.
+    /// Watchers that stop reading for half of each run.
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..))]
     stalled: u32,
 
-    /// Writes a second.
+    /// Writes per second.
     #[arg(long, value_name = "RATE", default_value = "50", value_parser = rate)]
     rate: f64,
 

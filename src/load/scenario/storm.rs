@@ -31,7 +31,7 @@ pub(super) const DEFAULT_LENGTH: Length = Length {
 /// Clients that list everything and watch from there, all at once, in both ways that there are.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many clients.
+    /// Number of clients.
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Flags {
     #[serde(flatten)]
     objects: ObjectFlags,
 
-    /// How clients begin: list, watch-list or both.
+    /// Way in which clients begin: list, watch-list or both.
     #[arg(
         long,
         value_name = "WAY",

@@ -22,7 +22,7 @@ use crate::load::schedule::Schedule;
 /// Creates, updates and deletes at a steady rate, one phase after the other.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// Writes a second.
+    /// Writes per second.
     #[arg(long, value_name = "RATE", default_value = "100", value_parser = rate)]
     rate: f64,
 

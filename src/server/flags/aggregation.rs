@@ -7,23 +7,22 @@ use http::HeaderName;
 
 use crate::authentication::RequestHeaders;
 
-/// How other API servers know this one, and how this one knows others that pass requests on to it.
+/// Flags of the aggregation layer, in both directions.
 #[derive(Args, Clone, Debug)]
 pub struct AggregationFlags {
-    /// The client certificate shown to the servers of aggregated APIs, to which requests are passed on.
+    /// Client certificate for the servers of aggregated APIs, to which requests are proxied.
     #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
     pub proxy_client_cert_file: Option<PathBuf>,
 
-    /// The key of that certificate.
+    /// Private key of that certificate.
     #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
     pub proxy_client_key_file: Option<PathBuf>,
 
-    /// Authorities of client certificates with which other API servers pass requests on to this one. Whoever has such a
-    /// certificate may say in headers who asks.
+    /// Certificate authorities of front proxies, which may name the user of a request in headers.
     #[arg(long, value_name = "FILE")]
     pub requestheader_client_ca_file: Option<PathBuf>,
 
-    /// The common names that such a certificate may have, comma-separated. Without it any will do.
+    /// Common names of front proxies' certificates, comma-separated. Any if not given.
     #[arg(
         long,
         value_name = "NAMES",
@@ -32,17 +31,17 @@ pub struct AggregationFlags {
     )]
     pub requestheader_allowed_names: Vec<String>,
 
-    /// The headers that may say the user's name, the first that does counting, comma-separated.
+    /// Headers with the user's name, comma-separated; the first that is present counts.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',', default_value = "X-Remote-User",
           value_parser = parse_header)]
     pub requestheader_username_headers: Vec<String>,
 
-    /// The headers that may say the user's uid.
+    /// Headers with the user's uid.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',', default_value = "X-Remote-Uid",
           value_parser = parse_header)]
     pub requestheader_uid_headers: Vec<String>,
 
-    /// The headers that say the user's groups.
+    /// Headers with the user's groups.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',', default_value = "X-Remote-Group",
           value_parser = parse_header)]
     pub requestheader_group_headers: Vec<String>,
@@ -54,14 +53,14 @@ pub struct AggregationFlags {
 }
 
 impl AggregationFlags {
-    /// The common names that certificates of other API servers may have; any if there are none. An empty flag names none.
+    /// Returns the common names of front proxies' certificates; any if there are none. An empty flag names none.
     #[must_use]
     pub fn allowed_names(&self) -> Vec<String> {
         let names = self.requestheader_allowed_names.iter();
         names.filter(|name| !name.is_empty()).cloned().collect()
     }
 
-    /// Where other API servers say who asks; `None` if none may.
+    /// Returns the headers of front proxies; `None` if there can be none.
     #[must_use]
     pub fn request_headers(&self) -> Option<RequestHeaders> {
         let names = |names: &[String]| {

@@ -18,19 +18,19 @@ pub struct AuthorizationFlags {
           value_parser = parse_mode)]
     pub authorization_mode: Vec<ModeFlag>,
 
-    /// The kubeconfig of the webhook that the mode Webhook asks.
+    /// Kubeconfig of the webhook of the mode Webhook.
     #[arg(long, value_name = "FILE")]
     pub authorization_webhook_config_file: Option<PathBuf>,
 
-    /// The version of the reviews with which it is asked: v1 or v1beta1.
+    /// Version of the SubjectAccessReviews that it gets: v1 or v1beta1.
     #[arg(long, value_name = "VERSION", default_value = "v1beta1", value_parser = parse_version)]
     pub authorization_webhook_version: ReviewVersion,
 
-    /// For how long an answer of it counts that allows something.
+    /// Time for which its answers that allow a request are cached.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     pub authorization_webhook_cache_authorized_ttl: Duration,
 
-    /// For how long one counts that does not.
+    /// Time for which its other answers are cached.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
 
@@ -41,17 +41,17 @@ pub struct AuthorizationFlags {
     pub authorization_config: Option<PathBuf>,
 }
 
-/// A mode, as it is named.
+/// A mode by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModeFlag {
-    /// This server decides.
+    /// A built-in authorizer.
     Mode(AuthorizationMode),
-    /// A webhook does.
+    /// A webhook.
     Webhook,
 }
 
 impl AuthorizationFlags {
-    /// Checks what depends on several flags.
+    /// Checks combinations of flags.
     ///
     /// # Errors
     /// A line for the user.

@@ -9,15 +9,15 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily};
 /// Flags of an OpenID Connect provider.
 #[derive(Args, Clone, Debug)]
 pub struct OidcFlags {
-    /// The URL of an OpenID Connect provider whose tokens name users. https alone.
+    /// URL of an OpenID Connect provider whose tokens authenticate users; https only.
     #[arg(long, value_name = "URL", requires = "oidc_client_id", value_parser = parse_issuer)]
     pub oidc_issuer_url: Option<String>,
 
-    /// For whom the provider's tokens must be.
+    /// Audience that the provider's tokens must have.
     #[arg(long, value_name = "ID", requires = "oidc_issuer_url")]
     pub oidc_client_id: Option<String>,
 
-    /// The claim that names the user.
+    /// Claim with the user's name.
     #[arg(long, value_name = "CLAIM", default_value = "sub")]
     pub oidc_username_claim: String,
 
@@ -30,7 +30,7 @@ pub struct OidcFlags {
     )]
     pub oidc_username_prefix: Option<String>,
 
-    /// The claim that names the groups: a text or a list of them.
+    /// Claim with the user's groups: a string or a list of strings.
     #[arg(long, value_name = "CLAIM", requires = "oidc_issuer_url")]
     pub oidc_groups_claim: Option<String>,
 
@@ -43,13 +43,13 @@ pub struct OidcFlags {
           value_parser = parse_required)]
     pub oidc_required_claim: Vec<(String, String)>,
 
-    /// How the provider's tokens may be signed, comma-separated: RS256, RS384, RS512, PS256, PS384,
-    /// PS512, ES256 or ES384.
+    /// Signing algorithms of the provider's tokens, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256 or
+    /// ES384.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "RS256",
           value_parser = parse_algorithm)]
     pub oidc_signing_algs: Vec<Algorithm>,
 
-    /// Authorities that the provider's certificate is checked against. The default are the machine's.
+    /// Certificate authorities that the provider's certificate is verified against. The default are the machine's.
     #[arg(long, value_name = "FILE", requires = "oidc_issuer_url")]
     pub oidc_ca_file: Option<PathBuf>,
 }

@@ -8,7 +8,7 @@ use http::Uri;
 
 use crate::duration;
 
-/// How tokens of service accounts are made and judged.
+/// Flags of service account tokens.
 #[derive(Args, Clone, Debug)]
 pub struct ServiceAccountFlags {
     /// Issuer of service account tokens, as a URL. May be given several times: new tokens have the first, and tokens of all
@@ -17,21 +17,20 @@ pub struct ServiceAccountFlags {
           value_parser = parse_issuer)]
     pub service_account_issuer: Vec<String>,
 
-    /// The private key that tokens of service accounts are signed with. Without it one is generated and
-    /// kept with the generated certificates; several servers of one etcd need the same.
+    /// Private key that signs service account tokens. Without it one is generated and kept with the generated certificates;
+    /// several servers of one etcd need the same.
     #[arg(long, value_name = "FILE")]
     pub service_account_signing_key_file: Option<PathBuf>,
 
-    /// Public keys, or the private ones, that tokens of service accounts may be signed with besides. May
-    /// be given several times.
+    /// Further public or private keys that service account tokens may be signed with. May be given several times.
     #[arg(long, value_name = "FILE")]
     pub service_account_key_file: Vec<PathBuf>,
 
-    /// For whom tokens must be that this server takes, comma-separated. The default are the issuers.
+    /// Audiences of service account tokens that this server accepts, comma-separated. The default are the issuers.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub api_audiences: Vec<String>,
 
-    /// The longest time for which a token is made. Who asks for more gets one for so long.
+    /// Maximum expiration of service account tokens. Requests for longer ones get this.
     #[arg(long, value_name = "DURATION", value_parser = parse_longest)]
     pub service_account_max_token_expiration: Option<Duration>,
 
@@ -41,7 +40,7 @@ pub struct ServiceAccountFlags {
           default_missing_value = "true", value_name = "BOOL")]
     pub service_account_extend_token_expiration: bool,
 
-    /// Where others find the public keys, as an https URL. The default is this server.
+    /// URL of the public keys for relying parties, https only. The default is this server.
     #[arg(long, value_name = "URL", value_parser = parse_jwks_uri)]
     pub service_account_jwks_uri: Option<String>,
 }
