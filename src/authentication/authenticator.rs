@@ -118,7 +118,7 @@ impl Authenticator {
         match self.identify(token, &[], now).await {
             Ok(identified) => Some(identified.user),
             Err(error) => {
-                tracing::debug!(%error, "a token is not good");
+                tracing::debug!(%error, "a token is invalid");
                 None
             }
         }

@@ -121,7 +121,7 @@ impl ClientCertificates {
         let user = match is_good(&self.verifier) {
             Ok(_) => user_of(&certificate, leaf),
             Err(error) if proxy.is_none() => {
-                tracing::info!(%error, "a client certificate is not good");
+                tracing::info!(%error, "a client certificate is invalid");
                 None
             }
             Err(_) => None,

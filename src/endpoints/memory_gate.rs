@@ -158,7 +158,7 @@ impl MemoryGate {
 
     fn refuse(&self, kind: Shed, exceeded: Exceeded) -> Failure {
         self.metrics.count_shed(kind);
-        tracing::debug!(%exceeded, ?kind, "refused for want of memory");
+        tracing::debug!(%exceeded, ?kind, "refused: the memory budget is spent");
         Failure::out_of_memory()
     }
 }

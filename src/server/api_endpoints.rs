@@ -64,7 +64,7 @@ impl ApiEndpoints {
     ) -> Option<Self> {
         let address = advertised_address(&flags.serving);
         if address.is_none() {
-            tracing::warn!("no address of the API can be told; --advertise-address names one");
+            tracing::warn!("there is no address to advertise for the API; set --advertise-address");
         }
         let shared = flags.backend() == StorageBackend::Etcd3;
         Some(Self {
@@ -106,7 +106,7 @@ impl ApiEndpoints {
             }
         }
         if let Err(error) = self.withdraw().await {
-            tracing::warn!(%error, "others may still look for the API here");
+            tracing::warn!(%error, "cannot withdraw the address of the API");
         }
     }
 

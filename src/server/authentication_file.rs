@@ -157,7 +157,7 @@ impl AuthenticationFile {
             let issuers = match read {
                 Ok(issuers) => issuers,
                 Err(error) => {
-                    tracing::warn!(%error, "the authentication configuration cannot be used, and what it said before counts");
+                    tracing::warn!(%error, "the authentication configuration is invalid; the previous one is used");
                     self.file.used([text]);
                     continue;
                 }

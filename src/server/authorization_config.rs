@@ -204,7 +204,7 @@ impl AuthorizationFile {
                 Err(error) => {
                     tracing::warn!(
                         error,
-                        "the authorization configuration cannot be used, and what it said before counts"
+                        "the authorization configuration is invalid; the previous one is used"
                     );
                 }
             }

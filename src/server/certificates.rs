@@ -139,7 +139,7 @@ impl Authority {
             Ok(Some(identity)) => {
                 let facts = Facts::of(&identity).map_err(&broken)?;
                 if facts.expires_within_days(now, 0) {
-                    tracing::warn!(path = %path.display(), "the certificate authority has expired; making a new one");
+                    tracing::warn!(path = %path.display(), "the certificate authority has expired; generating a new one");
                     return Self::generate(directory, now);
                 }
                 Self::new(identity).map_err(|error| broken(error.to_string()))
@@ -181,7 +181,7 @@ impl Authority {
         if let Ok(Some(identity)) = stored(directory, leaf.name) {
             match self.why_not_good(&identity, leaf, now) {
                 None => return Ok(identity),
-                Some(why) => tracing::info!(certificate = leaf.name, why, "making a new one"),
+                Some(why) => tracing::info!(certificate = leaf.name, why, "generating a new one"),
             }
         }
         let identity = self

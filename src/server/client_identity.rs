@@ -112,7 +112,7 @@ impl IdentityFiles {
                 Err(error) => tracing::warn!(
                     error,
                     %path,
-                    "a client certificate or its key cannot be used, and the one before counts"
+                    "a client certificate or its key is invalid; the previous one is used"
                 ),
             }
             self.files.used(texts);

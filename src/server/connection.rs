@@ -206,7 +206,7 @@ impl Connections {
                     None
                 }
                 Err(_) => {
-                    tracing::debug!("an HTTP/2 client said nothing");
+                    tracing::debug!("an HTTP/2 client sent nothing");
                     None
                 }
             },
@@ -443,7 +443,7 @@ where
         Ok::<_, io::Error>(())
     };
     if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS_MAX, said).await {
-        tracing::debug!(%error, "a client was not told why its connection ends");
+        tracing::debug!(%error, "cannot send the last answer of a connection");
     }
 }
 

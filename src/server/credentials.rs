@@ -177,7 +177,7 @@ impl Source {
                 tracing::info!("{what} has changed");
             }
             Err(error) => {
-                tracing::warn!(%error, "{what} has changed and cannot be used; what it was before counts");
+                tracing::warn!(%error, "{what} has changed and is invalid; the previous one is used");
             }
         }
     }

@@ -137,7 +137,11 @@ impl CustomResources {
         };
         let list = self.definitions.list("", options).await?;
         for (key, error) in &list.corrupt {
-            tracing::warn!(key, error, "a definition cannot be read, and is not served");
+            tracing::warn!(
+                key,
+                error,
+                "a CustomResourceDefinition cannot be read and is not served"
+            );
         }
         state.definitions.clear();
         state.retries.clear();
@@ -210,7 +214,7 @@ impl CustomResources {
             }
             Err(error) => {
                 let definition = object.name();
-                tracing::warn!(%error, definition, "a definition cannot be read, and is not served");
+                tracing::warn!(%error, definition, "a CustomResourceDefinition cannot be read and is not served");
                 state.definitions.remove(definition);
             }
         }
@@ -307,7 +311,7 @@ impl CustomResources {
             let resources = match definition.resources() {
                 Ok(resources) => resources,
                 Err(error) => {
-                    tracing::warn!(%error, definition = name, "a definition cannot be served");
+                    tracing::warn!(%error, definition = name, "a CustomResourceDefinition cannot be served");
                     continue;
                 }
             };
@@ -359,6 +363,6 @@ async fn wait_until_filled(state: &State) {
         }
     };
     if tokio::time::timeout(FILLED_SECONDS_MAX, all).await.is_err() {
-        tracing::warn!("caches of custom resources are still being filled");
+        tracing::warn!("the caches of custom resources are still being filled");
     }
 }

@@ -67,7 +67,7 @@ pub async fn run(config_maps: Arc<Store>, mut credentials: CurrentCredentials, c
         let credentials = Arc::clone(&credentials.borrow_and_update());
         let published = credentials.extension.publish(&config_maps, &clock).await;
         if let Err(error) = published {
-            tracing::warn!(%error, "servers of aggregated APIs may not know whom to believe");
+            tracing::warn!(%error, "cannot write the ConfigMap extension-apiserver-authentication");
         }
     }
 }

@@ -76,7 +76,7 @@ impl FlowStores {
             match updated.await {
                 Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => {
-                    tracing::warn!(%error, name, "the status of a flow schema cannot be written");
+                    tracing::warn!(%error, name, "cannot write the status of a FlowSchema");
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Flows {
                 .filter_map(|schema| match Schema::read(schema) {
                     Ok(schema) => Some(schema),
                     Err(error) => {
-                        tracing::warn!(%error, "a flow schema cannot be read, and does not count");
+                        tracing::warn!(%error, "a FlowSchema or PriorityLevelConfiguration cannot be read and is ignored");
                         None
                     }
                 });

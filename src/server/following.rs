@@ -32,7 +32,7 @@ pub fn pause_after(what: &str, followed: Result<(), Error>) -> Duration {
         }
         Err(Error::Storage(StorageError::NotReady { .. })) => FILLING_PERIOD,
         Err(error) => {
-            tracing::warn!(%error, "cannot follow {what}");
+            tracing::warn!(%error, "cannot watch {what}");
             RETRY_PERIOD
         }
     }
@@ -76,7 +76,7 @@ impl<T: Send + Sync> Following<T> {
             };
             let list = store.list("", options).await?;
             for (key, error) in &list.corrupt {
-                tracing::warn!(key, error, "cannot be read, and does not count");
+                tracing::warn!(key, error, "cannot be read and is ignored");
             }
             for object in &list.items {
                 self.file(&mut filed, place, object);
@@ -118,12 +118,7 @@ impl<T: Send + Sync> Following<T> {
             Ok(read) => drop(filed.insert(key(place, object), Arc::new(read))),
             Err(error) => {
                 let (what, name) = (self.what, object.name());
-                tracing::warn!(
-                    what,
-                    name,
-                    error,
-                    "an object cannot be read, and does not count"
-                );
+                tracing::warn!(what, name, error, "an object cannot be read and is ignored");
                 filed.remove(&key(place, object));
             }
         }

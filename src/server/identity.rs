@@ -47,7 +47,9 @@ pub fn key_discovery(
     let address = SocketAddr::new(advertised, address.port());
     let keys = KeyDiscovery::new(config, &address.to_string());
     if keys.is_none() {
-        tracing::warn!("the issuer of service accounts is no https URL: its keys are not told");
+        tracing::warn!(
+            "the issuer of service account tokens is no https URL; its keys are not published"
+        );
     }
     keys
 }

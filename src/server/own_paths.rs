@@ -106,8 +106,8 @@ impl StoreSize {
             Ok(Ok(bytes)) => {
                 self.gauge.set(shown(bytes));
             }
-            Ok(Err(error)) => tracing::debug!(%error, "the store does not tell its size"),
-            Err(_) => tracing::debug!("the store does not tell its size in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "the store does not report its size"),
+            Err(_) => tracing::debug!("the store did not report its size in time"),
         }
     }
 }

@@ -122,7 +122,7 @@ impl Roles {
                 tracing::warn!(
                     key,
                     error,
-                    "a role or binding cannot be read, and does not count"
+                    "a role or binding cannot be read and is ignored"
                 );
             }
             for object in &list.items {
@@ -184,7 +184,7 @@ impl State {
         };
         if let Err(error) = read {
             let name = object.name();
-            tracing::warn!(%error, name, "a role or binding cannot be read, and does not count");
+            tracing::warn!(%error, name, "a role or binding cannot be read and is ignored");
             self.remove(kind, object);
         }
     }

@@ -193,7 +193,7 @@ async fn tell_addresses(
 ) -> Option<JoinHandle<()>> {
     let api_endpoints = api_endpoints?;
     if let Err(error) = api_endpoints.reconcile().await {
-        tracing::warn!(%error, "others do not know yet where the API is");
+        tracing::warn!(%error, "cannot publish the address of the API yet");
     }
     Some(tokio::runtime::Handle::current().spawn(api_endpoints.run(taking_back.clone())))
 }

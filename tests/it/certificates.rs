@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_MAX: usize = 400;
 
 /// A part of the line that the server logs when a file cannot be used.
-const REFUSAL: &str = "has changed and cannot be used";
+const REFUSAL: &str = "has changed and is invalid";
 
 /// A certificate and its key, in PEM.
 struct Pair {

@@ -102,7 +102,7 @@ impl Remotes {
             Ok(place) => Some(place),
             Err(error) => {
                 let api = &remote.api.name;
-                tracing::warn!(error, api, "the service of an API cannot be found");
+                tracing::warn!(error, api, "cannot find the service of an APIService");
                 None
             }
         }

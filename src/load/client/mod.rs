@@ -109,7 +109,7 @@ pub(crate) enum ClientError {
     Refused { code: u16, message: String },
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    #[error("what was answered cannot be read: {0}")]
+    #[error("the answer cannot be read: {0}")]
     Malformed(&'static str),
 }
 

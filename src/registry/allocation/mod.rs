@@ -167,10 +167,10 @@ impl Allocator {
         if let Some(address) = numbers.address
             && let Err(error) = self.addresses.give_back(address, owner).await
         {
-            tracing::warn!(%error, "the address {address} is not given back yet");
+            tracing::warn!(%error, "cannot release the address {address} yet");
         }
         if let Err(error) = self.node_ports.give_back(&numbers.ports).await {
-            tracing::warn!(%error, "ports of the nodes are not given back yet");
+            tracing::warn!(%error, "cannot release node ports yet");
         }
     }
 }

@@ -49,7 +49,7 @@ pub enum RepairError {
     #[error(transparent)]
     Objects(#[from] Error),
     /// Ports.
-    #[error("ports of the nodes: {0}")]
+    #[error("node ports: {0}")]
     Ports(String),
 }
 
@@ -105,7 +105,7 @@ impl Repair {
     pub async fn run(&self) {
         loop {
             if let Err(error) = self.follow().await {
-                tracing::warn!(%error, "cannot compare what services have with what is handed out");
+                tracing::warn!(%error, "cannot repair the allocations of services");
             }
             self.clock.sleep(RETRY_PERIOD).await;
         }
@@ -178,7 +178,7 @@ impl Repair {
         for leak in leaks {
             match leak {
                 Leak::Address(taken) => {
-                    tracing::info!(address = %taken.address, "no service has it, so it is given back");
+                    tracing::info!(address = %taken.address, "an allocated address belongs to no service and is released");
                     self.allocator.addresses.forget(taken).await?;
                 }
                 Leak::Port(port, _) => ports.push(*port),
@@ -191,7 +191,11 @@ impl Repair {
                 .node_ports
                 .give_back_at(&ports, revision)
                 .await?;
-            tracing::info!(?ports, given, "no service has these ports of the nodes");
+            tracing::info!(
+                ?ports,
+                given,
+                "allocated node ports belong to no service and are released"
+            );
         }
         Ok(())
     }

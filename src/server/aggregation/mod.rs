@@ -163,11 +163,7 @@ impl Aggregation {
         };
         let list = self.store.list("", options).await?;
         for (key, error) in &list.corrupt {
-            tracing::warn!(
-                key,
-                error,
-                "an APIService cannot be read, and does not count"
-            );
+            tracing::warn!(key, error, "an APIService cannot be read and is ignored");
         }
         let names: BTreeSet<&str> = list.items.iter().map(|it| it.name()).collect();
         known.retain(|name| names.contains(name));
@@ -240,7 +236,7 @@ impl Aggregation {
         let told = inquiry::ask(&remote, services).await;
         let told = told.map_err(|error| {
             let api = &remote.api.name;
-            tracing::warn!(%error, api, "a server does not say what its API consists of");
+            tracing::warn!(%error, api, "discovery of an aggregated API failed");
         });
         Ended::Looked(remote, said, told.ok())
     }
@@ -251,8 +247,13 @@ impl Aggregation {
         let write = tell_availability(&self.store, name, &said, &self.clock);
         match tokio::time::timeout(WRITE_TIMEOUT, write).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, api = name, "cannot write of an API"),
-            Err(_) => tracing::warn!(api = name, "writing of an API takes too long"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, api = name, "cannot write the status of an APIService")
+            }
+            Err(_) => tracing::warn!(
+                api = name,
+                "writing the status of an APIService takes too long"
+            ),
         }
         Ended::Wrote
     }
@@ -271,7 +272,7 @@ impl Aggregation {
             Ok(value) => RemoteApi::read(&value),
             Err(error) => {
                 let name = object.name();
-                tracing::warn!(%error, name, "an APIService cannot be read, and does not count");
+                tracing::warn!(%error, name, "an APIService cannot be read and is ignored");
                 None
             }
         };

@@ -37,7 +37,7 @@ pub(in super::super) async fn join_known(
     let stored = match read {
         Ok(Ok(stored)) => stored,
         Ok(Err(error)) => {
-            tracing::warn!(%error, "watches of custom resources may not be resumed");
+            tracing::warn!(%error, "watches of custom resources may have to list again");
             return KnownTypes::new();
         }
         Err(_) => return KnownTypes::new(),

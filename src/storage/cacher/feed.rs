@@ -257,7 +257,7 @@ impl FeedShared {
         let told = fresh.revision();
         let newest = self.probe.revision(&self.clock, deadline).await?;
         if newest < told {
-            tracing::error!(newest, told, "the store was put back to an older state");
+            tracing::error!(newest, told, "the store was restored from an older state");
             self.order(|orders| {
                 orders.put_back = orders.put_back.max(Some(fresh.epoch()));
             });
@@ -302,7 +302,7 @@ impl FeedShared {
                 continue;
             }
             if let Err(error) = self.source.request_progress().await {
-                tracing::debug!(%error, "the store takes no request for progress");
+                tracing::debug!(%error, "the store does not accept requests for progress");
             }
             self.clock.sleep(PROGRESS_REQUEST_SPACING).await;
         }

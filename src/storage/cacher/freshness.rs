@@ -90,7 +90,7 @@ impl Freshness {
     /// Returns the error for readers whose history is over.
     pub(super) fn put_back() -> StorageError {
         StorageError::NotReady {
-            reason: Some("the store was put back to an older state".to_owned()),
+            reason: Some("the store was restored from an older state".to_owned()),
             retry_after_seconds: RETRY_AFTER_SECONDS,
         }
     }

@@ -324,7 +324,7 @@ impl Reflector {
                 () = feed.clock.sleep_until(ask), if catching_up => {
                     // Without a change of ours the stream alone would not say how far it is.
                     if let Err(error) = feed.source.request_progress().await {
-                        tracing::info!(%error, "progress cannot be asked for");
+                        tracing::info!(%error, "cannot request progress of the watch");
                     }
                     ask = feed.clock.now() + CATCH_UP_PERIOD;
                 }
@@ -344,7 +344,7 @@ impl Reflector {
     /// Returns the next state after a stream has failed.
     fn broken(&mut self, error: &StorageError, attempt: u32) -> State {
         if matches!(error, StorageError::WatchExpired) {
-            tracing::warn!(%error, "the history is gone, all types are listed again");
+            tracing::warn!(%error, "the history has been compacted; all types are listed again");
             self.types.relist_all(error, self.feed.clock.now());
             self.pages = FuturesUnordered::new();
             // A list of some time ago that has just been overtaken would be overtaken again.
@@ -461,7 +461,7 @@ impl Reflector {
         let told = self.publisher.current();
         tracing::error!(
             told,
-            "the store was put back to an older state, all is listed anew"
+            "the store was restored from an older state; everything is listed again"
         );
         let (publisher, published) = published(0);
         let writers = self.feed.begin_anew(published);

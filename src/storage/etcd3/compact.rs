@@ -146,7 +146,7 @@ impl Compactor {
     async fn follow(&self) {
         loop {
             if let Err(error) = self.follow_once().await {
-                tracing::debug!(%error, "the compacted revision cannot be followed");
+                tracing::debug!(%error, "cannot watch the compacted revision");
             }
             self.clock.sleep(FOLLOW_PAUSE).await;
         }

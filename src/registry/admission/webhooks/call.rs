@@ -116,7 +116,7 @@ impl Webhooks {
                 if hook.fails {
                     return Err(Error::Internal(why));
                 }
-                tracing::warn!("{why}, and the request goes on without");
+                tracing::warn!("{why}; the request goes on without");
                 Ok(Called::Ignored)
             }
         }

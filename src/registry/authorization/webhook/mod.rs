@@ -141,7 +141,7 @@ impl WebhookAuthorizer {
 
     fn failed(&self, why: &str) -> Answer {
         let name = &self.config.name;
-        tracing::warn!(%name, why, "the authorization webhook cannot be asked");
+        tracing::warn!(%name, why, "cannot call the authorization webhook");
         match self.config.failure_policy {
             FailurePolicy::NoOpinion => Answer::NoOpinion(String::new()),
             FailurePolicy::Deny => Answer::Denied(String::new()),

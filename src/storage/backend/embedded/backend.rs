@@ -122,7 +122,7 @@ impl Embedded {
                         Ok(()) => {}
                         Err(BackendError::Unavailable(_)) => return,
                         Err(error) => {
-                            tracing::debug!(%error, "leases do not end for now");
+                            tracing::debug!(%error, "leases cannot be ended now");
                             self.clock.sleep(RECOVERY_PERIOD).await;
                         }
                     }

@@ -40,7 +40,7 @@ async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
         format!("{}: ", scripted::STORE_REVISION)
     );
     let error = waited.expect_err("it will not come so far").to_string();
-    assert!(error.ends_with("put back to an older state"), "{error}");
+    assert!(error.ends_with("restored from an older state"), "{error}");
     let too_old = "The resourceVersion for the provided watch is too old.";
     assert_eq!(heard_all(&mut watch, 2).await, format!("{too_old} end"));
     assert_eq!(heard_all(&mut other, 2).await, format!("{too_old} end"));

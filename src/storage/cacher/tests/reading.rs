@@ -99,7 +99,7 @@ async fn a_store_put_back_to_an_older_state_answers_itself() {
     };
     let mut watch = world.watch(after_newest).await;
     let told = heard(&mut watch).await;
-    assert!(told.contains("put back to an older state"), "{told}");
+    assert!(told.contains("restored from an older state"), "{told}");
     assert_eq!(
         listed(&world.list(since(0)).await.expect("as it is")),
         "2: a"
