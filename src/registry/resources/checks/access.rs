@@ -1,4 +1,6 @@
 //! Roles, and who has them.
+//!
+//! Follows pkg/apis/rbac/validation/validation.go of Kubernetes 1.36.
 
 use serde_json::{Value, json};
 
@@ -9,14 +11,14 @@ use crate::registry::validation::formats;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A role of a namespace.
+/// Checks a Role. Follows `ValidateRole`.
 pub(in crate::registry::resources) fn role(object: &At<'_, '_>, errors: &mut Errors) {
     for rule in object.items("rules") {
         policy_rule(&rule, true, errors);
     }
 }
 
-/// A role of the cluster.
+/// Checks a ClusterRole. Follows `ValidateClusterRole`.
 pub(in crate::registry::resources) fn cluster_role(object: &At<'_, '_>, errors: &mut Errors) {
     for rule in object.items("rules") {
         policy_rule(&rule, false, errors);
@@ -60,12 +62,12 @@ fn policy_rule(rule: &At<'_, '_>, namespaced: bool, errors: &mut Errors) {
     }
 }
 
-/// Checks a RoleBinding.
+/// Checks a RoleBinding. Follows `ValidateRoleBinding`.
 pub(in crate::registry::resources) fn role_binding(object: &At<'_, '_>, errors: &mut Errors) {
     binding(object, &["Role", "ClusterRole"], errors);
 }
 
-/// Checks a ClusterRoleBinding.
+/// Checks a ClusterRoleBinding. Follows `ValidateClusterRoleBinding`.
 pub(in crate::registry::resources) fn cluster_role_binding(
     object: &At<'_, '_>,
     errors: &mut Errors,
@@ -105,7 +107,8 @@ fn must_be(at: &At<'_, '_>, words: &[&str], errors: &mut Errors) {
     }
 }
 
-/// The role of a binding stays.
+/// Checks an update of a binding: its role is immutable. Follows `ValidateRoleBindingUpdate` and
+/// `ValidateClusterRoleBindingUpdate`.
 pub(in crate::registry::resources) fn binding_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,4 +1,6 @@
 //! Ranges of addresses for services, and the addresses that somebody has.
+//!
+//! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use super::values::{address, cidr, network};
@@ -8,7 +10,7 @@ use crate::registry::validation::formats;
 const RANGES_MAX: usize = 2;
 const IMMUTABLE: &str = "field is immutable";
 
-/// One range, or one of each family.
+/// Checks a ServiceCIDR: one range, or one of each family. Follows `ValidateServiceCIDR`.
 pub(in crate::registry::resources) fn service_cidr(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let ranges = spec.at("cidrs");
@@ -63,7 +65,8 @@ fn canonical_range(text: &str) -> Vec<String> {
     }
 }
 
-/// Checks an update of a ServiceCIDR: its ranges are immutable, but one of the other family may be added.
+/// Checks an update of a ServiceCIDR: its ranges are immutable, but one of the other family may be added. Follows
+/// `ValidateServiceCIDRUpdate`.
 pub(in crate::registry::resources) fn service_cidr_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -83,7 +86,7 @@ pub(in crate::registry::resources) fn service_cidr_update(
     errors.extend(changed.map(|(range, _)| range.invalid(IMMUTABLE)));
 }
 
-/// An address is its object's name, and somebody has it.
+/// Checks an IPAddress: it is named by its address and has a parent. Follows `ValidateIPAddress`.
 pub(in crate::registry::resources) fn ip_address(object: &At<'_, '_>, errors: &mut Errors) {
     let name = object.at("metadata.name");
     match address(name.text()) {
@@ -112,7 +115,7 @@ pub(in crate::registry::resources) fn ip_address(object: &At<'_, '_>, errors: &m
     parent.at("namespace").may_conform(segment, errors);
 }
 
-/// Whoever has an address keeps it.
+/// Checks an update of an IPAddress: its parent is immutable. Follows `ValidateIPAddressUpdate`.
 pub(in crate::registry::resources) fn ip_address_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

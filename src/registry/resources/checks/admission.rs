@@ -1,4 +1,6 @@
 //! Webhooks, and the policies and their bindings, apart from their expressions.
+//!
+//! Follows pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
@@ -36,12 +38,14 @@ const EVERYTHING: Asked = Asked {
     unique_names: true,
 };
 
-/// A new MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
+/// Checks a new MutatingWebhookConfiguration or ValidatingWebhookConfiguration. Follows
+/// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`.
 pub(in crate::registry::resources) fn webhooks(object: &At<'_, '_>, errors: &mut Errors) {
     all_webhooks(object, EVERYTHING, errors);
 }
 
-/// A changed one.
+/// Checks an update of one: a rule that all old webhooks break is not enforced. Follows
+/// `ValidateMutatingWebhookConfigurationUpdate` and `ValidateValidatingWebhookConfigurationUpdate`.
 pub(in crate::registry::resources) fn changed_webhooks(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -133,7 +137,8 @@ fn review_versions(versions: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
     }
 }
 
-/// Checks the parts that policies of both kinds have.
+/// Checks the parts that policies of both kinds have. Follows `validateValidatingAdmissionPolicySpec` and
+/// `validateMutatingAdmissionPolicySpec`.
 pub(in crate::registry::resources) fn policy(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("failurePolicy")
@@ -161,7 +166,7 @@ pub(in crate::registry::resources) fn policy(object: &At<'_, '_>, errors: &mut E
     }
 }
 
-/// A binding of a policy that refuses.
+/// Checks a ValidatingAdmissionPolicyBinding. Follows `validateValidatingAdmissionPolicyBindingSpec`.
 pub(in crate::registry::resources) fn validating_binding(object: &At<'_, '_>, errors: &mut Errors) {
     binding(object, errors);
     let actions = object.at("spec.validationActions");
@@ -181,7 +186,7 @@ pub(in crate::registry::resources) fn validating_binding(object: &At<'_, '_>, er
     }
 }
 
-/// A binding of a policy.
+/// Checks the parts that bindings of both kinds have. Follows `validateMutatingAdmissionPolicyBindingSpec`.
 pub(in crate::registry::resources) fn binding(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("policyName")

@@ -7,7 +7,7 @@ const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 const PORT_MAX: i64 = 65_535;
 
-/// An APIService.
+/// Checks an APIService. Follows `ValidateAPIService` of kube-aggregator.
 pub(in crate::registry::resources) fn api_service(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (group, version) = (spec.at("group"), spec.at("version"));

@@ -1,4 +1,6 @@
 //! Autoscalers, in their stored version.
+//!
+//! Follows pkg/apis/autoscaling/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use super::networking::path_segment;
@@ -27,13 +29,14 @@ enum ApiVersions {
     OfGroups,
 }
 
-/// A new autoscaler.
+/// Checks a new HorizontalPodAutoscaler. Follows `ValidateHorizontalPodAutoscaler`.
 pub(in crate::registry::resources) fn autoscaler(object: &At<'_, '_>, errors: &mut Errors) {
     let target = target_versions(object);
     spec(&object.at("spec"), target, ApiVersions::WellFormed, errors);
 }
 
-/// A changed autoscaler, which may keep the references that were wrong before.
+/// Checks an update of a HorizontalPodAutoscaler, which may keep references that were invalid before. Follows
+/// `ValidateHorizontalPodAutoscalerUpdate`.
 pub(in crate::registry::resources) fn changed_autoscaler(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

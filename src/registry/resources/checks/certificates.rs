@@ -1,4 +1,6 @@
 //! Requests for certificates: what is asked for, what is decided, and what is issued.
+//!
+//! Follows pkg/apis/certificates/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::HashSet;
 
@@ -51,7 +53,8 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-/// Checks the spec of a new CertificateSigningRequest. The spec is immutable.
+/// Checks the spec of a new CertificateSigningRequest. The spec is immutable. Follows
+/// `ValidateCertificateSigningRequestCreate`.
 pub(in crate::registry::resources) fn new_request(request: &At<'_, '_>, errors: &mut Errors) {
     let spec = request.at("spec");
     let asked = spec.at("request");
@@ -127,14 +130,16 @@ fn labels(signer: &At<'_, '_>, text: &str, rule: fn(&str) -> Vec<String>, errors
     errors.extend(why.map(|why| signer.invalid_value(text, &why)));
 }
 
-/// Whoever decides may do so once.
+/// Checks an update of `approval`: a request is approved or denied once. Follows
+/// `ValidateCertificateSigningRequestApprovalUpdate`.
 pub(in crate::registry::resources) fn approval(request: &Value, old: &Value) -> Errors {
     let mut errors = conditions(request, old);
     errors.extend(taken_back(request, old));
     errors
 }
 
-/// Whoever issues decides nothing, and issues once.
+/// Checks an update of the status: a certificate is issued once, and the signer does not approve. Follows
+/// `ValidateCertificateSigningRequestStatusUpdate`.
 pub(in crate::registry::resources) fn status(request: &Value, old: &Value) -> Errors {
     let mut errors = conditions(request, old);
     let certificate = At::root(request);

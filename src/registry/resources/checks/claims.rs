@@ -1,4 +1,6 @@
 //! Claims to volumes, and the volumes themselves.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use super::labels::{node_selector, selector};
@@ -27,12 +29,12 @@ const BESIDE_THE_SOURCE: &[&str] = &[
     "volumeMode",
 ];
 
-/// A claim.
+/// Checks a PersistentVolumeClaim. Follows `ValidatePersistentVolumeClaim`.
 pub(in crate::registry::resources) fn claim(claim: &At<'_, '_>, errors: &mut Errors) {
     claim_spec(&claim.at("spec"), errors);
 }
 
-/// The spec of a claim, on its own or in a volume that a pod brings along.
+/// Checks the spec of a claim, on its own or in an ephemeral volume. Follows `ValidatePersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(spec: &At<'_, '_>, errors: &mut Errors) {
     let modes = spec.at("accessModes");
     if modes.is_empty() {
@@ -93,7 +95,7 @@ fn data_source(from: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and the
-/// size of a bound one may change.
+/// size of a bound one may change. Follows `ValidatePersistentVolumeClaimUpdate`.
 pub(in crate::registry::resources) fn claim_update(
     claim: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -140,7 +142,7 @@ pub(in crate::registry::resources) fn claim_update(
     }
 }
 
-/// A volume of the cluster.
+/// Checks a PersistentVolume. Follows `ValidatePersistentVolume`.
 pub(in crate::registry::resources) fn volume(volume: &At<'_, '_>, errors: &mut Errors) {
     let spec = volume.at("spec");
     let modes = spec.at("accessModes");
@@ -176,7 +178,7 @@ pub(in crate::registry::resources) fn volume(volume: &At<'_, '_>, errors: &mut E
     }
 }
 
-/// Where a volume comes from stays.
+/// Checks an update of a PersistentVolume: its source is immutable. Follows `ValidatePersistentVolumeUpdate`.
 pub(in crate::registry::resources) fn volume_update(
     volume: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -22,7 +22,7 @@ pub(in crate::registry) const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
 /// The finalizers of namespaces that need no prefix.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
 
-/// A node.
+/// Checks a Node. Follows `ValidateNode` in pkg/apis/core/validation.
 pub(in crate::registry::resources) fn node(object: &At<'_, '_>, errors: &mut Errors) {
     let mut wrong = Errors::new();
     taints(&object.at("spec.taints"), &mut wrong);
@@ -51,7 +51,8 @@ pub(in crate::registry::resources) fn node(object: &At<'_, '_>, errors: &mut Err
     }
 }
 
-/// Checks an update of a node: most of what it has been given is immutable.
+/// Checks an update of a Node: most of what it has been given is immutable. Follows `ValidateNodeUpdate` in
+/// pkg/apis/core/validation.
 pub(in crate::registry::resources) fn node_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -79,7 +80,8 @@ pub(in crate::registry::resources) fn node_update(
     }
 }
 
-/// A namespace, or what its finalizers become.
+/// Checks a Namespace, or its finalizers. Follows `ValidateNamespace` and `ValidateNamespaceFinalizeUpdate` in
+/// pkg/apis/core/validation.
 pub(in crate::registry::resources) fn namespace(object: &At<'_, '_>, errors: &mut Errors) {
     let list = object.at("spec.finalizers");
     for finalizer in list.items("") {
@@ -93,7 +95,8 @@ pub(in crate::registry::resources) fn namespace(object: &At<'_, '_>, errors: &mu
     }
 }
 
-/// The phase of a namespace says whether it goes.
+/// Checks the phase of a Namespace, which is Terminating if it is being deleted. Follows `ValidateNamespaceStatusUpdate` in
+/// pkg/apis/core/validation.
 pub(in crate::registry::resources) fn namespace_status(object: &Value, _old: &Value) -> Errors {
     let object = At::root(object);
     let (goes, phase) = (
@@ -119,7 +122,7 @@ pub(in crate::registry::resources) fn namespace_status(object: &Value, _old: &Va
     vec![error]
 }
 
-/// A class of priorities.
+/// Checks a PriorityClass. Follows `ValidatePriorityClass` in pkg/apis/scheduling/validation.
 pub(in crate::registry::resources) fn priority_class(object: &At<'_, '_>, errors: &mut Errors) {
     let (name, value) = (object.at("metadata.name"), object.at("value"));
     let number = value.number().unwrap_or(0);
@@ -157,7 +160,8 @@ fn preemption(object: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a PriorityClass: value and preemption policy are immutable.
+/// Checks an update of a PriorityClass: value and preemption policy are immutable. Follows `ValidatePriorityClassUpdate` in
+/// pkg/apis/scheduling/validation.
 pub(in crate::registry::resources) fn priority_class_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -175,7 +179,7 @@ pub(in crate::registry::resources) fn priority_class_update(
     policy.must_stay(&old.at("preemptionPolicy"), errors);
 }
 
-/// A lease.
+/// Checks a Lease. Follows `ValidateLease` in pkg/apis/coordination/validation.
 pub(in crate::registry::resources) fn lease(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let seconds = spec.at("leaseDurationSeconds");
@@ -189,7 +193,7 @@ pub(in crate::registry::resources) fn lease(object: &At<'_, '_>, errors: &mut Er
     }
 }
 
-/// How much may be disturbed at a time.
+/// Checks a PodDisruptionBudget. Follows `ValidatePodDisruptionBudget` in pkg/apis/policy/validation.
 pub(in crate::registry::resources) fn disruption_budget(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (least, most) = (spec.at("minAvailable"), spec.at("maxUnavailable"));

@@ -1,4 +1,6 @@
 //! Containers of all sorts.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +21,7 @@ pub(super) struct Pod<'a, 'v, 'p> {
     pub(super) grace: Option<i64>,
 }
 
-/// The containers that do the work.
+/// Checks the containers of a pod. Follows `validateContainers`.
 pub(super) fn containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     let list = pod.spec.at("containers");
     if list.is_empty() {
@@ -41,7 +43,7 @@ pub(super) fn containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The containers that prepare it, and those that accompany it.
+/// Checks the init containers of a pod, sidecars among them. Follows `validateInitContainers`.
 pub(super) fn init_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     let mut names: BTreeSet<_> = names(pod.spec, "containers");
     for container in pod.spec.items("initContainers") {
@@ -63,7 +65,7 @@ pub(super) fn init_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The containers that look into a running pod.
+/// Checks the ephemeral containers of a pod. Follows `validateEphemeralContainers`.
 pub(super) fn ephemeral_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     const FORBIDDEN: &[&str] = &[
         "ports",
@@ -105,7 +107,8 @@ pub(super) fn ephemeral_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The image of a pod's container, unlike that of a template's, has no spaces around it.
+/// Checks the image of a container of a pod, which unlike that of a template has no spaces around it. Follows
+/// `validateContainerOnlyForPod`.
 pub(super) fn no_spaces_around_image(container: &At<'_, '_>, errors: &mut Errors) {
     let image = container.at("image");
     if image.text().trim() != image.text() {

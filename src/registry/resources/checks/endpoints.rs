@@ -13,7 +13,7 @@ const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
 
-/// Endpoints of a service, all in one object.
+/// Checks Endpoints. Follows `ValidateEndpoints` in pkg/apis/core/validation.
 pub(in crate::registry::resources) fn endpoints(object: &At<'_, '_>, errors: &mut Errors) {
     for subset in object.items("subsets") {
         let lists = ["addresses", "notReadyAddresses"];
@@ -46,7 +46,7 @@ pub(in crate::registry::resources) fn endpoints(object: &At<'_, '_>, errors: &mu
     }
 }
 
-/// A slice of the endpoints of a service.
+/// Checks an EndpointSlice. Follows `ValidateEndpointSlice` in pkg/apis/discovery/validation.
 pub(in crate::registry::resources) fn slice(object: &At<'_, '_>, errors: &mut Errors) {
     let kind = object.at("addressType");
     kind.must_be_one_of(ADDRESS_TYPES, errors);
@@ -84,7 +84,8 @@ pub(in crate::registry::resources) fn slice(object: &At<'_, '_>, errors: &mut Er
     }
 }
 
-/// The type of a slice's addresses stays.
+/// Checks an update of an EndpointSlice: its address type is immutable. Follows `ValidateEndpointSliceUpdate` in
+/// pkg/apis/discovery/validation.
 pub(in crate::registry::resources) fn slice_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

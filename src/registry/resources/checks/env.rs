@@ -1,4 +1,6 @@
 //! The environment of a container.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use serde_json::Value;
 
@@ -46,7 +48,7 @@ const ALL_POD_FIELDS: &[&str] = &[
 ];
 const SEVERAL: &str = "may not have more than one field specified at a time";
 
-/// The variables of a container.
+/// Checks the environment variables of a container. Follows `ValidateEnv` and `ValidateEnvFrom`.
 pub(super) fn variables(container: &At<'_, '_>, errors: &mut Errors) {
     for variable in container.items("env") {
         variable
@@ -109,7 +111,7 @@ fn value_from(variable: &At<'_, '_>, errors: &mut Errors) {
     errors.push(from.invalid_value("", why));
 }
 
-/// A reference to what the pod itself says.
+/// Checks a reference to a field of the pod. Follows `validateObjectFieldSelector`.
 pub(super) fn pod_field(at: &At<'_, '_>, allowed: &[&str], errors: &mut Errors) {
     for member in ["apiVersion", "fieldPath"].map(|member| at.at(member)) {
         if member.is_empty() {
@@ -145,7 +147,8 @@ fn blame(at: &At<'_, '_>, key: &str, errors: &mut Errors) {
     errors.extend(wrong.map(|why| at.invalid_value(Value::from(key), why)));
 }
 
-/// A reference to what a container may use; a file has to say which container.
+/// Checks a reference to a resource of a container; in a file it names the container. Follows
+/// `validateContainerResourceFieldSelector`.
 pub(super) fn resource_field(at: &At<'_, '_>, of_file: bool, errors: &mut Errors) {
     let resource = at.at("resource");
     let name = resource.text();

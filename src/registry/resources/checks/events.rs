@@ -31,7 +31,8 @@ const KEPT: [&str; 13] = [
     "reportingInstance",
 ];
 
-/// Any event. One with a time to the microsecond says who saw it do what.
+/// Checks an Event of either group. One with a time in microseconds names its reporter and action. Follows
+/// `legacyValidateEvent` in pkg/apis/core/validation/events.go.
 pub(in crate::registry::resources) fn event(object: &Value, newer: bool) -> Errors {
     let root = At::root(object);
     let own = root.at("metadata.namespace").text();
@@ -78,7 +79,8 @@ fn short(at: &At<'_, '_>, characters_max: usize, errors: &mut Errors) {
     }
 }
 
-/// A new event in newer words has none of the core's.
+/// Checks a new Event of events.k8s.io, which has none of the core fields. Follows `ValidateEventCreate` in
+/// pkg/apis/core/validation/events.go.
 pub(in crate::registry::resources) fn new_event(object: &Value) -> Errors {
     let root = At::root(object);
     let mut errors = series(&root);
@@ -106,7 +108,8 @@ pub(in crate::registry::resources) fn new_event(object: &Value) -> Errors {
     errors
 }
 
-/// An event in newer words goes on as a series, and is the same otherwise.
+/// Checks an update of an Event of events.k8s.io: only its series changes. Follows `ValidateEventUpdate` in
+/// pkg/apis/core/validation/events.go.
 pub(in crate::registry::resources) fn changed_event(object: &Value, old: &Value) -> Errors {
     let (root, before) = (At::root(object), At::root(old));
     let mut errors = Errors::new();

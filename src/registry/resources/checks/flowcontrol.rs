@@ -1,4 +1,6 @@
 //! Priority levels of requests.
+//!
+//! Follows pkg/apis/flowcontrol/validation/validation.go of Kubernetes 1.36.
 
 use serde_json::json;
 
@@ -16,7 +18,7 @@ const QUEUES_MAX: i64 = 10_000_000;
 /// How many bits of a flow's hash choose its queues.
 const HASH_BITS: f64 = 60.0;
 
-/// A priority level, after Kubernetes' `ValidatePriorityLevelConfigurationSpec`.
+/// Checks a PriorityLevelConfiguration. Follows `ValidatePriorityLevelConfigurationSpec`.
 pub(in crate::registry::resources) fn priority_level(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (kind, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));

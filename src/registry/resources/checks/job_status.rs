@@ -2,6 +2,8 @@
 //!
 //! Most rules count only when what they are about changes, so that a status that was wrong before does not
 //! stand in the way of what mends it.
+//!
+//! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +49,7 @@ struct Change<'a, 'v, 'p> {
     was: &'a At<'v, 'p>,
 }
 
-/// A change of the status of a job.
+/// Checks an update of the status of a Job. Follows `ValidateJobStatusUpdate`.
 pub(in crate::registry::resources) fn job_status_update(
     job: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,4 +1,6 @@
 //! Jobs and CronJobs.
+//!
+//! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
 use serde_json::Value;
 
@@ -32,7 +34,7 @@ const CHANGEABLE_BEFORE_START: &[&str] = &[
     "spec.tolerations",
 ];
 
-/// A job.
+/// Checks a Job. Follows `ValidateJob`.
 pub(in crate::registry::resources) fn job(job: &At<'_, '_>, errors: &mut Errors) {
     let spec = job.at("spec");
     generated_selector(job, errors);
@@ -228,7 +230,8 @@ fn ending(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a Job: parallelism may change, and before it starts, the scheduling of its pods.
+/// Checks an update of a Job: parallelism may change, and before it starts, the scheduling of its pods. Follows
+/// `ValidateJobUpdate`.
 pub(in crate::registry::resources) fn job_update(
     job: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -276,7 +279,7 @@ fn template_stays(old: &At<'_, '_>, spec: &At<'_, '_>, was: &At<'_, '_>, errors:
     }
 }
 
-/// A cron job.
+/// Checks a CronJob. Follows `validateCronJobSpec`.
 pub(in crate::registry::resources) fn cron_job(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let when = spec.at("schedule");
@@ -315,7 +318,7 @@ pub(in crate::registry::resources) fn cron_job(object: &At<'_, '_>, errors: &mut
         .must_not_be_negative(errors);
 }
 
-/// The name of a new cron job leaves room for what is added to it.
+/// Checks the name of a new CronJob, which leaves room for the suffix of its jobs. Follows `ValidateCronJobCreate`.
 pub(in crate::registry::resources) fn new_cron_job(object: &At<'_, '_>, errors: &mut Errors) {
     let name = object.at("metadata.name");
     if name.text().len() > CRON_JOB_NAME_BYTES_MAX {

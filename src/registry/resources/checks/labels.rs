@@ -10,7 +10,7 @@ const NO_OPERATOR: &str = "not a valid selector operator";
 const NO_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// The labels at a place.
+/// Checks labels.
 pub(in crate::registry::resources) fn labels(at: &At<'_, '_>, errors: &mut Errors) {
     for (name, value) in at.value().as_object().into_iter().flatten() {
         let key = formats::label_key(name).into_iter();
@@ -21,7 +21,7 @@ pub(in crate::registry::resources) fn labels(at: &At<'_, '_>, errors: &mut Error
     }
 }
 
-/// A LabelSelector, if there is one.
+/// Checks a LabelSelector, if there is one.
 pub(in crate::registry::resources) fn selector(at: &At<'_, '_>, errors: &mut Errors) {
     labels(&at.at("matchLabels"), errors);
     for expression in at.items("matchExpressions") {
@@ -43,7 +43,7 @@ fn requirement(at: &At<'_, '_>, errors: &mut Errors) {
     at.at("key").must_conform(formats::label_key, errors);
 }
 
-/// A NodeSelector: terms of which one has to hold.
+/// Checks a NodeSelector: a list of terms of which one has to match.
 pub(super) fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
     let terms = at.at("nodeSelectorTerms");
     if terms.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A term of a NodeSelector. Where it is a wish alone, values are not looked at.
+/// Checks a term of a NodeSelector. Values of preferred terms are not checked.
 pub(super) fn node_selector_term(at: &At<'_, '_>, required: bool, errors: &mut Errors) {
     for expression in at.items("matchExpressions") {
         let values = expression.at("values");

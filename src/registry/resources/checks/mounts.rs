@@ -1,4 +1,6 @@
 //! Where a container finds the volumes of its pod.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,7 +11,7 @@ use super::values::below;
 /// The volumes of a pod, by their names.
 pub(super) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, At<'v, 'p>>;
 
-/// The folders and devices at which volumes are mounted.
+/// Checks the volume mounts and volume devices of a container. Follows `ValidateVolumeMounts` and `ValidateVolumeDevices`.
 pub(super) fn mounts(
     container: &At<'_, '_>,
     volumes: &Volumes<'_, '_>,

@@ -1,4 +1,6 @@
 //! Ingresses, their classes, network policies and addresses.
+//!
+//! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use super::labels::selector;
@@ -12,7 +14,7 @@ const PATH_ENDS: &[&str] = &["/..", "/."];
 const CONTROLLER_BYTES_MAX: usize = 250;
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// An ingress.
+/// Checks an Ingress. Follows `ValidateIngressSpec`.
 pub(in crate::registry::resources) fn ingress(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let rules = spec.at("rules");
@@ -53,7 +55,7 @@ pub(in crate::registry::resources) fn ingress(object: &At<'_, '_>, errors: &mut 
     }
 }
 
-/// A new ingress does not name two classes.
+/// Checks a new Ingress: it does not name two classes. Follows `ValidateIngressCreate`.
 pub(in crate::registry::resources) fn new_ingress(object: &At<'_, '_>, errors: &mut Errors) {
     let class = object.at("spec.ingressClassName");
     let annotations = object.at("metadata.annotations");
@@ -160,7 +162,7 @@ pub(super) fn path_segment(text: &str) -> Vec<String> {
     formats::name(text, NameRule::PathSegment, false)
 }
 
-/// A class of ingresses.
+/// Checks an IngressClass. Follows `ValidateIngressClass`.
 pub(in crate::registry::resources) fn ingress_class(object: &At<'_, '_>, errors: &mut Errors) {
     let controller = object.at("spec.controller");
     let text = controller.text();
@@ -193,7 +195,7 @@ pub(in crate::registry::resources) fn ingress_class(object: &At<'_, '_>, errors:
     }
 }
 
-/// The controller of a class stays.
+/// Checks an update of an IngressClass: its controller is immutable. Follows `ValidateIngressClassUpdate`.
 pub(in crate::registry::resources) fn ingress_class_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -221,7 +223,7 @@ fn domain_prefixed_path(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A network policy.
+/// Checks a NetworkPolicy. Follows `ValidateNetworkPolicy`.
 pub(in crate::registry::resources) fn network_policy(object: &At<'_, '_>, errors: &mut Errors) {
     const DIRECTIONS: &[&str] = &["Ingress", "Egress"];
     let spec = object.at("spec");

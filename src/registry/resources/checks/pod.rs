@@ -1,4 +1,6 @@
 //! Pods and templates of pods.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::HashSet;
 
@@ -18,7 +20,7 @@ const SEARCH_DOMAINS_MAX: usize = 32;
 /// The claims that come with a template, of which each is a volume.
 pub(super) type Claims<'v> = HashSet<&'v str>;
 
-/// A pod: its spec, with what holds for pods and not for templates.
+/// Checks a Pod: its spec, with the rules for pods that do not apply to templates. Follows `ValidatePodCreate`.
 pub(in crate::registry::resources) fn pod(pod: &At<'_, '_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     self::spec(&spec, None, errors);
@@ -37,7 +39,8 @@ pub(in crate::registry::resources) fn pod(pod: &At<'_, '_>, errors: &mut Errors)
     }
 }
 
-/// Checks that a new pod has nothing that can only be added later, such as ephemeral containers.
+/// Checks that a new pod has nothing that can only be added later, such as ephemeral containers. Follows
+/// `ValidatePodCreate`.
 pub(in crate::registry::resources) fn new_pod(pod: &At<'_, '_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     let added = spec.at("ephemeralContainers");
@@ -52,7 +55,7 @@ pub(in crate::registry::resources) fn new_pod(pod: &At<'_, '_>, errors: &mut Err
     security::host_settings(&spec, errors);
 }
 
-/// A template of pods.
+/// Checks a pod template. Follows `ValidatePodTemplateSpec`.
 pub(super) fn template(template: &At<'_, '_>, claims: &Claims<'_>, errors: &mut Errors) {
     let labels = template.at("metadata.labels");
     let mut wrong = Errors::new();

@@ -1,4 +1,6 @@
 //! The resources of a pod as a whole, which its containers share.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use super::quantities::{is_pages, requirements};
@@ -8,7 +10,7 @@ use crate::registry::{FieldError, FieldErrorKind};
 /// The resources that pods as a whole may have, as kube-apiserver lists them.
 const OF_PODS: [&str; 3] = ["cpu", "hugepages-", "memory"];
 
-/// The resources in the spec of a pod.
+/// Checks the resources in the spec of a pod. Follows `validatePodResources`.
 pub(super) fn pod_resources(spec: &At<'_, '_>, errors: &mut Errors) {
     let whole = spec.at("resources");
     if !whole.is_set() {

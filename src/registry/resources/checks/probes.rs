@@ -1,4 +1,6 @@
 //! Probes of containers, and what runs when they begin and end.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use super::values::header_name;
@@ -8,7 +10,8 @@ const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const OF_HOOKS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// The hooks and probes of a container that runs as long as its pod.
+/// Checks the lifecycle hooks and probes of a container that runs as long as its pod. Follows `validateLifecycle` and
+/// `validateProbe`.
 pub(super) fn probes(container: &At<'_, '_>, grace: Option<i64>, errors: &mut Errors) {
     for hook in ["lifecycle.postStart", "lifecycle.preStop"].map(|hook| container.at(hook)) {
         if hook.is_set() {
@@ -24,7 +27,7 @@ pub(super) fn probes(container: &At<'_, '_>, grace: Option<i64>, errors: &mut Er
     }
 }
 
-/// A container that only prepares has no hooks and no probes.
+/// Checks that an init container that is no sidecar has no hooks and no probes. Follows `validateInitContainers`.
 pub(super) fn no_probes(container: &At<'_, '_>, errors: &mut Errors) {
     for member in std::iter::once("lifecycle").chain(PROBES) {
         let why = "may not be set for init containers without restartPolicy=Always";

@@ -1,4 +1,6 @@
 //! Names and amounts of resources: of containers, claims, quotas and limits.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use crate::registry::resources::quantity::Quantity;
@@ -31,7 +33,7 @@ const ASKED_FOR: &[&str] = &[
     "requests.storage",
 ];
 
-/// A resource's name at a place named by it.
+/// Checks the name of a resource. Follows `validateResourceName`.
 pub(super) fn name(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
     let wrong = formats::label_key(name);
     let qualified = wrong.is_empty();
@@ -44,7 +46,7 @@ pub(super) fn name(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
     qualified
 }
 
-/// A resource's name that containers may ask for.
+/// Checks the name of a resource of containers. Follows `validateContainerResourceName`.
 pub(super) fn container_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
     name(resource, at, errors);
     if !resource.contains('/') {
@@ -56,7 +58,7 @@ pub(super) fn container_name(resource: &str, at: &At<'_, '_>, errors: &mut Error
     }
 }
 
-/// A resource's name that quotas may count.
+/// Checks the name of a resource of quotas. Follows `ValidateResourceQuotaResourceName`.
 pub(super) fn quota_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
     name(resource, at, errors);
     if !resource.contains('/') && !is_quota(resource) {
@@ -64,7 +66,7 @@ pub(super) fn quota_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The amount of a resource.
+/// Checks the quantity of a resource. Follows `ValidateResourceQuantityValue`.
 pub(super) fn amount(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
     let Some(quantity) = at.quantity() else {
         return;
@@ -80,7 +82,8 @@ pub(super) fn amount(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
 /// A check of a resource's name at a place named by it.
 pub(super) type NameCheck = fn(&str, &At<'_, '_>, &mut Errors);
 
-/// Checks the requests and limits of a container or a pod: no request exceeds its limit.
+/// Checks the requests and limits of a container or a pod: no request exceeds its limit. Follows
+/// `ValidateContainerResourceRequirements`.
 pub(super) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors) {
     for which in ["limits", "requests"] {
         for (resource, quantity) in at.members(which) {
@@ -123,7 +126,7 @@ fn pages_have_company(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The quantity is positive.
+/// Checks that a quantity is positive. Follows `ValidatePositiveQuantityValue`.
 pub(super) fn positive(at: &At<'_, '_>, errors: &mut Errors) {
     if !at.quantity().is_some_and(Quantity::is_positive) {
         errors.push(at.invalid_value(at.quantity_text(), "must be greater than zero"));

@@ -1,4 +1,6 @@
 //! How much a namespace may use, in all and in each of its pods.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +28,7 @@ const CONTRARY: [[&str; 2]; 2] = [
     ["Terminating", "NotTerminating"],
 ];
 
-/// A range of limits.
+/// Checks a LimitRange. Follows `ValidateLimitRange`.
 pub(in crate::registry::resources) fn limit_range(object: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for limit in object.items("spec.limits") {
@@ -150,7 +152,7 @@ fn order(limit: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A quota.
+/// Checks a ResourceQuota. Follows `ValidateResourceQuota`.
 pub(in crate::registry::resources) fn quota(object: &At<'_, '_>, errors: &mut Errors) {
     for list in ["spec.hard", "status.hard", "status.used"] {
         for (resource, quantity) in object.members(list) {
@@ -265,7 +267,7 @@ fn has_unfit_resource(spec: &At<'_, '_>, scope: &str) -> bool {
             .any(|(resource, _)| is_quota(resource) && !fits(resource))
 }
 
-/// The scopes of a quota stay.
+/// Checks an update of a ResourceQuota: its scopes are immutable. Follows `ValidateResourceQuotaUpdate`.
 pub(in crate::registry::resources) fn quota_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,4 +1,6 @@
 //! Claims to devices: what is asked for never changes, and what is allocated stays until it is given back.
+//!
+//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::HashSet;
 
@@ -17,12 +19,12 @@ const REQUESTS_MAX: usize = 32;
 /// How many alternatives a request may have.
 const ALTERNATIVES_MAX: usize = 8;
 
-/// A claim.
+/// Checks a ResourceClaim. Follows `ValidateResourceClaim`.
 pub(in crate::registry::resources) fn claim(claim: &At<'_, '_>, errors: &mut Errors) {
     devices(&claim.at("spec.devices"), errors);
 }
 
-/// Checks a ResourceClaimTemplate.
+/// Checks a ResourceClaimTemplate. Follows `ValidateResourceClaimTemplate`.
 pub(in crate::registry::resources) fn template(template: &At<'_, '_>, errors: &mut Errors) {
     devices(&template.at("spec.spec.devices"), errors);
 }
@@ -84,7 +86,7 @@ fn wanted(request: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a ResourceClaim: its spec is immutable.
+/// Checks an update of a ResourceClaim: its spec is immutable. Follows `ValidateResourceClaimUpdate`.
 pub(in crate::registry::resources) fn update(
     claim: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -94,7 +96,7 @@ pub(in crate::registry::resources) fn update(
 }
 
 /// Checks a change of the status of a ResourceClaim: an allocation is only removed as a whole, and only allocated claims are
-/// reserved.
+/// reserved. Follows `ValidateResourceClaimStatusUpdate`.
 pub(in crate::registry::resources) fn status(claim: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let root = At::root(claim);

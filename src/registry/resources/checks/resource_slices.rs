@@ -1,9 +1,10 @@
-//! Slices of devices: which node, driver and pool they are of never changes, as `ValidateResourceSliceUpdate` of Kubernetes 1.36
-//! (`pkg/apis/resource/validation`) says. Nodes may write only their own, so none makes its slice another's.
+//! ResourceSlices: node, driver and pool name are immutable. Nodes may write only their own, so none makes its slice another's.
+//!
+//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 
-/// Checks a changed slice.
+/// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows `ValidateResourceSliceUpdate`.
 pub(in crate::registry::resources) fn update(
     slice: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,4 +1,6 @@
 //! When a cron job runs: five fields, or one of a few words.
+//!
+//! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
 use jiff::tz::TimeZone;
 
@@ -52,7 +54,8 @@ const FIELDS: [Field; 5] = [
     },
 ];
 
-/// Returns the error in a cron schedule, in the words of the Go library that Kubernetes parses it with.
+/// Returns the error in a cron schedule, in the words of the Go library that Kubernetes parses it with. Follows
+/// `validateScheduleFormat`.
 pub(super) fn schedule(text: &str) -> Vec<String> {
     let text = match text.split_once(' ') {
         Some((zone, rest)) if zone.starts_with("TZ=") || zone.starts_with("CRON_TZ=") => {
@@ -154,7 +157,7 @@ fn integer(text: &str) -> Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
 }
 
-/// Returns the errors in the name of a time zone.
+/// Returns the errors in the name of a time zone. Follows `validateTimeZone`.
 pub(super) fn time_zone(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["timeZone must be nil or non-empty string".into()];

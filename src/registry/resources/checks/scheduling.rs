@@ -1,4 +1,6 @@
 //! Where a pod may run: affinity, tolerations, and how pods spread.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -12,7 +14,7 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 /// The effects of taints.
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// The affinity of a pod.
+/// Checks the affinity of a pod. Follows `validateAffinity`.
 pub(super) fn affinity(at: &At<'_, '_>, errors: &mut Errors) {
     let nodes = at.at("nodeAffinity");
     if nodes.at(REQUIRED).is_set() {
@@ -101,7 +103,7 @@ fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The taints that a pod bears.
+/// Checks the tolerations of a pod. Follows `ValidateTolerations`.
 pub(in crate::registry::resources) fn tolerations(at: &At<'_, '_>, errors: &mut Errors) {
     for toleration in at.items("") {
         let [key, operator, effect, value] =
@@ -135,7 +137,7 @@ pub(in crate::registry::resources) fn tolerations(at: &At<'_, '_>, errors: &mut 
     }
 }
 
-/// The taints of a node.
+/// Checks the taints of a node. Follows `validateNodeTaints`.
 pub(in crate::registry::resources) fn taints(at: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for taint in at.items("") {
@@ -154,7 +156,7 @@ pub(in crate::registry::resources) fn taints(at: &At<'_, '_>, errors: &mut Error
     }
 }
 
-/// How pods spread over a topology.
+/// Checks the topology spread constraints of a pod. Follows `validateTopologySpreadConstraints`.
 pub(super) fn spread(spec: &At<'_, '_>, errors: &mut Errors) {
     const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
     const POLICIES: &[&str] = &["Honor", "Ignore"];

@@ -1,4 +1,6 @@
 //! As whom pods and containers run, and what they may do.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +25,7 @@ const IPC_SETTINGS: [&str; 10] = [
     "kernel.msg",
 ];
 
-/// The security context of a pod.
+/// Checks the security context of a pod. Follows `validatePodSpecSecurityContext`.
 pub(super) fn of_pod(at: &At<'_, '_>, errors: &mut Errors) {
     for member in ["fsGroup", "runAsUser", "runAsGroup"] {
         at.at(member).may_be_an_id(errors);
@@ -84,7 +86,8 @@ pub(in crate::registry::resources) fn host_settings_of_pod_template(
     host_settings(&object.at("template.spec"), errors);
 }
 
-/// The kernel settings of a pod's spec that belong to a namespace which the pod shares with the host.
+/// Checks the sysctls of a pod, which must not belong to a namespace that the pod shares with the host. Follows
+/// `ValidateHostSysctl`.
 pub(super) fn host_settings(spec: &At<'_, '_>, errors: &mut Errors) {
     for setting in spec.items("securityContext.sysctls") {
         let name = setting.at("name");
@@ -130,7 +133,7 @@ fn is_kernel_setting(name: &str) -> bool {
     name.len() <= SYSCTL_BYTES_MAX && name.split(['.', '/']).all(is_word)
 }
 
-/// The security context of a container.
+/// Checks the security context of a container. Follows `ValidateSecurityContext`.
 pub(super) fn of_container(at: &At<'_, '_>, host_users: bool, errors: &mut Errors) {
     for member in ["runAsUser", "runAsGroup"] {
         at.at(member).may_be_an_id(errors);

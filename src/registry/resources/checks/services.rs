@@ -1,4 +1,6 @@
 //! Services, what of their addresses and ports is handed out aside.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +21,7 @@ const FAMILY_POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "Singl
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const LOAD_BALANCERS_ALONE: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// A service.
+/// Checks a Service. Follows `validateService`.
 pub(in crate::registry::resources) fn service(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let kind = spec.at("type").text();
@@ -280,7 +282,7 @@ fn traffic(spec: &At<'_, '_>, errors: &mut Errors) {
         .may_be_one_of(DISTRIBUTIONS, errors);
 }
 
-/// Checks an update of a Service: cluster IPs are immutable as long as its type has any.
+/// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows `ValidateServiceUpdate`.
 pub(in crate::registry::resources) fn service_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,4 +1,6 @@
-//! Kinds of volumes, who makes them, and where they are attached.
+//! StorageClasses, VolumeAttributesClasses, CSI drivers and their capacity, VolumeAttachments, and RuntimeClasses.
+//!
+//! Follows pkg/apis/storage/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +17,7 @@ const PARAMETERS_BYTES_MAX: usize = 256 * 1024;
 /// How long the name may be that a driver gives a node, in bytes.
 const NODE_ID_BYTES_MAX: usize = 192;
 
-/// A class of volumes.
+/// Checks a StorageClass. Follows `ValidateStorageClass`.
 pub(in crate::registry::resources) fn storage_class(object: &At<'_, '_>, errors: &mut Errors) {
     let provisioner = object.at("provisioner");
     if provisioner.is_empty() {
@@ -46,7 +48,8 @@ pub(in crate::registry::resources) fn storage_class(object: &At<'_, '_>, errors:
     }
 }
 
-/// A class of volumes stays what it is.
+/// Checks an update of a StorageClass: parameters, provisioner, reclaim policy and binding mode are immutable. Follows
+/// `ValidateStorageClassUpdate`.
 pub(in crate::registry::resources) fn storage_class_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -82,7 +85,7 @@ fn parameters(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A class of changeable attributes.
+/// Checks a VolumeAttributesClass. Follows `ValidateVolumeAttributesClass`.
 pub(in crate::registry::resources) fn attributes_class(object: &At<'_, '_>, errors: &mut Errors) {
     driver(&object.at("driverName"), errors);
     let parameters = object.at("parameters");
@@ -92,7 +95,8 @@ pub(in crate::registry::resources) fn attributes_class(object: &At<'_, '_>, erro
     self::parameters(&parameters, errors);
 }
 
-/// A class of changeable attributes stays what it is.
+/// Checks an update of a VolumeAttributesClass: driver and parameters are immutable. Follows
+/// `ValidateVolumeAttributesClassUpdate`.
 pub(in crate::registry::resources) fn attributes_class_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -111,7 +115,7 @@ fn driver(name: &At<'_, '_>, errors: &mut Errors) {
     name.must_be_set_and_conform(csi_driver, errors);
 }
 
-/// A driver of volumes.
+/// Checks a CSIDriver. Follows `ValidateCSIDriver`.
 pub(in crate::registry::resources) fn driver_kind(object: &At<'_, '_>, errors: &mut Errors) {
     const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
     driver(&object.at("metadata.name"), errors);
@@ -128,7 +132,7 @@ pub(in crate::registry::resources) fn driver_kind(object: &At<'_, '_>, errors: &
     }
 }
 
-/// Checks an update of a CSIDriver: the fields that pods rely on are immutable.
+/// Checks an update of a CSIDriver: the fields that pods rely on are immutable. Follows `ValidateCSIDriverUpdate`.
 pub(in crate::registry::resources) fn driver_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -145,7 +149,7 @@ pub(in crate::registry::resources) fn driver_update(
     modes.must_stay(&was.at("volumeLifecycleModes"), errors);
 }
 
-/// The drivers on a node.
+/// Checks a CSINode. Follows `ValidateCSINode`.
 pub(in crate::registry::resources) fn drivers_of_node(object: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for one in object.items("spec.drivers") {
@@ -168,7 +172,8 @@ pub(in crate::registry::resources) fn drivers_of_node(object: &At<'_, '_>, error
     }
 }
 
-/// Checks an update of a CSINode: drivers are immutable but for the number of volumes that they take.
+/// Checks an update of a CSINode: drivers are immutable but for the number of volumes that they take. Follows
+/// `ValidateCSINodeUpdate`.
 pub(in crate::registry::resources) fn drivers_of_node_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -195,14 +200,15 @@ pub(in crate::registry::resources) fn drivers_of_node_update(
     }
 }
 
-/// Checks a RuntimeClass.
+/// Checks a RuntimeClass. Follows `ValidateRuntimeClass` in pkg/apis/node/validation.
 pub(in crate::registry::resources) fn runtime_class(object: &At<'_, '_>, errors: &mut Errors) {
     object
         .at("handler")
         .must_conform(formats::dns_label, errors);
 }
 
-/// Checks an update of a RuntimeClass: its handler is immutable.
+/// Checks an update of a RuntimeClass: its handler is immutable. Follows `ValidateRuntimeClassUpdate` in
+/// pkg/apis/node/validation.
 pub(in crate::registry::resources) fn runtime_class_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -211,7 +217,7 @@ pub(in crate::registry::resources) fn runtime_class_update(
     object.at("handler").must_stay(&old.at("handler"), errors);
 }
 
-/// How much a driver has left somewhere.
+/// Checks a CSIStorageCapacity. Follows `ValidateCSIStorageCapacity`.
 pub(in crate::registry::resources) fn capacity_left(object: &At<'_, '_>, errors: &mut Errors) {
     selector(&object.at("nodeTopology"), errors);
     let class = object.at("storageClassName");
@@ -221,7 +227,7 @@ pub(in crate::registry::resources) fn capacity_left(object: &At<'_, '_>, errors:
         .must_not_be_a_negative_quantity(errors);
 }
 
-/// Where and of what class capacity is stays.
+/// Checks an update of a CSIStorageCapacity: topology and class are immutable. Follows `ValidateCSIStorageCapacityUpdate`.
 pub(in crate::registry::resources) fn capacity_left_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -232,7 +238,7 @@ pub(in crate::registry::resources) fn capacity_left_update(
     }
 }
 
-/// A volume attached to a node.
+/// Checks a VolumeAttachment. Follows `ValidateVolumeAttachment`.
 pub(in crate::registry::resources) fn attachment(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let attacher = spec.at("attacher");
@@ -261,7 +267,7 @@ pub(in crate::registry::resources) fn attachment(object: &At<'_, '_>, errors: &m
         .must_conform(formats::dns_subdomain, errors);
 }
 
-/// Checks an update of a VolumeAttachment: its spec is immutable.
+/// Checks an update of a VolumeAttachment: its spec is immutable. Follows `ValidateVolumeAttachmentUpdate`.
 pub(in crate::registry::resources) fn attachment_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,

@@ -1,4 +1,6 @@
 //! When a job has succeeded though not all of its indexes have.
+//!
+//! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use crate::registry::{FieldError, FieldErrorKind};
@@ -8,7 +10,7 @@ const RULES_MAX: usize = 20;
 /// How long a list of indexes may be, in bytes.
 const INDEXES_BYTES_MAX: usize = 64 * 1024;
 
-/// The policy of an indexed job.
+/// Checks the success policy of an indexed Job. Follows `validateSuccessPolicy`.
 pub(super) fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.at("successPolicy");
     let Some(completions) = spec.at("completions").number().filter(|_| policy.is_set()) else {
@@ -102,7 +104,8 @@ fn rising(previous: i64, current: i64) -> Result<(), String> {
     Ok(())
 }
 
-/// An index that both texts name, if there is one. What is no interval has none.
+/// Returns an index that both texts name, if there is one. An invalid interval has none. Follows
+/// `validateFailedIndexesNotOverlapCompleted`.
 pub(super) fn common_index(one: &str, other: &str, all: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         let each = text.split(',').map(|it| interval(it, all));
@@ -123,7 +126,8 @@ pub(super) fn common_index(one: &str, other: &str, all: i64) -> Option<i64> {
     None
 }
 
-/// How many indexes a text such as `1,3-5` names: rising ones, below the number of all.
+/// Returns the number of indexes in a text such as `1,3-5`: rising ones, below the number of all. Follows
+/// `validateIndexesFormat`.
 pub(super) fn count_of_indexes(text: &str, all: i64) -> Result<i64, String> {
     if text.is_empty() {
         return Ok(0);

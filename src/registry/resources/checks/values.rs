@@ -17,7 +17,7 @@ const PORT_MAX: i64 = 0xffff;
 /// The largest id of a user or group.
 const ID_MAX: i64 = 0xffff_ffff;
 
-/// The name of a port.
+/// Returns the errors in the name of a port.
 pub(super) fn port_name(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, PORT_NAME_BYTES_MAX);
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -36,7 +36,7 @@ pub(super) fn port_name(name: &str) -> Vec<String> {
     wrong
 }
 
-/// The name of a variable of the environment.
+/// Returns the errors in the name of an environment variable.
 pub(super) fn variable_name(name: &str) -> Vec<String> {
     let printable = |c: char| (c == ' ' || c.is_ascii_graphic()) && c != '=';
     if name.chars().all(printable) {
@@ -45,7 +45,7 @@ pub(super) fn variable_name(name: &str) -> Vec<String> {
     vec!["a valid environment variable name must consist only of printable ASCII characters other than '='".into()]
 }
 
-/// The key of a config map or secret.
+/// Returns the errors in a key of a ConfigMap or Secret.
 pub(in crate::registry::resources) fn config_key(key: &str) -> Vec<String> {
     let mut wrong = too_long(key, CONFIG_KEY_BYTES_MAX);
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -69,7 +69,7 @@ fn parent_folder(name: &str) -> Option<String> {
     }
 }
 
-/// The name of a header of HTTP.
+/// Returns the errors in the name of an HTTP header.
 pub(super) fn header_name(name: &str) -> Vec<String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if !name.is_empty() && name.bytes().all(allowed) {
@@ -82,7 +82,7 @@ pub(super) fn header_name(name: &str) -> Vec<String> {
     )]
 }
 
-/// A percentage.
+/// Returns the errors in a percentage.
 pub(super) fn percentage(text: &str) -> Vec<String> {
     let number = text.strip_suffix('%').unwrap_or_default();
     if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -95,7 +95,7 @@ pub(super) fn percentage(text: &str) -> Vec<String> {
     )]
 }
 
-/// An address of IP.
+/// Returns the errors in an IP address.
 pub(in crate::registry::resources) fn ip(text: &str) -> Vec<String> {
     match address(text) {
         Some(_) => Vec::new(),
@@ -124,7 +124,7 @@ fn written_address(text: &str) -> Option<IpAddr> {
     trimmed.join(".").parse().ok()
 }
 
-/// A range of addresses.
+/// Returns the errors in a CIDR.
 pub(super) fn cidr(text: &str) -> Vec<String> {
     match network(text) {
         Some(_) => Vec::new(),
@@ -132,7 +132,7 @@ pub(super) fn cidr(text: &str) -> Vec<String> {
     }
 }
 
-/// The first address of a range, and how many of its bits are common.
+/// Returns the first address of a CIDR, and the length of its prefix.
 pub(super) fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (first, bits) = text.split_once('/')?;
     let first = written_address(first)?;
@@ -142,7 +142,7 @@ pub(super) fn network(text: &str) -> Option<(IpAddr, u8)> {
     Some((first, bits))
 }
 
-/// An address that others can reach.
+/// Checks that an address is not unspecified, loopback, link-local or link-local multicast.
 pub(super) fn ordinary_address(at: &At<'_, '_>, errors: &mut Errors) {
     let text = at.text();
     let Some(ip) = address(text) else {
@@ -172,7 +172,7 @@ pub(super) fn ordinary_address(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A path without steps to the folder above.
+/// Returns the errors in a path that must not contain `..`.
 pub(super) fn no_backsteps(path: &str) -> Vec<String> {
     if path.split('/').any(|step| step == "..") {
         vec!["must not contain '..'".into()]
@@ -181,7 +181,7 @@ pub(super) fn no_backsteps(path: &str) -> Vec<String> {
     }
 }
 
-/// A path that stays below where it begins.
+/// Returns the errors in a relative path that must not contain `..`.
 pub(super) fn below(path: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if path.starts_with('/') {

@@ -1,4 +1,6 @@
 //! Where volumes come from, in pods and in the cluster.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use super::at::{At, Errors};
 use super::env::{POD_FIELDS_OF_FILES, pod_field, resource_field};
@@ -54,7 +56,7 @@ const HOST_PATH_TYPES: &[&str] = &[
 /// The permissions that a file may have: 0777.
 const MODE_MAX: i64 = 0o777;
 
-/// The volumes of a pod, and by name those with which nothing is wrong.
+/// Checks the volumes of a pod, and returns the valid ones by name. Follows `ValidateVolumes`.
 pub(super) fn volumes<'v, 'p>(
     spec: &'p At<'v, '_>,
     of_pod: bool,
@@ -81,7 +83,7 @@ pub(super) fn volumes<'v, 'p>(
     right
 }
 
-/// Exactly one source, and nothing wrong with it.
+/// Checks that a volume has exactly one source, and that source. Follows `validateVolumeSource`.
 pub(super) fn source(at: &At<'_, '_>, errors: &mut Errors) {
     let mut found = SOURCES.iter().filter(|(kind, _)| at.at(kind).is_set());
     match found.next() {
@@ -157,7 +159,7 @@ fn azure_disk(disk: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The name of a driver, capital letters aside.
+/// Returns the errors in the name of a CSI driver, whose case does not matter. Follows `ValidateCSIDriverName`.
 pub(super) fn csi_driver(name: &str) -> Vec<String> {
     if name.len() > 63 {
         return vec!["must be no more than 63 bytes".into()];
@@ -266,7 +268,7 @@ fn projected_source(at: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// The capacity of a volume of the cluster: storage, and nothing else.
+/// Checks the capacity of a PersistentVolume: storage, and nothing else. Follows `ValidatePersistentVolumeSpec`.
 pub(super) fn capacity(at: &At<'_, '_>, errors: &mut Errors) {
     at.must_be_set(errors);
     let members = at.value().as_object();

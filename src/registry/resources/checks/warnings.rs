@@ -63,7 +63,7 @@ const OLD_INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// A pod.
+/// Adds the warnings about a Pod.
 pub(in crate::registry::resources) fn pod(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     let wrong = formats::dns_label(object.at("metadata.name").text());
     if !wrong.is_empty() {
@@ -95,12 +95,12 @@ pub(in crate::registry::resources) fn named_template(
     template(object, warnings);
 }
 
-/// A cron job.
+/// Adds the warnings about a CronJob.
 pub(in crate::registry::resources) fn cron_job(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     pods(&object.at("spec.jobTemplate.spec.template"), warnings);
 }
 
-/// A template that stands by itself.
+/// Adds the warnings about a PodTemplate.
 pub(in crate::registry::resources) fn pod_template(
     object: &At<'_, '_>,
     warnings: &mut Vec<String>,
@@ -373,7 +373,7 @@ impl<'v> KnownPorts<'v> {
     }
 }
 
-/// A service.
+/// Adds the warnings about a Service.
 pub(in crate::registry::resources) fn service(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     let spec = object.at("spec");
     let external = spec.at("type").text() == "ExternalName";
@@ -388,7 +388,7 @@ pub(in crate::registry::resources) fn service(object: &At<'_, '_>, warnings: &mu
     }
 }
 
-/// An ingress.
+/// Adds the warnings about an Ingress.
 pub(in crate::registry::resources) fn ingress(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     if has_annotation(object, OLD_INGRESS_CLASS) {
         warnings.push(format!(
@@ -397,7 +397,7 @@ pub(in crate::registry::resources) fn ingress(object: &At<'_, '_>, warnings: &mu
     }
 }
 
-/// A claim to a volume.
+/// Adds the warnings about a PersistentVolumeClaim.
 pub(in crate::registry::resources) fn claim(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     old_storage_class(object, warnings);
     for list in ["spec.resources.limits", "spec.resources.requests"] {
@@ -409,7 +409,7 @@ pub(in crate::registry::resources) fn claim(object: &At<'_, '_>, warnings: &mut 
     }
 }
 
-/// A volume.
+/// Adds the warnings about a PersistentVolume.
 pub(in crate::registry::resources) fn volume(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     old_storage_class(object, warnings);
     let policy = object.at("spec.persistentVolumeReclaimPolicy");
@@ -427,7 +427,7 @@ fn old_storage_class(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// A service account.
+/// Adds the warnings about a ServiceAccount.
 pub(in crate::registry::resources) fn service_account(
     object: &At<'_, '_>,
     warnings: &mut Vec<String>,

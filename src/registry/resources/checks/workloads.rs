@@ -1,5 +1,7 @@
 //! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers. Their selectors always select the pods of
 //! their templates.
+//!
+//! Follows pkg/apis/apps/validation/validation.go of Kubernetes 1.36.
 
 use serde_json::{Value, json};
 
@@ -23,7 +25,7 @@ const STATEFUL_SET_CHANGEABLE: &[&str] = &[
 ];
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// A deployment.
+/// Checks a Deployment. Follows `ValidateDeploymentSpec`.
 pub(in crate::registry::resources) fn deployment(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("replicas").must_not_be_negative(errors);
@@ -60,7 +62,7 @@ pub(in crate::registry::resources) fn deployment(object: &At<'_, '_>, errors: &m
     }
 }
 
-/// A replica set.
+/// Checks a ReplicaSet. Follows `ValidateReplicaSetSpec`.
 pub(in crate::registry::resources) fn replica_set(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("replicas").must_not_be_negative(errors);
@@ -69,7 +71,7 @@ pub(in crate::registry::resources) fn replica_set(object: &At<'_, '_>, errors: &
     running_template(&spec, "ReplicaSet", errors);
 }
 
-/// A daemon set.
+/// Checks a DaemonSet. Follows `ValidateDaemonSetSpec`.
 pub(in crate::registry::resources) fn daemon_set(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let own = spec.at("selector");
@@ -113,7 +115,7 @@ fn one_of_both(rolling: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A stateful set.
+/// Checks a StatefulSet. Follows `ValidateStatefulSetSpec`.
 pub(in crate::registry::resources) fn stateful_set(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let management = spec.at("podManagementPolicy");
@@ -149,7 +151,7 @@ pub(in crate::registry::resources) fn stateful_set(object: &At<'_, '_>, errors: 
     }
 }
 
-/// Checks an update of a StatefulSet: most of its spec is immutable.
+/// Checks an update of a StatefulSet: most of its spec is immutable. Follows `ValidateStatefulSetUpdate`.
 pub(in crate::registry::resources) fn stateful_set_update(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -168,7 +170,8 @@ pub(in crate::registry::resources) fn stateful_set_update(
     }
 }
 
-/// A replication controller, whose selector is but a map.
+/// Checks a ReplicationController, whose selector is a map. Follows `ValidateReplicationControllerSpec` in
+/// pkg/apis/core/validation.
 pub(in crate::registry::resources) fn replication_controller(
     object: &At<'_, '_>,
     errors: &mut Errors,
@@ -265,7 +268,7 @@ fn is_some(count: &At<'_, '_>) -> bool {
     count.number().or_else(|| text.parse().ok()).unwrap_or(0) != 0
 }
 
-/// A revision that a controller keeps.
+/// Checks a ControllerRevision. Follows `validateControllerRevision`.
 pub(in crate::registry::resources) fn revision(object: &At<'_, '_>, errors: &mut Errors) {
     if !object.at("data").is_set() {
         errors.push(object.at("data").required("data is mandatory"));
@@ -273,7 +276,7 @@ pub(in crate::registry::resources) fn revision(object: &At<'_, '_>, errors: &mut
     object.at("revision").must_not_be_negative(errors);
 }
 
-/// Checks an update of a ControllerRevision: its data is immutable.
+/// Checks an update of a ControllerRevision: its data is immutable. Follows `ValidateControllerRevisionUpdate`.
 pub(in crate::registry::resources) fn revision_stays(
     object: &At<'_, '_>,
     old: &At<'_, '_>,
@@ -282,7 +285,7 @@ pub(in crate::registry::resources) fn revision_stays(
     object.at("data").must_stay(&old.at("data"), errors);
 }
 
-/// A template that stands by itself.
+/// Checks a PodTemplate. Follows `ValidatePodTemplate` in pkg/apis/core/validation.
 pub(in crate::registry::resources) fn pod_template(object: &At<'_, '_>, errors: &mut Errors) {
     template(&object.at("template"), &Claims::new(), errors);
 }
