@@ -1,4 +1,4 @@
-//! Roles, and who has them.
+//! Roles and their bindings.
 //!
 //! Follows pkg/apis/rbac/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Ranges of addresses for services, and the addresses that somebody has.
+//! ServiceCIDRs and IPAddresses.
 //!
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 

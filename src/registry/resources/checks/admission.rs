@@ -1,4 +1,4 @@
-//! Webhooks, and the policies and their bindings, apart from their expressions.
+//! Admission webhooks, policies and their bindings, apart from their expressions.
 //!
 //! Follows pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Announcements of APIs.
+//! APIServices.
 
 use super::at::{At, Errors};
 use crate::registry::validation::formats;

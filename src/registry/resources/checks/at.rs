@@ -1,4 +1,4 @@
-//! A place in an object: what is there, and the path by which errors name it.
+//! A place in an object: its value, and the path by which errors name it.
 //!
 //! The path is put together only when there is something to say, so that checking what is right
 //! costs no memory.

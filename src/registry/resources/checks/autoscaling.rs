@@ -1,4 +1,4 @@
-//! Autoscalers, in their stored version.
+//! HorizontalPodAutoscalers, in their storage version.
 //!
 //! Follows pkg/apis/autoscaling/validation/validation.go of Kubernetes 1.36.
 

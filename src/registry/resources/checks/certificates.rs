@@ -1,4 +1,4 @@
-//! Requests for certificates: what is asked for, what is decided, and what is issued.
+//! CertificateSigningRequests: the request, its approval, and the issued certificate.
 //!
 //! Follows pkg/apis/certificates/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Claims to volumes, and the volumes themselves.
+//! PersistentVolumeClaims and PersistentVolumes.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Containers of all sorts.
+//! Containers, init containers and ephemeral containers.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! The addresses behind services, in slices and in the old kind.
+//! EndpointSlices and Endpoints.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The environment of a container.
+//! The environment variables of containers.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

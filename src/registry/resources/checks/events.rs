@@ -1,5 +1,4 @@
-//! Events: about whom they are, who says so, and what does not change. Paths are in the core's words, also for those
-//! who use the newer ones.
+//! Events of both groups. Paths in errors are those of the core's fields, also for clients of `events.k8s.io`.
 
 use serde_json::{Value, json};
 

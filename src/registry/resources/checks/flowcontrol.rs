@@ -1,4 +1,4 @@
-//! Priority levels of requests.
+//! PriorityLevelConfigurations.
 //!
 //! Follows pkg/apis/flowcontrol/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Labels, and what selects by labels.
+//! Labels, label selectors and node selectors.
 
 use serde_json::Value;
 

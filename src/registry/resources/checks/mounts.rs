@@ -1,4 +1,4 @@
-//! Where a container finds the volumes of its pod.
+//! The volume mounts and volume devices of containers.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

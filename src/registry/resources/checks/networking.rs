@@ -1,4 +1,4 @@
-//! Ingresses, their classes, network policies and addresses.
+//! Ingresses, IngressClasses and NetworkPolicies.
 //!
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Pods and templates of pods.
+//! Pods and pod templates.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Probes of containers, and what runs when they begin and end.
+//! The probes and lifecycle hooks of containers.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Names and amounts of resources: of containers, claims, quotas and limits.
+//! Names and quantities of resources: of containers, claims, quotas and limits.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! How much a namespace may use, in all and in each of its pods.
+//! LimitRanges and ResourceQuotas.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Claims to devices: what is asked for never changes, and what is allocated stays until it is given back.
+//! ResourceClaims: the spec is immutable, and an allocation stays until it is removed as a whole.
 //!
 //! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! When a cron job runs: five fields, or one of a few words.
+//! Cron schedules: five fields, or a macro such as `@daily`.
 //!
 //! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 

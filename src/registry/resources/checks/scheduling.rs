@@ -1,4 +1,4 @@
-//! Where a pod may run: affinity, tolerations, and how pods spread.
+//! The scheduling of pods: affinity, tolerations and topology spread constraints.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

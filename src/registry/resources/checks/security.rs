@@ -1,4 +1,4 @@
-//! As whom pods and containers run, and what they may do.
+//! The security contexts of pods and containers.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

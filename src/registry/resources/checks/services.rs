@@ -1,4 +1,4 @@
-//! Services, what of their addresses and ports is handed out aside.
+//! Services, but for the allocation of their addresses and ports.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

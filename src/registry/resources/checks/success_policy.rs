@@ -1,4 +1,4 @@
-//! When a job has succeeded though not all of its indexes have.
+//! The success policy of a Job, which lets it succeed before all of its indexes have.
 //!
 //! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! The formats of single values besides names and labels, each with what is wrong in Kubernetes' words.
+//! The formats of single values besides names and labels, with Kubernetes' error messages.
 
 use std::net::IpAddr;
 

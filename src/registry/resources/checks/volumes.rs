@@ -1,4 +1,4 @@
-//! Where volumes come from, in pods and in the cluster.
+//! The sources of volumes, of pods and of PersistentVolumes.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! How the server calls a webhook: its URL or service, and the versions of reviews that it understands.
+//! The client configuration of webhooks: URL or service, and the review versions that they support.
 //!
 //! Admission webhooks and the conversion webhooks of custom resources have the same rules. Left out here are
 //! kube-apiserver's check of `caBundle` and its refusal of URLs that Go's parser cannot read.

@@ -1,4 +1,6 @@
 //! Defaults of the groups `admissionregistration.k8s.io` and `apiregistration.k8s.io`.
+//!
+//! Follows pkg/apis/admissionregistration/v1/defaults.go, and kube-aggregator's pkg/apis/apiregistration/v1/defaults.go, of Kubernetes 1.36.
 
 use super::Literal::{Empty, Int, Text};
 use super::Rule::{self, In, Set};

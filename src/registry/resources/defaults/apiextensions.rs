@@ -1,4 +1,6 @@
 //! Defaults of the group `apiextensions.k8s.io`.
+//!
+//! Follows apiextensions-apiserver's pkg/apis/apiextensions/v1beta1/defaults.go, of Kubernetes 1.36.
 
 use serde_json::{Value, json};
 

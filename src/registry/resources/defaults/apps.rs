@@ -1,4 +1,6 @@
 //! Defaults of the group `apps`.
+//!
+//! Follows pkg/apis/apps/v1/defaults.go, of Kubernetes 1.36.
 
 use serde_json::{Value, json};
 

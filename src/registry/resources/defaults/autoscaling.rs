@@ -1,4 +1,6 @@
 //! Defaults of the group `autoscaling`, in its storage version.
+//!
+//! Follows pkg/apis/autoscaling/v2/defaults.go, of Kubernetes 1.36.
 
 use serde_json::{Value, json};
 

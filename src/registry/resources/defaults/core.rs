@@ -1,4 +1,6 @@
 //! Defaults of the core group, pods and volumes aside.
+//!
+//! Follows pkg/apis/core/v1/defaults.go, of Kubernetes 1.36.
 
 use serde_json::Value;
 

@@ -1,4 +1,6 @@
 //! Defaults of the group `flowcontrol.apiserver.k8s.io`.
+//!
+//! Follows pkg/apis/flowcontrol/v1/defaults.go, of Kubernetes 1.36.
 
 use super::Literal::Int;
 use super::Rule::{self, In, Set};

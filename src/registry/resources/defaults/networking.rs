@@ -1,4 +1,6 @@
 //! Defaults of the groups `networking.k8s.io` and `discovery.k8s.io`.
+//!
+//! Follows pkg/apis/networking/v1/defaults.go and pkg/apis/discovery/v1/defaults.go, of Kubernetes 1.36.
 
 use serde_json::{Value, json};
 

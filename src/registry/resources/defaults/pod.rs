@@ -1,4 +1,6 @@
 //! Defaults of pods and pod templates.
+//!
+//! Follows `SetDefaults_Pod`, `SetDefaults_PodSpec` and `SetDefaults_Container` in pkg/apis/core/v1/defaults.go, of Kubernetes 1.36.
 
 use serde_json::{Value, json};
 

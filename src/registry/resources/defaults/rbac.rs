@@ -1,4 +1,6 @@
 //! Defaults of the group `rbac.authorization.k8s.io`.
+//!
+//! Follows pkg/apis/rbac/v1/defaults.go, of Kubernetes 1.36.
 
 use super::Literal::{self, Null, Text};
 use super::Rule::{self, In, Set, When, Zero};

@@ -1,4 +1,6 @@
 //! Defaults of the groups `storage.k8s.io`, `scheduling.k8s.io`, `policy`, `node.k8s.io` and `resource.k8s.io`.
+//!
+//! Follows defaults.go in pkg/apis/storage/v1, pkg/apis/scheduling/v1 and pkg/apis/resource/v1, of Kubernetes 1.36.
 
 use super::Literal::{Empty, False, Int, Null, One, Text, True};
 use super::Rule::{self, Amounts, In, Set, When, Zero};

@@ -1,4 +1,6 @@
 //! Defaults of the volumes of pods, of PersistentVolumes and of PersistentVolumeClaims.
+//!
+//! Follows `SetDefaults_Volume` and its neighbours in pkg/apis/core/v1/defaults.go, of Kubernetes 1.36.
 
 use serde_json::Value;
 
