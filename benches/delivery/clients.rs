@@ -26,7 +26,7 @@ const MARK: u8 = b'~';
 /// How many streams an HTTP/2 connection has.
 pub const STREAMS: usize = 100;
 
-/// The flow control window of a stream, and of a connection, as in client-go.
+/// The flow control window of a stream, as in client-go, and of a connection.
 const WINDOW_BYTES: u32 = 4 << 20;
 
 /// The protocol of clients.

@@ -22,7 +22,7 @@ pub struct Path {
     prepare: fn() -> Box<dyn FnMut()>,
 }
 
-/// All of them.
+/// All paths that are counted.
 pub const PATHS: &[Path] = &[
     Path::new("tell-1000-watchers", tell_watchers),
     Path::new("read-stored-pod", read_stored),

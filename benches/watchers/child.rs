@@ -89,7 +89,7 @@ impl<Order: Serialize, Answer: DeserializeOwned> Role<Order, Answer> {
         Ok(serde_json::from_str(&line.ok_or("a child has ended")?)?)
     }
 
-    /// Its processor time.
+    /// Returns its processor time.
     pub(crate) fn cpu(&self) -> Cpu {
         Cpu::of(self.child.id().expect("a running child"))
     }

@@ -10,7 +10,7 @@ use super::{Failed, event};
 
 /// How long the line of an event is, unless the object is longer without any padding.
 const EVENT_BYTES: usize = 1_024;
-/// Where everything lies.
+/// The path of the namespace of all objects.
 const NAMESPACE: &str = "/api/v1/namespaces/bench";
 
 /// A kind of objects.

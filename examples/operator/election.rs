@@ -20,7 +20,7 @@ const HELD_SECONDS: i32 = 5;
 const HELD: Duration = Duration::from_secs(HELD_SECONDS as u64);
 /// After how long without a renewal a leader stops.
 const STOP_AFTER: Duration = Duration::from_secs(3);
-/// Between attempts.
+/// Pause between attempts.
 const ATTEMPT_EVERY: Duration = Duration::from_millis(500);
 
 /// One of those who stand for leader.

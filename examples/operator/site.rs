@@ -42,10 +42,10 @@ pub(crate) struct SiteSpec {
     #[serde(default)]
     #[schemars(extend("maxProperties" = 8))]
     pub(crate) pages: BTreeMap<String, String>,
-    /// How many serve it.
+    /// Number of replicas that serve it.
     #[schemars(range(min = 0))]
     pub(crate) replicas: i32,
-    /// How many may.
+    /// Maximum number of replicas.
     #[schemars(range(min = 0, max = 100))]
     pub(crate) replicas_max: i32,
 }

@@ -22,10 +22,10 @@ pub(crate) struct Clients {
     recorder: Arc<Recorder>,
 }
 
-/// When to ask.
+/// The times at which requests are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// So many times, when it is due.
+    /// So many requests, when each is due.
     Due { schedule: Schedule, count: u64 },
     /// Each client again and again for so long, but at least once.
     For(Duration),
@@ -36,7 +36,7 @@ pub(crate) enum Pace {
 pub(crate) struct Answers {
     pub(crate) seen: Observation,
     pub(crate) asked: u64,
-    /// The first answers that were not what they must be.
+    /// The first wrong answers.
     pub(crate) faults: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Answers {
 const FAULTS_TOLD_MAX: usize = 3;
 
 impl Clients {
-    /// So many connections.
+    /// Opens so many connections.
     pub(crate) async fn connect(context: &Context, count: u32) -> Result<Self, LoadError> {
         let mut connections = Vec::new();
         for _ in 0..count {

@@ -26,7 +26,7 @@ use crate::registry::webhook_client::WebhookClient;
 use crate::registry::{ServiceAddresses, Store};
 use crate::storage::Interface;
 
-/// The prefix of the storage keys of quotas.
+/// The storage prefix of quotas.
 const QUOTAS: &str = "resourcequotas";
 
 /// The group of configurations.

@@ -18,16 +18,16 @@ use crate::clock::Clock;
 /// The trusted issuers beside this server's own.
 #[derive(Debug)]
 pub enum TokenIssuers {
-    /// Nobody's.
+    /// There are none.
     None,
-    /// Those of a provider that flags describe.
+    /// The provider that flags configure.
     Provider(Provider),
-    /// Those that a file names.
+    /// The issuers in a file.
     File(AuthenticationFile),
 }
 
 impl TokenIssuers {
-    /// Those of the flags, which are of one kind.
+    /// Returns the issuers of the flags, which are of one kind.
     ///
     /// # Errors
     /// A file cannot be read or understood.

@@ -85,20 +85,20 @@ impl Begun {
     }
 }
 
-/// The stores in which there is something from the start.
+/// The stores of the objects that every cluster has.
 #[derive(Debug)]
 pub struct FirstStores {
-    /// That of namespaces.
+    /// The store of namespaces.
     pub namespaces: Option<Arc<Store>>,
-    /// That of classes of priorities.
+    /// The store of PriorityClasses.
     pub priority_classes: Option<Arc<Store>>,
-    /// That of services.
+    /// The store of services.
     pub services: Option<Arc<Store>>,
-    /// That of the ranges of their addresses.
+    /// The store of ServiceCIDRs.
     pub service_ranges: Option<Arc<Store>>,
-    /// That of config maps, and whose credentials one of them tells of.
+    /// The store of ConfigMaps, and the credentials that extension-apiserver-authentication publishes.
     pub extension: Option<(Arc<Store>, CurrentCredentials)>,
-    /// That of APIServices.
+    /// The store of APIServices.
     pub api_services: Option<Arc<Store>>,
     /// The versions of groups that are served.
     pub served: BTreeSet<GroupVersion>,

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Something that ends once. Clones end together.
+/// A cancellation token that is cheap to ask, for very many tasks that ask very often. Clones end together.
 #[derive(Clone, Debug, Default)]
 pub struct Ending(Arc<Shared>);
 
@@ -20,11 +20,11 @@ pub struct Ending(Arc<Shared>);
 struct Shared {
     /// Set before anybody is woken.
     over: AtomicBool,
-    /// Wakes who waits.
+    /// Wakes the tasks that wait.
     token: CancellationToken,
 }
 
-/// Completes at the end.
+/// A future that completes at the end.
 #[derive(Debug)]
 pub struct Ended {
     ending: Ending,
@@ -40,7 +40,7 @@ impl Ending {
         self.0.token.cancel();
     }
 
-    /// Returns true if the token is cancelled.
+    /// Returns true if it has ended.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         // Acquire: pairs with the Release in `cancel`.

@@ -26,14 +26,14 @@ const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 /// The stores of flow schemas and priority levels.
 #[derive(Clone, Debug)]
 pub struct FlowStores {
-    /// Of FlowSchemas.
+    /// The store of FlowSchemas.
     pub schemas: Arc<Store>,
-    /// Of PriorityLevelConfigurations.
+    /// The store of PriorityLevelConfigurations.
     pub levels: Arc<Store>,
 }
 
 impl FlowStores {
-    /// Those of a server that has them.
+    /// Returns the stores of a server that has them.
     #[must_use]
     pub fn of(storages: &Storages) -> Option<Self> {
         Some(Self {

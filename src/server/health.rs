@@ -29,7 +29,7 @@ struct Named {
     check: Check,
 }
 
-/// Of which paths a check is part.
+/// The paths that a check is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All three.
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Health {
 }
 
 impl Done {
-    /// It is done.
+    /// Marks it as done.
     pub fn set(&self) {
         let _ = self.0.set(());
     }

@@ -55,7 +55,7 @@ current-context: ringwatch
 /// Writes a kubeconfig for its owner alone, unless it is there already with this content.
 ///
 /// # Errors
-/// The operating system's.
+/// The error of the operating system.
 pub fn write(path: &Path, url: &str, credentials: &Credentials) -> io::Result<()> {
     let content = render(url, &credentials.authority, &credentials.admin);
     if fs::read_to_string(path).is_ok_and(|there| there == content) {

@@ -24,7 +24,7 @@ pub trait IoLayer: Unpin {
     /// Lets a write, a flush or a shutdown reach the I/O object below by `poll`.
     ///
     /// # Errors
-    /// Those of `poll`.
+    /// The error of `poll`.
     fn poll_out<R>(
         &mut self,
         context: &mut Context<'_>,

@@ -18,7 +18,7 @@ pub enum Access {
 /// for a moment, readable by others.
 ///
 /// # Errors
-/// The operating system's.
+/// The error of the operating system.
 pub fn replace(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
@@ -48,7 +48,7 @@ pub fn replace(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
 /// Creates a directory, and those above it, for the owner alone.
 ///
 /// # Errors
-/// The operating system's.
+/// The error of the operating system.
 pub fn create_directory(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)

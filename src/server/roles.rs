@@ -28,18 +28,18 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 /// The stores of roles and bindings.
 #[derive(Clone, Debug)]
 pub struct RoleStores {
-    /// Of ClusterRoles.
+    /// The store of ClusterRoles.
     pub cluster_roles: Arc<Store>,
-    /// Of ClusterRoleBindings.
+    /// The store of ClusterRoleBindings.
     pub cluster_role_bindings: Arc<Store>,
-    /// Of Roles.
+    /// The store of Roles.
     pub roles: Arc<Store>,
-    /// Of RoleBindings.
+    /// The store of RoleBindings.
     pub role_bindings: Arc<Store>,
 }
 
 impl RoleStores {
-    /// Those of a server that has them.
+    /// Returns the stores of a server that has them.
     #[must_use]
     pub fn of(storages: &Storages) -> Option<Self> {
         let store = |plural| storages.of((GROUP, plural)).cloned();

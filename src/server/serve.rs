@@ -79,9 +79,9 @@ struct Server {
     feed: Feed,
     /// Compactor, caches and counts, which run until the end.
     background: JoinSet<()>,
-    /// Ends them.
+    /// Ends the background tasks.
     background_end: CancellationToken,
-    /// Tells others where the server is, until it is to take that back.
+    /// Publishes the address of the server, until it is to withdraw it.
     telling: Option<JoinHandle<()>>,
     taking_back: CancellationToken,
     backend: OpenBackend,

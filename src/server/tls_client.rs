@@ -17,14 +17,14 @@ use crate::any_server::AnyServer;
 /// The servers that are trusted.
 #[derive(Debug)]
 pub enum Trust {
-    /// Whoever is there.
+    /// Every server.
     Anyone,
-    /// For whom one of these vouches.
+    /// Servers with a certificate that one of these authorities has signed.
     Authorities(Authorities),
 }
 
 impl Trust {
-    /// Those for whom an authority of the machine vouches.
+    /// Returns the authorities that the machine trusts.
     #[must_use]
     pub fn system() -> Self {
         let mut authorities = Authorities::default();

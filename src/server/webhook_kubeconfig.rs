@@ -18,9 +18,9 @@ pub enum KubeconfigError {
     /// A file cannot be read.
     #[error("{}: {error}", .path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// It is no kubeconfig, or one that names nothing that can be used.

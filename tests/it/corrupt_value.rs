@@ -16,7 +16,7 @@ use crate::support::server::Server;
 /// The value that is damaged.
 const KEY: &str = "/registry/configmaps/default/bad";
 
-/// Nothing takes longer.
+/// Time within which anything must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn config_map(name: &str) -> ConfigMap {

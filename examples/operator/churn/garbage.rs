@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::super::children::SITE;
 use super::{NAMESPACE, Stage};
 
-/// Between two rounds.
+/// Pause between two rounds.
 const COLLECT_EVERY: Duration = Duration::from_millis(500);
 
 /// Collects until it is dropped.

@@ -12,7 +12,7 @@ use super::{NAMESPACE, Stage};
 
 /// How many stand for leader.
 const OPERATORS: usize = 2;
-/// Between two killings.
+/// Pause between two killings.
 const KILL_EVERY: Duration = Duration::from_secs(12);
 /// How long an operator may take to end when told.
 const END_WITHIN: Duration = Duration::from_secs(20);

@@ -20,7 +20,7 @@ const FIXED_32: u64 = 5;
 enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// Of no interest.
+    /// A fixed-length value, which is not read.
     Fixed,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Row {
     pub(crate) standing: Standing,
 }
 
-/// Which is better.
+/// The outcome that is better in a figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {

@@ -32,7 +32,7 @@ pub(crate) struct Recorded {
     run: Latencies,
     /// Events or answers of the run.
     pub(crate) received: u64,
-    /// Their bytes.
+    /// Bytes of these.
     pub(crate) bytes: u64,
 }
 
@@ -63,7 +63,7 @@ impl Latencies {
         (!self.0.is_empty()).then(|| self.0.value_at_percentile(percentile) as f64 / 1e3)
     }
 
-    /// The curve.
+    /// Returns the latency curve, by percentile.
     pub(crate) fn curve(&self) -> Option<Latency> {
         let at = |percentile| Some((percentile, self.at(percentile)?));
         let percentiles: Option<Vec<_>> = PERCENTILES.into_iter().map(at).collect();
@@ -75,7 +75,7 @@ impl Latencies {
 }
 
 impl Recorder {
-    /// For counting.
+    /// Locks the counts.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Recorded> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

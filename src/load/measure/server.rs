@@ -20,12 +20,12 @@ pub(crate) enum Probe {
         client: Client,
         connection: Mutex<Option<Connection>>,
     },
-    /// Nothing tells.
+    /// The usage is unknown.
     Nowhere,
 }
 
 impl Probe {
-    /// The probe of a process, else of the server's metrics if they tell.
+    /// Returns the probe of a process, else of the server's metrics if they have the figures.
     pub(crate) async fn find(pid: Option<u32>, client: &Client) -> Self {
         if let Some(pid) = pid {
             return Self::Process { pid };
@@ -64,7 +64,7 @@ impl Probe {
         }
     }
 
-    /// For the setting.
+    /// Returns the name for the setting.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Process { pid } => format!("process {pid}"),

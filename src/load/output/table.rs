@@ -79,7 +79,7 @@ fn figures(outcome: &Outcome) -> Vec<String> {
     columns([Left, Right, Right, Right, Left, Left], &rows)
 }
 
-/// Writes the setting: the server, the machine and the flags.
+/// Returns the lines about the setting: the server, the machine and the flags.
 fn setting(setting: &BTreeMap<String, Value>) -> Vec<String> {
     const PLACES: [&str; 4] = ["server", "transport", "server_usage", "machine"];
     let places = PLACES.iter().filter_map(|place| {

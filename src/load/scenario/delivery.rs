@@ -426,7 +426,7 @@ fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
     seeing.sum()
 }
 
-/// Adds the usage of the server and the client, for each of so many operations.
+/// Adds the usage of the server and the client, and the server's processor time for each of so many operations.
 pub(super) fn add_usage(
     run: &mut Run,
     seen: &Observation,

@@ -28,7 +28,8 @@ impl Growth {
         let grown = after.rss.saturating_sub(before.rss);
         if grown < u64::from(watchers) * WATCHER_BYTES_MIN {
             return Self::Untold(format!(
-                "the server grew by {} KiB, which is less than {watchers} watchers take, so it used                  again what it had freed, and memory per watcher cannot be told; start it anew",
+                "the server grew by {} KiB, which is less than {watchers} watchers take, so it reused freed memory, \
+                 and memory per watcher is unknown; restart the server first",
                 grown / 1_024
             ));
         }

@@ -6,13 +6,13 @@ use super::timeline::{Change, State};
 /// The event that a selection must or may see of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expectation {
-    /// None.
+    /// No event.
     Nothing,
     /// This one; a deletion shows the last object that was selected.
     Event(Kind, Option<Version>),
     /// An event with the object in it, of either type, since it is not known what was before.
     AddedOrModified,
-    /// It cannot be told.
+    /// Any event or none, since too little is known.
     Anything,
 }
 

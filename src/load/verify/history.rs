@@ -169,7 +169,7 @@ pub(crate) enum Start {
 /// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It has not.
+    /// The watch has not ended.
     Open,
     /// The server ended it.
     Closed,

@@ -58,12 +58,12 @@ impl KnownApis {
         }
     }
 
-    /// Forgets one.
+    /// Removes an API.
     pub(super) fn remove(&mut self, name: &str) {
         self.has_changed |= self.apis.remove(name).is_some();
     }
 
-    /// Takes note of an API as its APIService says it is.
+    /// Adds or changes an API by its APIService.
     pub(super) fn define(
         &mut self,
         api: RemoteApi,

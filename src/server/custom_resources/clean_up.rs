@@ -27,14 +27,14 @@ pub(super) type Ended = (String, Result<(), Error>);
 #[derive(Default)]
 pub(super) struct CleanUps<'a> {
     running: FuturesUnordered<BoxFuture<'a, Ended>>,
-    /// Those that run.
+    /// The names of those that run.
     names: BTreeSet<String>,
     /// When those are looked at again that had objects left, or whose end is not known here yet.
     again: BTreeMap<String, Instant>,
 }
 
 impl<'a> CleanUps<'a> {
-    /// Begins with those whose time has come.
+    /// Starts those whose time has come.
     pub(super) fn begin(&mut self, custom: &'a CustomResources, state: &State) {
         let now = custom.clock.now();
         self.again

@@ -25,7 +25,7 @@ pub(super) enum Reply {
     Flood(usize),
     /// With the begin of a body that has no end.
     Endless,
-    /// Not at all.
+    /// It never answers.
     Hang,
     /// By speaking something else, in which it says everything again.
     Echo,

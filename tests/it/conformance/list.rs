@@ -1,4 +1,4 @@
-//! Reading many.
+//! Lists: versions, selectors, pages.
 
 use ringwatch::meta::{FieldSelector, LabelSelector, ResourceVersion, VersionMatch};
 use ringwatch::storage::{DeleteOptions, List, ListOptions, StorageError};

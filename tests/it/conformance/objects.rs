@@ -43,9 +43,9 @@ pub(super) fn with_node(mut pod: Value, node: &str) -> Value {
 
 /// An update that sets one string.
 pub(super) struct Set {
-    /// Where, as a JSON pointer to a member.
+    /// The member, as a JSON pointer.
     pub(super) at: String,
-    /// To what.
+    /// Its new value.
     pub(super) to: String,
 }
 

@@ -1,4 +1,4 @@
-//! Following changes.
+//! Watches: start versions, selectors, bookmarks, ends.
 
 use ringwatch::meta::{FieldSelector, LabelSelector, ResourceVersion, VersionMatch, WatchEvent};
 use ringwatch::storage::{DeleteOptions, ListOptions, StorageError};

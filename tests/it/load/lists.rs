@@ -50,7 +50,7 @@ impl Lists {
         }
     }
 
-    /// Returns the former answer to the same request, if it is another.
+    /// Returns the first answer to the same request, if it differs and is chosen; else the present one.
     fn stale(&self, question: String, body: Bytes) -> Bytes {
         let mut first = self.first.lock().expect("nobody panicked");
         let older = first.entry(question).or_insert_with(|| body.clone());

@@ -102,7 +102,7 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    /// Returns true if this one is chosen.
+    /// Counts a candidate, and returns true if it is chosen, which may settle an owed fault.
     pub(crate) fn is_chosen(&self) -> bool {
         let came = self.came.fetch_add(1, Ordering::Relaxed) + 1;
         let pay = |owed: usize| owed.checked_sub(1);

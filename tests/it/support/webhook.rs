@@ -19,7 +19,7 @@ pub(crate) enum Reply {
     Json(Value),
     /// With a status and a body.
     Text(u16, String),
-    /// Not at all.
+    /// It never answers.
     Hang,
     /// With so many bytes, without saying before how many.
     Flood(usize),

@@ -23,7 +23,7 @@ const STAY_MAX: Duration = Duration::from_secs(2);
 /// A watch must be opened within this time, and have ended so long after it should have.
 const OPEN_SECONDS_MAX: Duration = Duration::from_secs(10);
 
-/// How far the run is.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// There are writes.

@@ -69,7 +69,7 @@ pub struct Filed {
 }
 
 impl Filed {
-    /// Tells the client.
+    /// Writes them into the headers of the response.
     pub fn tell(self, headers: &mut HeaderMap) {
         for (name, uid) in [(SCHEMA_UID, self.schema), (LEVEL_UID, self.level)] {
             if let Ok(uid) = HeaderValue::try_from(uid) {
