@@ -151,7 +151,9 @@ fn no_work_is_left_marked() {
 fn no_doc_comment_is_a_riddle() {
     let riddle = |line: &str| {
         let line = line.trim_start();
-        let text = line.strip_prefix("/// ").or(line.strip_prefix("//! "));
+        let text = line
+            .strip_prefix("/// ")
+            .or_else(|| line.strip_prefix("//! "));
         text.is_some_and(|text| {
             let first = text.split(|letter: char| !letter.is_alphabetic()).next();
             RIDDLES.contains(&first.unwrap_or_default())

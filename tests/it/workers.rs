@@ -5,7 +5,7 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
@@ -172,13 +172,13 @@ fn sender(config: &Config, request: &Arc<Large>, stop: &Arc<AtomicBool>) -> Join
 
 /// Notices how late the machine wakes a thread that has nothing to do.
 struct Lateness {
-    nanos: Arc<AtomicU64>,
+    nanos: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
 }
 
 impl Lateness {
     fn begin() -> Self {
-        let nanos = Arc::new(AtomicU64::new(0));
+        let nanos = Arc::new(AtomicUsize::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let (noticed, ended) = (Arc::clone(&nanos), Arc::clone(&stop));
         thread::spawn(move || {
@@ -186,7 +186,10 @@ impl Lateness {
                 let begin = Instant::now();
                 thread::sleep(BEAT);
                 let late = begin.elapsed().saturating_sub(BEAT).as_nanos();
-                noticed.fetch_max(u64::try_from(late).unwrap_or(u64::MAX), Ordering::Relaxed);
+                noticed.fetch_max(
+                    usize::try_from(late).unwrap_or(usize::MAX),
+                    Ordering::Relaxed,
+                );
             }
         });
         Self { nanos, stop }
@@ -194,7 +197,7 @@ impl Lateness {
 
     /// Returns the longest since the last call.
     fn take(&self) -> Duration {
-        Duration::from_nanos(self.nanos.swap(0, Ordering::Relaxed))
+        Duration::from_nanos(self.nanos.swap(0, Ordering::Relaxed) as u64)
     }
 }
 

@@ -74,8 +74,8 @@ impl Looking {
                 "heard\n",
                 "",
             ),
-            (&["exec", "p", "--", "fail"], "", 3, "", "it fails\n"),
-            (&["attach", "p"], "", 0, "it runs\n", ""),
+            (&["exec", "-i", "p", "--", "fail"], "", 3, "", "it fails\n"),
+            (&["attach", "-i", "p"], "", 0, "it runs\n", ""),
             (&["logs", "p"], "", 0, "one\n\ntwo\n", ""),
         ] {
             let output = self.run(words, input).await;
