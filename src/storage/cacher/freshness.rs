@@ -7,7 +7,7 @@
 //! # One history
 //!
 //! The revision never falls. A [`Freshness`] belongs to one history of the store: when the store was
-//! put back to an older state, it is over for good, whoever waits is told so, and its
+//! restored from an older state, it is over for good, whoever waits is told so, and its
 //! [`Freshness::successor`] begins at 0.
 
 use std::sync::Arc;
@@ -192,7 +192,7 @@ mod tests {
             next
         });
         let told = waited.expect_err("never reached").to_string();
-        assert!(told.ends_with("put back to an older state"), "{told}");
+        assert!(told.ends_with("restored from an older state"), "{told}");
         assert_eq!(clock.now(), begun);
         assert_eq!((next.epoch(), next.revision()), (1, 0));
         assert!(next.is_former(9) && !next.is_former(10) && !next.is_former(0));
