@@ -48,15 +48,15 @@ impl Growth {
         );
         if later <= peak {
             return Self::Untold(format!(
-                "{had}, beyond which it did not grow, so memory per watcher cannot be told; start it \
-                 anew, or open more watchers"
+                "{had}, beyond which it did not grow, so memory per watcher is unknown; restart the server \
+                 first, or open more watchers"
             ));
         }
         let freed = peak.saturating_sub(before.rss);
         if freed as f64 > grown as f64 * FREED_PART_MAX {
             let why = format!(
-                "{had}, and may have used again what it had freed, so memory per watcher is at least \
-                 what is told; start it anew"
+                "{had}, and may have reused freed memory, so memory per watcher may be more than the figure; \
+                 restart the server first"
             );
             return Self::AtLeast(grown, why);
         }

@@ -240,7 +240,7 @@ async fn idle_watches_take_little_and_memory_that_was_freed_before_is_not_taken_
     let again = idle("50").await;
     assert_eq!(again["summary"].get("memory per watcher"), None);
     let warnings = again["warnings"].to_string();
-    assert!(warnings.contains("start it anew"), "{warnings}");
+    assert!(warnings.contains("restart the server first"), "{warnings}");
 }
 
 /// The server is killed and started again by the command, and nothing is lost.

@@ -152,7 +152,7 @@ async fn a_changed_configuration_counts_and_a_broken_one_does_not() {
     std::fs::write(&configured.path, "jwt: [").expect("written");
     let only_two = [jwt(&configured.two.0, json!(["kubernetes"]), &plain())];
     let looked = async {
-        while !configured.server.log().contains("cannot be used") {
+        while !configured.server.log().contains("the previous one is used") {
             tokio::time::sleep(LOOK_PERIOD).await;
         }
     };
