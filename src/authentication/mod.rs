@@ -7,6 +7,7 @@
 mod authenticator;
 mod client_certificate;
 mod error;
+mod extension_authentication;
 mod jwt;
 mod keys;
 pub mod oidc;
@@ -18,6 +19,7 @@ use authenticator::target_audiences;
 pub use authenticator::{Authenticator, Identified, is_anonymous};
 pub use client_certificate::{CertifiedUser, ClientCertificates, Peer};
 pub use error::TokenError;
+pub use extension_authentication::ExtensionAuthentication;
 pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;

@@ -1,41 +1,16 @@
 //! The context of a request: its user, field manager, options and warnings.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use indexmap::IndexSet;
 use serde_json::Value;
 
-use super::Error;
 use super::authorization::{Attributes, Authorizer};
+use super::{Error, User};
 use crate::clock::Clock;
 
 /// Maximum number of warnings that are kept for one request; further ones are dropped, since no answer carries so many.
 pub(super) const WARNINGS_MAX: usize = 4096;
-
-/// An authenticated user.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct User {
-    /// The name, such as `system:admin`; empty for the server itself.
-    pub name: String,
-    /// The uid, if the authenticator knows one.
-    pub uid: String,
-    /// The groups of which the user is a member.
-    pub groups: Vec<String>,
-    /// Additional attributes from the authenticator, by their keys.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
-/// The prefix of the names that service accounts have as users.
-pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
-
-/// The namespace and name of the service account that has this name as a user.
-#[must_use]
-pub fn service_account(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
-    let whole = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
-    whole.then_some((namespace, name))
-}
 
 /// The context of one request, handed down to admission and strategies.
 #[derive(Debug)]

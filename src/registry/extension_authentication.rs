@@ -10,52 +10,47 @@ use x509_parser::pem::Pem;
 
 use super::bootstrap::ensure;
 use super::{Error, RequestContext, Store, UpdateOptions, UpdatedObject, User};
+use crate::authentication::ExtensionAuthentication;
 use crate::clock::Clock;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// The entries that one server publishes.
-#[derive(Clone, Debug, Default)]
-pub struct ExtensionAuthentication {
-    /// Certificate authorities in PEM, by their keys in the ConfigMap.
-    pub authorities: Vec<(&'static str, String)>,
-    /// Lists of names, which are written as JSON, by their keys in the ConfigMap.
-    pub lists: Vec<(&'static str, Vec<String>)>,
+/// Merges the entries of one server into the ConfigMap, which is created if need be. Expired certificates are dropped from it.
+///
+/// # Errors
+/// An error of the store if the ConfigMap cannot be read or written.
+pub async fn publish_extension_authentication(
+    entries: &ExtensionAuthentication,
+    config_maps: &Store,
+    clock: &Clock,
+) -> Result<(), Error> {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": NAME, "namespace": NAMESPACE}});
+    ensure(config_maps, NAMESPACE, object, clock).await?;
+    let server = "kube-apiserver".to_owned();
+    let context = RequestContext::new(User::default(), server, clock.clone());
+    let options = UpdateOptions::default();
+    let mut said = Said(entries);
+    let written = config_maps.update(&context, NAMESPACE, NAME, &mut said, &options);
+    written.await.map(|_| ())
 }
 
-impl ExtensionAuthentication {
-    /// Merges these entries into the ConfigMap, which is created if need be. Expired certificates are dropped from it.
-    ///
-    /// # Errors
-    /// An error of the store if the ConfigMap cannot be read or written.
-    pub async fn publish(&self, config_maps: &Store, clock: &Clock) -> Result<(), Error> {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": NAME, "namespace": NAMESPACE}});
-        ensure(config_maps, NAMESPACE, object, clock).await?;
-        let server = "kube-apiserver".to_owned();
-        let context = RequestContext::new(User::default(), server, clock.clone());
-        let options = UpdateOptions::default();
-        let mut said = Said(self);
-        let written = config_maps.update(&context, NAMESPACE, NAME, &mut said, &options);
-        written.await.map(|_| ())
+/// Merges the entries of one server into the data of the ConfigMap.
+fn write(entries: &ExtensionAuthentication, data: &mut Map<String, Value>, now: Timestamp) {
+    let text = |data: &Map<String, Value>, key: &str| {
+        let text = data.get(key).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    for (key, pem) in &entries.authorities {
+        let all = bundle(&[text(data, key), pem.clone()], now);
+        data.insert((*key).to_owned(), all.into());
     }
-
-    fn write(&self, data: &mut Map<String, Value>, now: Timestamp) {
-        let text = |data: &Map<String, Value>, key: &str| {
-            let text = data.get(key).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        for (key, pem) in &self.authorities {
-            let all = bundle(&[text(data, key), pem.clone()], now);
-            data.insert((*key).to_owned(), all.into());
-        }
-        for (key, list) in &self.lists {
-            let mut all: Vec<String> = serde_json::from_str(&text(data, key)).unwrap_or_default();
-            let new: Vec<_> = list.iter().filter(|it| !all.contains(it)).collect();
-            all.extend(new.into_iter().cloned());
-            data.insert((*key).to_owned(), json!(all).to_string().into());
-        }
+    for (key, list) in &entries.lists {
+        let mut all: Vec<String> = serde_json::from_str(&text(data, key)).unwrap_or_default();
+        let new: Vec<_> = list.iter().filter(|it| !all.contains(it)).collect();
+        all.extend(new.into_iter().cloned());
+        data.insert((*key).to_owned(), json!(all).to_string().into());
     }
 }
 
@@ -105,7 +100,7 @@ impl UpdatedObject for Said<'_> {
             Value::Object(data) => data,
             _ => Map::new(),
         };
-        self.0.write(&mut data, context.clock.wall());
+        write(self.0, &mut data, context.clock.wall());
         object["data"] = data.into();
         Ok(object)
     }
@@ -135,7 +130,7 @@ mod tests {
             lists: vec![("names", vec!["a".to_owned(), "b".to_owned()])],
         };
         for _ in 0..2 {
-            said.write(&mut data, now);
+            write(&said, &mut data, now);
             let same = |text: &str| text.replace("\r\n", "\n");
             assert_eq!(
                 data["client-ca-file"],

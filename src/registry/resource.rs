@@ -1,24 +1,14 @@
 //! A type of object as served under one group and version.
 
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::Strategy;
 use super::table::PrinterColumns;
+use super::{GroupVersion, Strategy};
 use crate::meta::FieldSchema;
-
-/// An API group and version, as `schema.GroupVersion` in Go; the group is empty for the core group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupVersion {
-    /// The API group, such as `apps`.
-    pub group: String,
-    /// The version of the group, such as `v1`.
-    pub version: String,
-}
 
 /// A verb that discovery lists for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,28 +120,6 @@ pub struct Subresource {
     pub verbs: Vec<Verb>,
     /// The part of the server that answers requests to the subresource.
     pub served: Served,
-}
-
-impl GroupVersion {
-    /// Makes a group version from its two names.
-    #[must_use]
-    pub fn new(group: &str, version: &str) -> Self {
-        Self {
-            group: group.to_owned(),
-            version: version.to_owned(),
-        }
-    }
-}
-
-/// Writes `v1` or `apps/v1`, as in `apiVersion`.
-impl fmt::Display for GroupVersion {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.group.is_empty() {
-            formatter.write_str(&self.version)
-        } else {
-            write!(formatter, "{}/{}", self.group, self.version)
-        }
-    }
 }
 
 impl Verb {

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
-use super::custom_resources::schema::StructuralSchema;
-use super::{DeleteOptions, FieldError, RequestContext};
+use super::field_manager::MergeSchema;
+use super::{DeleteOptions, FieldError, NameRule, RequestContext};
 use crate::meta::Object;
 
 /// Prepares and checks what is written to one type, or to one subresource of it.
@@ -148,8 +148,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         true
     }
 
-    /// Returns the structural schema of a custom resource; `None` for built-in kinds.
-    fn structural_schema(&self) -> Option<&StructuralSchema> {
+    /// Returns how the fields of a custom resource merge; `None` for built-in kinds.
+    fn merge_schema(&self) -> Option<&dyn MergeSchema> {
         None
     }
 
@@ -167,19 +167,6 @@ pub enum Graceful {
     No,
     /// Deletion waits for the grace period in the options.
     Yes,
-}
-
-/// The syntax of the names of a type's objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameRule {
-    /// Lower case labels joined by dots (RFC 1123).
-    DnsSubdomain,
-    /// One lower case label (RFC 1123).
-    DnsLabel,
-    /// One lower case label that begins with a letter (RFC 1035).
-    Dns1035Label,
-    /// Any text that can be one segment of a URL path.
-    PathSegment,
 }
 
 /// The treatment of a deleted object's dependents by default.

@@ -8,7 +8,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::following::Following;
-use super::storage_factory::{StorageFactory, Storages};
 use super::webhook_client;
 use crate::clock::Clock;
 use crate::registry::admission::policies::{MutatingPolicies, Policies, PolicyObject};
@@ -18,12 +17,12 @@ use crate::registry::admission::webhooks::{
 use crate::registry::admission::{
     CertificateSigners, CertificateSubjects, Chain, ClaimResize, DefaultClass, DefaultTolerations,
     Followed, LimitRanger, NamespaceLifecycle, NodeRestriction, NodeStorages, NodeTaint, Plugin,
-    Priority, ResourceQuota, RuntimeClass, Scene, ServedType, ServedTypes, ServiceAccount,
-    StorageProtection, TopologyLabels,
+    PluginSet, Priority, ResourceQuota, RuntimeClass, Scene, ServedType, ServedTypes,
+    ServiceAccount, StorageProtection, TopologyLabels,
 };
 use crate::registry::authorization::Authorizer;
 use crate::registry::webhook_client::WebhookClient;
-use crate::registry::{ServiceAddresses, Store};
+use crate::registry::{ServiceAddresses, Store, Stores};
 use crate::storage::Interface;
 
 /// The storage prefix of quotas.
@@ -51,19 +50,21 @@ pub struct Admission {
 type ByPrefix = BTreeMap<String, Arc<dyn Interface>>;
 
 impl Admission {
-    /// The plugins that the factory names, over the storages of what they look up.
+    /// The plugins of a set, over the storages of what they look up.
     pub(super) fn new(
-        factory: &StorageFactory,
+        named: PluginSet,
+        authorizer: &Arc<Authorizer>,
         built_in: Vec<ServedType>,
         by_prefix: &ByPrefix,
+        clock: &Clock,
     ) -> Self {
         let mut admission = Self::default();
         let quotas = built_in.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
         let quotas =
             quotas.map(|(resource, storage)| Store::new(Arc::clone(resource), Arc::clone(storage)));
-        let mut plugins = own_plugins(by_prefix, quotas, &factory.clock);
-        plugins.extend(admission.webhooks(built_in, by_prefix, &factory.authorizer));
-        plugins.retain(|plugin| factory.plugins.has(plugin.name()));
+        let mut plugins = own_plugins(by_prefix, quotas, clock);
+        plugins.extend(admission.webhooks(built_in, by_prefix, authorizer));
+        plugins.retain(|plugin| named.has(plugin.name()));
         admission.chain = Arc::new(Chain::new(plugins));
         admission
     }
@@ -109,9 +110,9 @@ impl Admission {
     }
 
     /// Returns the tasks that keep the configurations and policies up to date.
-    pub(super) fn follow(&self, storages: &Storages, clock: &Clock) -> Vec<BoxFuture<'static, ()>> {
+    pub(super) fn follow(&self, all: &Stores, clock: &Clock) -> Vec<BoxFuture<'static, ()>> {
         let stores = |plurals: &[&str]| -> Vec<Arc<Store>> {
-            let stores = plurals.iter().map(|plural| storages.of((GROUP, plural)));
+            let stores = plurals.iter().map(|plural| all.of((GROUP, plural)));
             stores.flatten().cloned().collect()
         };
         let configurations = |what, into: &Arc<_>| {

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::flags::{ServeFlags, ServingFlags, StorageBackend};
-use super::storage_factory::{StorageFactory, Storages};
 use crate::clock::Clock;
 use crate::registry::{self, ServerLeases, Store, ensure_kubernetes_service};
 use crate::storage::StorageError;
@@ -53,32 +51,6 @@ pub enum ApiEndpointsError {
 }
 
 impl ApiEndpoints {
-    /// Where others reach a server that listens on an address. Only an etcd may have others beside this one.
-    #[must_use]
-    pub fn of(
-        flags: &ServeFlags,
-        factory: &StorageFactory,
-        storages: &Storages,
-        listening: SocketAddr,
-        clock: &Clock,
-    ) -> Option<Self> {
-        let address = advertised_address(&flags.serving);
-        if address.is_none() {
-            tracing::warn!("there is no address to advertise for the API; set --advertise-address");
-        }
-        let shared = flags.backend() == StorageBackend::Etcd3;
-        Some(Self {
-            own: (address?, listening.port()),
-            services: storages.of(("", "services")).cloned()?,
-            endpoints: storages.of(("", "endpoints")).cloned()?,
-            slices: storages
-                .of(("discovery.k8s.io", "endpointslices"))
-                .cloned()?,
-            leases: shared.then(|| factory.server_leases()),
-            clock: clock.clone(),
-        })
-    }
-
     /// Holds the own lease, writes down the addresses of all and creates the service if it is gone.
     ///
     /// # Errors
@@ -134,14 +106,15 @@ impl ApiEndpoints {
     }
 }
 
-/// At which address others reach the server; `None` if the host has none that could be told.
+/// Returns the address at which others reach a server that is bound to an address; `None` if the host has none that could
+/// be told. `advertised` counts before all others.
 #[must_use]
-pub fn advertised_address(flags: &ServingFlags) -> Option<IpAddr> {
-    if flags.advertise_address.is_some() {
-        return flags.advertise_address;
+pub fn advertised_address(advertised: Option<IpAddr>, bound: IpAddr) -> Option<IpAddr> {
+    if advertised.is_some() {
+        return advertised;
     }
     let can_be_told = |it: &IpAddr| !it.is_unspecified() && !it.is_loopback();
-    let bound = Some(flags.bind_address).filter(can_be_told);
+    let bound = Some(bound).filter(can_be_told);
     bound.or_else(|| sending_address().filter(can_be_told))
 }
 

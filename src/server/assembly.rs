@@ -22,7 +22,7 @@ use super::custom_resources::CustomResources;
 use super::custom_resources::known::{KnownTypes, join_known};
 use super::extension_authentication;
 use super::filters::Filters;
-use super::flags::ServeFlags;
+use super::flags::{ServeFlags, StorageBackend};
 use super::flow_control::FlowStores;
 use super::health::{Health, Scope, check};
 use super::identity::{authenticator, key_discovery};
@@ -34,7 +34,8 @@ use super::process::Process;
 use super::roles::{RoleStores, Roles};
 use super::security::Security;
 use super::shutdown::Steps;
-use super::storage_factory::{StorageFactory, Storages};
+use super::storage_factory::StorageFactory;
+use super::storages::{Storages, StoreOptions};
 use super::threads::{Elsewhere, until};
 use crate::authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
 use crate::authentication::{Authenticator, TokenFile};
@@ -45,6 +46,7 @@ use crate::endpoints::{
 };
 use crate::registry::allocation::Repair;
 use crate::registry::authorization::Authorizer;
+use crate::registry::{SERVER_LEASES, ServerLeases, Stores};
 use crate::storage::backend::Backend;
 use crate::storage::backend::embedded::Embedded;
 use crate::storage::cacher::{CacheMetrics, Cacher, Feed};
@@ -119,7 +121,7 @@ impl Assembly<'_> {
         let ledger = Ledger::new(self.flags.memory_budget());
         let (metrics, encodings) = answers(&mut registry, &ledger);
         let (handshake_errors, unauthenticated) = self.connections(&mut registry);
-        let (factory, storages, known, file) = self.storages(
+        let (factory, storages, known, authorizer, file) = self.storages(
             &mut registry,
             ledger.clone(),
             (security.encryption, security.authorizers),
@@ -127,18 +129,23 @@ impl Assembly<'_> {
             background,
         );
         self.relieve(&ledger, &encodings, &storages, background);
-        let (limits, flows) = self.limits(&mut registry, &ledger, &storages, background);
-        let api_endpoints = ApiEndpoints::of(self.flags, &factory, &storages, address, &self.clock);
+        let (limits, flows) = self.limits(
+            &mut registry,
+            &ledger,
+            (&storages.stores, &factory.counts),
+            background,
+        );
+        let api_endpoints = self.api_endpoints(&factory, &storages.stores, address);
         let accounts = &security.service_accounts;
         let (tokens, issuers) = (security.tokens, security.issuers);
         let authenticator = self.authenticator(tokens, issuers, accounts, &storages, background);
-        let (authorizer, roles) = self.authorization((&factory, file), &storages, background);
+        let (authorizer, roles) = self.authorization((authorizer, file), &storages, background);
         let health = self.health(&storages.cachers, (roles.is_some(), flows.is_some()));
         let own = self.own_paths(health, registry, &ledger, accounts, address);
         let min_request_timeout = self.flags.limits.min_request_timeout;
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
-            stores: storages.stores.clone(),
+            stores: storages.stores.iter().cloned().collect(),
             storeless: storages.storeless.clone(),
             clock: self.clock.clone(),
             version: VersionInfo::kubernetes_1_36(),
@@ -200,11 +207,34 @@ impl Assembly<'_> {
         background.spawn(until(self.end.clone(), relief));
     }
 
+    /// Builds the addresses of the API, unless the host has none that could be told. Only an etcd may have other servers beside
+    /// this one.
+    fn api_endpoints(
+        &self,
+        factory: &StorageFactory,
+        stores: &Stores,
+        listening: SocketAddr,
+    ) -> Option<ApiEndpoints> {
+        let address = self.flags.serving.advertised_address();
+        if address.is_none() {
+            tracing::warn!("there is no address to advertise for the API; set --advertise-address");
+        }
+        let shared = self.flags.backend() == StorageBackend::Etcd3;
+        Some(ApiEndpoints {
+            own: (address?, listening.port()),
+            services: stores.of(("", "services")).cloned()?,
+            endpoints: stores.of(("", "endpoints")).cloned()?,
+            slices: stores.of(("discovery.k8s.io", "endpointslices")).cloned()?,
+            leases: shared.then(|| ServerLeases::new(factory.plain(SERVER_LEASES))),
+            clock: self.clock.clone(),
+        })
+    }
+
     /// Builds the repair, which releases addresses and ports that writes left behind.
     fn repair(&self, storages: &Storages) -> Option<Repair> {
         Some(Repair {
             allocator: storages.allocator.clone()?,
-            services: storages.of(("", "services")).cloned()?,
+            services: storages.stores.of(("", "services")).cloned()?,
             request_timeout: self.flags.limits.request_timeout,
             clock: self.clock.clone(),
         })
@@ -221,7 +251,7 @@ impl Assembly<'_> {
     ) -> Arc<Authenticator> {
         let request_headers = self.flags.aggregation.request_headers();
         let authenticator =
-            authenticator(tokens, accounts, storages).with_request_headers(request_headers);
+            authenticator(tokens, accounts, &storages.stores).with_request_headers(request_headers);
         let authenticator = Arc::new(authenticator);
         let follow = issuers.follow(Arc::clone(&authenticator), self.clock.clone());
         self.run(follow, background);
@@ -241,7 +271,7 @@ impl Assembly<'_> {
         let limited = embedded.map(|it| (it, self.flags.quota_bytes()));
         HealthAndMetrics {
             health,
-            keys: key_discovery(accounts, &self.flags.serving, address),
+            keys: key_discovery(accounts, self.flags.serving.advertised_address(), address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, self.clock.wall()),
             size: StoreSize::register(&mut registry, Arc::clone(&self.backend), limited),
@@ -252,11 +282,10 @@ impl Assembly<'_> {
     /// Tells the authorizer what it decides by. If roles and bindings count, they are followed in the background.
     fn authorization(
         &self,
-        (factory, file): (&StorageFactory, Option<AuthorizationFile>),
+        (authorizer, file): (Arc<Authorizer>, Option<AuthorizationFile>),
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) -> (Arc<Authorizer>, Option<RoleStores>) {
-        let authorizer = Arc::clone(&factory.authorizer);
         if let Some(client) = &storages.admission.client {
             authorizer.ask_webhooks_by(client);
         }
@@ -266,10 +295,10 @@ impl Assembly<'_> {
         }
         if let Some(graph) = authorizer.node_graph() {
             let (graph, synced) = (Arc::clone(graph), self.begun.nodes_synced.clone());
-            let nodes = Nodes::new(storages, graph, synced, self.clock.clone());
+            let nodes = Nodes::new(&storages.stores, graph, synced, self.clock.clone());
             self.run(nodes.run(), background);
         }
-        let stores = RoleStores::of(storages).filter(|_| authorizer.uses_roles());
+        let stores = RoleStores::of(&storages.stores).filter(|_| authorizer.uses_roles());
         if let Some(stores) = &stores {
             let roles = Roles {
                 stores: stores.clone(),
@@ -290,7 +319,7 @@ impl Assembly<'_> {
         api: &Arc<Api>,
         background: &mut JoinSet<()>,
     ) {
-        let Some(definitions) = storages.of(DEFINITIONS) else {
+        let Some(definitions) = storages.stores.of(DEFINITIONS) else {
             return;
         };
         let (told, custom_apis) = watch::channel(None);
@@ -299,7 +328,7 @@ impl Assembly<'_> {
             factory,
             known,
             feed: storages.feed.clone(),
-            admission: Arc::clone(&storages.admission.chain),
+            admission: Arc::clone(&storages.admission.chain) as _,
             webhooks: storages.admission.client.clone(),
             types: storages.admission.types.clone(),
             api: Arc::clone(api),
@@ -308,7 +337,10 @@ impl Assembly<'_> {
             clock: self.clock.clone(),
         };
         self.run(custom.run(), background);
-        if let Some(store) = storages.of(("apiregistration.k8s.io", "apiservices")) {
+        if let Some(store) = storages
+            .stores
+            .of(("apiregistration.k8s.io", "apiservices"))
+        {
             let services = ApiServices {
                 store: Arc::clone(store),
                 custom: custom_apis,
@@ -327,7 +359,9 @@ impl Assembly<'_> {
         background: &mut JoinSet<()>,
     ) {
         let synced = self.begun.aggregation_synced.clone();
-        if let Some(aggregation) = Aggregation::of(storages, tls, api, synced, self.clock.clone()) {
+        if let Some(aggregation) =
+            Aggregation::of(&storages.stores, tls, api, synced, self.clock.clone())
+        {
             self.run(aggregation.run(), background);
         }
         if let Some((config_maps, credentials)) = first.extension.clone() {
@@ -356,6 +390,7 @@ impl Assembly<'_> {
         Arc<StorageFactory>,
         Storages,
         oneshot::Receiver<KnownTypes>,
+        Arc<Authorizer>,
         Option<AuthorizationFile>,
     ) {
         let (steps, file) = authorizers.steps(&self.clock);
@@ -377,10 +412,6 @@ impl Assembly<'_> {
             media_type: self.flags.storage_media_type,
             encryption,
             caches: self.flags.watch_cache_sizes(),
-            plugins,
-            components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
-            event_ttl: self.flags.etcd.event_ttl,
-            authorizer,
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),
@@ -389,11 +420,20 @@ impl Assembly<'_> {
             ledger,
             clock: self.clock.clone(),
         });
-        let (storages, reflector) = factory.build();
+        let options = StoreOptions {
+            plugins,
+            components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
+            event_ttl: self.flags.etcd.event_ttl,
+            authorizer: Arc::clone(&authorizer),
+        };
+        let (storages, reflector) = Storages::new(&factory, options);
         let compacting = compactor.run(self.end.clone().cancelled_owned());
         background.spawn_on(compacting, &self.elsewhere.background);
         let (tell, known) = oneshot::channel();
-        let (feed, definitions) = (storages.feed.clone(), storages.of(DEFINITIONS).cloned());
+        let (feed, definitions) = (
+            storages.feed.clone(),
+            storages.stores.of(DEFINITIONS).cloned(),
+        );
         let (types, end) = (Arc::clone(&factory), self.end.clone());
         background.spawn(async move {
             if let Some(definitions) = definitions {
@@ -406,10 +446,10 @@ impl Assembly<'_> {
             reflector.run(end.cancelled_owned()).await;
         });
         self.run(factory.counts.clone().run(self.clock.clone()), background);
-        for following in storages.admission.follow(&storages, &self.clock) {
+        for following in storages.admission.follow(&storages.stores, &self.clock) {
             self.run(following, background);
         }
-        (factory, storages, known, file)
+        (factory, storages, known, authorizer, file)
     }
 
     fn health(&self, cachers: &[Arc<Cacher>], has: (bool, bool)) -> Health {

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assembly::Assembled;
-use super::credentials::CurrentCredentials;
+use super::current_credentials::CurrentCredentials;
 use super::error::StartError;
 use super::filters::Start;
 use super::health::{Done, Health, Scope};
-use super::storage_factory::Storages;
+use super::storages::Storages;
 use crate::clock::Clock;
 use crate::registry::authorization::Authorizer;
 use crate::registry::{
     Error, GroupVersion, Store, ensure_default_roles, ensure_flow_control,
     ensure_kubernetes_service, ensure_service_range, ensure_system_namespaces,
     ensure_system_priorities, ensure_token_tracking, publish_built_in_apis,
+    publish_extension_authentication,
 };
 
 /// How often the address of the API is asked for while somebody else has it, and for how many times what a request may
@@ -108,7 +109,7 @@ impl FirstStores {
     /// Those of a server.
     #[must_use]
     pub fn of(storages: &Storages, credentials: CurrentCredentials) -> Self {
-        let store = |group, plural| storages.of((group, plural)).cloned();
+        let store = |group, plural| storages.stores.of((group, plural)).cloned();
         Self {
             namespaces: store("", "namespaces"),
             priority_classes: store("scheduling.k8s.io", "priorityclasses"),
@@ -151,7 +152,8 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
     }
     if let Some((config_maps, credentials)) = &first.extension {
         let credentials = Arc::clone(&credentials.borrow());
-        let published = credentials.extension.publish(config_maps, clock).await;
+        let published =
+            publish_extension_authentication(&credentials.extension, config_maps, clock).await;
         let what = "tell servers of aggregated APIs whom to believe";
         published.map_err(|error| unwritten(what, error))?;
         let ensured = ensure_token_tracking(config_maps, clock).await;

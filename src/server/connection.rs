@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::credentials::CurrentCredentials;
+use super::current_credentials::CurrentCredentials;
 use super::ending::Ending;
 use super::event_stream::{self, Ended, Waiting};
 use super::filters::Filters;

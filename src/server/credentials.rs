@@ -11,41 +11,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustls::RootCertStore;
-use rustls::ServerConfig;
 use tokio::sync::watch;
 
 use super::certificates::{Certificates, Identity};
+use super::current_credentials::{Credentials, CurrentCredentials};
 use super::error::StartError;
 use super::flags::{AggregationFlags, ServeFlags};
+use super::tls;
 use super::watched_file::WatchedFiles;
-use super::{extension_authentication, tls};
 use crate::authentication::ClientCertificates;
 use crate::clock::Clock;
-use crate::registry::ExtensionAuthentication;
 
 /// How often it is looked whether a generated certificate is about to end.
 const RENEWAL_PERIOD: Duration = Duration::from_secs(60);
 
 const CLIENT_CA_FLAG: &str = "--client-ca-file";
 const PROXY_CA_FLAG: &str = "--requestheader-client-ca-file";
-
-/// The credentials of one time.
-#[derive(Debug)]
-pub struct Credentials {
-    /// The server's side of TLS.
-    pub tls: Arc<ServerConfig>,
-    /// Judges client certificates.
-    pub clients: ClientCertificates,
-    /// The authority that clients check the server against, in PEM.
-    pub authority: String,
-    /// The admin's identity.
-    pub admin: Identity,
-    /// The authorities and headers that servers of aggregated APIs are told.
-    pub extension: ExtensionAuthentication,
-}
-
-/// The newest credentials, wherever they are needed.
-pub type CurrentCredentials = watch::Receiver<Arc<Credentials>>;
 
 /// The files, and what they come to.
 #[derive(Debug)]
@@ -239,7 +220,7 @@ impl Parts {
                 None => own.authority.clone(),
             },
             admin: own.admin.clone(),
-            extension: extension_authentication::said(flags, told, self.proxy_ca.as_deref()),
+            extension: flags.extension_authentication(told, self.proxy_ca.as_deref()),
         })
     }
 

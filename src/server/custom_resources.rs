@@ -34,7 +34,7 @@ use super::storage_factory::{Joined, StorageFactory};
 use crate::clock::{Clock, Instant};
 use crate::endpoints::Api;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
-use crate::registry::admission::{Chain, ServedTypes};
+use crate::registry::admission::{Admission, ServedTypes};
 use crate::registry::custom_resources::Definition;
 use crate::registry::custom_resources::conversion::{ConvertedStorage, Converter};
 use crate::registry::webhook_client::WebhookClient;
@@ -58,7 +58,7 @@ pub struct CustomResources {
     /// The feed of the caches.
     pub feed: Feed,
     /// The admission plugins.
-    pub admission: Arc<Chain>,
+    pub admission: Arc<dyn Admission>,
     /// The client of conversion webhooks.
     pub webhooks: Option<Arc<dyn WebhookClient>>,
     /// The served types that admission matches equivalent versions by.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
+use super::api_endpoints::advertised_address;
 use super::feature_gates::FeatureGate;
 use super::memory;
 use super::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
@@ -368,6 +369,14 @@ pub enum StorageBackend {
     Memory,
     /// etcd, version 3.
     Etcd3,
+}
+
+impl ServingFlags {
+    /// Returns the address at which others reach the server; `None` if the host has none that could be told.
+    #[must_use]
+    pub fn advertised_address(&self) -> Option<IpAddr> {
+        advertised_address(self.advertise_address, self.bind_address)
+    }
 }
 
 impl ServeFlags {

@@ -10,11 +10,10 @@ use serde_json::Value;
 
 use super::filters::Fairness;
 use super::following::pause_after;
-use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::ResourceVersion;
 use crate::registry::flow_control::{FlowTable, Level, Schema, with_reference_told};
-use crate::registry::{Error, RequestContext, Store, UpdateOptions, UpdatedObject, User};
+use crate::registry::{Error, RequestContext, Store, Stores, UpdateOptions, UpdatedObject, User};
 use crate::storage::{ListOptions, WatchStream};
 
 /// The group of both.
@@ -35,12 +34,10 @@ pub struct FlowStores {
 impl FlowStores {
     /// Returns the stores of a server that has them.
     #[must_use]
-    pub fn of(storages: &Storages) -> Option<Self> {
+    pub fn of(all: &Stores) -> Option<Self> {
         Some(Self {
-            schemas: storages.of((GROUP, "flowschemas")).cloned()?,
-            levels: storages
-                .of((GROUP, "prioritylevelconfigurations"))
-                .cloned()?,
+            schemas: all.of((GROUP, "flowschemas")).cloned()?,
+            levels: all.of((GROUP, "prioritylevelconfigurations")).cloned()?,
         })
     }
 

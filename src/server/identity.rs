@@ -1,14 +1,12 @@
 //! Builds the authenticator from the flags and the stores that it looks things up in.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use super::api_endpoints::advertised_address;
-use super::flags::ServingFlags;
-use super::storage_factory::Storages;
 use crate::authentication::service_accounts::{
     AccountStores, KeyDiscovery, ServiceAccountConfig, ServiceAccountTokens,
 };
 use crate::authentication::{Authenticator, TokenFile};
+use crate::registry::Stores;
 
 /// Builds the authenticator. Service accounts are accepted if there are stores of the objects that their tokens are bound
 /// to.
@@ -16,10 +14,10 @@ use crate::authentication::{Authenticator, TokenFile};
 pub fn authenticator(
     tokens: TokenFile,
     config: &ServiceAccountConfig,
-    storages: &Storages,
+    all: &Stores,
 ) -> Authenticator {
     let authenticator = Authenticator::new(tokens).with_audiences(config.audiences.clone());
-    let store = |plural| storages.of(("", plural)).cloned();
+    let store = |plural| all.of(("", plural)).cloned();
     let stores = || {
         Some(AccountStores {
             accounts: store("serviceaccounts")?,
@@ -40,10 +38,10 @@ pub fn authenticator(
 #[must_use]
 pub fn key_discovery(
     config: &ServiceAccountConfig,
-    flags: &ServingFlags,
+    advertised: Option<IpAddr>,
     address: SocketAddr,
 ) -> Option<KeyDiscovery> {
-    let advertised = advertised_address(flags).unwrap_or_else(|| address.ip());
+    let advertised = advertised.unwrap_or_else(|| address.ip());
     let address = SocketAddr::new(advertised, address.port());
     let keys = KeyDiscovery::new(config, &address.to_string());
     if keys.is_none() {

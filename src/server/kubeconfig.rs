@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::certificates::Identity;
-use super::credentials::{Credentials, CurrentCredentials};
+use super::current_credentials::{Credentials, CurrentCredentials};
 use super::private_file::{Access, replace};
 
 /// The URL at which this machine reaches a server that listens on an address.

@@ -10,11 +10,11 @@ use super::assembly::Assembly;
 use super::connection;
 use super::filters::{Fairness, InFlight, LargeWork, Limits, Watches};
 use super::flow_control::{FlowStores, Flows};
+use super::object_counts::ObjectCounts;
 use super::open_files;
-use super::storage_factory::Storages;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::budget::Ledger;
-use crate::registry::default_flows;
+use crate::registry::{Stores, default_flows};
 
 impl Assembly<'_> {
     /// Builds the limits on requests in flight, and the stores that they follow. With fairness, the places of reads and
@@ -23,11 +23,11 @@ impl Assembly<'_> {
         &self,
         registry: &mut Registry,
         ledger: &Ledger,
-        storages: &Storages,
+        (stores, counts): (&Stores, &ObjectCounts),
         background: &mut JoinSet<()>,
     ) -> (Limits, Option<FlowStores>) {
         let flags = &self.flags.limits;
-        let (fairness, flows) = self.fairness(storages, background);
+        let (fairness, flows) = self.fairness(stores, background);
         let most = |most| if fairness.is_some() { 0 } else { most };
         if let Some(fairness) = &fairness {
             fairness.register(registry);
@@ -41,7 +41,7 @@ impl Assembly<'_> {
         let limits = Limits {
             in_flight,
             fairness,
-            sizes: storages.counts.clone(),
+            sizes: counts.clone(),
             watches: Watches::new(flags.max_watches_per_user),
             large_work: LargeWork::new(
                 &self.elsewhere,
@@ -65,13 +65,13 @@ impl Assembly<'_> {
     /// Builds the filter of API Priority and Fairness, which follows the stored configuration in the background.
     fn fairness(
         &self,
-        storages: &Storages,
+        all: &Stores,
         background: &mut JoinSet<()>,
     ) -> (Option<Arc<Fairness>>, Option<FlowStores>) {
         let limits = &self.flags.limits;
         let reads = limits.max_requests_inflight;
         let total = reads.saturating_add(limits.max_mutating_requests_inflight);
-        let stores = FlowStores::of(storages);
+        let stores = FlowStores::of(all);
         let Some(stores) = stores.filter(|_| limits.enable_priority_and_fairness && total > 0)
         else {
             return (None, None);

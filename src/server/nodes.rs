@@ -7,11 +7,10 @@ use futures::stream::SelectAll;
 
 use super::following::pause_after;
 use super::health::Done;
-use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
 use crate::registry::authorization::NodeGraph;
-use crate::registry::{Error, Store};
+use crate::registry::{Error, Store, Stores};
 use crate::storage::ListOptions;
 
 /// The kinds of objects that are followed.
@@ -35,12 +34,8 @@ pub struct Nodes {
 impl Nodes {
     /// By what a server has.
     #[must_use]
-    pub fn new(storages: &Storages, graph: Arc<NodeGraph>, synced: Done, clock: Clock) -> Self {
-        let of = |kind, group, plural| {
-            storages
-                .of((group, plural))
-                .map(|it| (kind, Arc::clone(it)))
-        };
+    pub fn new(all: &Stores, graph: Arc<NodeGraph>, synced: Done, clock: Clock) -> Self {
+        let of = |kind, group, plural| all.of((group, plural)).map(|it| (kind, Arc::clone(it)));
         let stores = [
             of(Kind::Pods, "", "pods"),
             of(Kind::Volumes, "", "persistentvolumes"),

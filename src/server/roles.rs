@@ -12,11 +12,10 @@ use serde::de::DeserializeOwned;
 
 use super::following::pause_after;
 use super::health::Done;
-use super::storage_factory::Storages;
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion, WatchEvent};
 use crate::registry::authorization::{Authorizer, Binding, Role, RoleTable};
-use crate::registry::{Error, RolesAndBindings, Store};
+use crate::registry::{Error, RolesAndBindings, Store, Stores};
 use crate::storage::ListOptions;
 
 /// How many changes are handled at a time.
@@ -41,8 +40,8 @@ pub struct RoleStores {
 impl RoleStores {
     /// Returns the stores of a server that has them.
     #[must_use]
-    pub fn of(storages: &Storages) -> Option<Self> {
-        let store = |plural| storages.of((GROUP, plural)).cloned();
+    pub fn of(all: &Stores) -> Option<Self> {
+        let store = |plural| all.of((GROUP, plural)).cloned();
         Some(Self {
             cluster_roles: store("clusterroles")?,
             cluster_role_bindings: store("clusterrolebindings")?,

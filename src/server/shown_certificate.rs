@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 
-use super::credentials::{Credentials, CurrentCredentials};
+use super::current_credentials::{Credentials, CurrentCredentials};
 use crate::authentication::Peer;
 
 /// A chain of certificates, and whom it identifies.

@@ -1,38 +1,21 @@
-//! From a backend to the stores of all resources: the store, the watch cache in front of it unless
-//! it is switched off, and the registry's store on top.
-//!
-//! Resources that are stored under the same prefix (the versions of one kind, events in both their
-//! groups) share one storage, so that a write through one is seen through the other.
+//! The storages of resources over one backend: the store, and the watch cache in front of it unless it is switched off.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::admission::Admission;
-use super::component_statuses::ComponentStatuses;
 use super::object_counts::ObjectCounts;
 use super::watch_cache_sizes::WatchCacheSizes;
-use super::write_guards::Guards;
 use crate::budget::Ledger;
 use crate::clock::Clock;
-use crate::registry::admission::PluginSet;
-use crate::registry::allocation::{Allocator, NODE_PORT_RANGES};
-use crate::registry::authorization::Authorizer;
-use crate::registry::resources::built_in;
-use crate::registry::{
-    DefaultsOnRead, GroupVersion, Resource, SERVER_LEASES, Served, ServerLeases, Store,
-};
+use crate::registry::{DefaultsOnRead, Resource};
 use crate::storage::backend::Backend;
 use crate::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
 };
 use crate::storage::encryption::{EncryptionConfig, Transformer};
 use crate::storage::{Interface, StorageMediaType, Versioner, etcd3};
-
-/// Where events are kept, of both groups.
-const EVENTS: &str = "events";
 
 /// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
 const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
@@ -50,12 +33,6 @@ pub struct StorageFactory {
     pub encryption: EncryptionConfig,
     /// Which resources are served from memory.
     pub caches: WatchCacheSizes,
-    /// The admission plugins.
-    pub plugins: PluginSet,
-    /// Serves ComponentStatuses, which are not stored.
-    pub components: Arc<ComponentStatuses>,
-    /// For how long an event is kept; 0 for ever.
-    pub event_ttl: Duration,
     /// The metrics of lists from the store.
     pub list_metrics: etcd3::ListMetrics,
     /// The metrics of requests to the backend.
@@ -68,29 +45,8 @@ pub struct StorageFactory {
     pub compact_revision: watch::Receiver<u64>,
     /// The memory budget of the caches.
     pub ledger: Ledger,
-    /// Authorizes the checks that expressions make.
-    pub authorizer: Arc<Authorizer>,
     /// The time.
     pub clock: Clock,
-}
-
-/// The stores of all resources, and what must run for them.
-#[derive(Debug)]
-pub struct Storages {
-    /// The stores, in the order of discovery.
-    pub stores: Vec<Arc<Store>>,
-    /// Resources that discovery shows though no store serves them.
-    pub storeless: Vec<Arc<Resource>>,
-    /// The caches.
-    pub cachers: Vec<Arc<Cacher>>,
-    /// The admission plugins.
-    pub admission: Admission,
-    /// Where the caches end their watches.
-    pub feed: Feed,
-    /// How many objects there are, and how large.
-    pub counts: ObjectCounts,
-    /// Allocates addresses and ports.
-    pub allocator: Option<Arc<Allocator>>,
 }
 
 /// The storage of one type.
@@ -103,98 +59,28 @@ pub struct Joined {
 }
 
 impl StorageFactory {
-    /// Makes the stores of all built-in resources. Nothing is read until the reflector runs, which
-    /// fills the caches.
+    /// Returns the feed of the caches of these resources and of what joins them later, and the reflector that fills them.
     #[must_use]
-    pub fn build(&self) -> (Storages, Reflector) {
-        let resources = built_in();
+    pub fn feed(&self, resources: &[Arc<Resource>]) -> (Feed, Reflector) {
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
         let changes = changes
-            .counted(self.requests_by_prefix(&resources))
-            .decrypting(
-                self.encrypted_by_prefix(&resources),
-                self.encryption.clone(),
-            );
-        let (feed, reflector) = Feed::new(
+            .counted(self.requests_by_prefix(resources))
+            .decrypting(self.encrypted_by_prefix(resources), self.encryption.clone());
+        Feed::new(
             Arc::new(changes),
             self.clock.clone(),
             self.metrics.clone(),
             self.ledger.clone(),
-        );
-        let mut storages = Storages {
-            stores: Vec::new(),
-            storeless: Vec::new(),
-            cachers: Vec::new(),
-            admission: Admission::default(),
-            feed,
-            counts: self.counts.clone(),
-            allocator: None,
-        };
-        let mut by_prefix: BTreeMap<String, Arc<dyn Interface>> = BTreeMap::new();
-        let mut served = Vec::new();
-        for resource in resources {
-            let storage = match resource.served {
-                Served::Handler => {
-                    storages.storeless.push(resource);
-                    continue;
-                }
-                Served::Computed => Arc::clone(&self.components) as Arc<dyn Interface>,
-                Served::Store => {
-                    let prefix = resource.storage_prefix.clone();
-                    let join = || self.join_built_in(&resource, &mut storages);
-                    Arc::clone(by_prefix.entry(prefix).or_insert_with(join))
-                }
-            };
-            served.push((resource, storage));
-        }
-        storages.admission = Admission::new(self, served.clone(), &by_prefix);
-        let chain = &storages.admission.chain;
-        let guards = Guards::new(&by_prefix, storages.admission.types.as_ref());
-        let stores = served.into_iter().map(|(resource, storage)| {
-            let guard = guards.of(&resource);
-            let ttl = (resource.storage_prefix == EVENTS).then_some(self.event_ttl.as_secs());
-            let store = Store::new(resource, storage).with_guard(guard);
-            Arc::new(store.with_admission(Arc::clone(chain)).with_ttl(ttl))
-        });
-        storages.stores = stores.collect();
-        self.allocate(&mut storages);
-        (storages, reflector)
+        )
     }
 
-    /// The storage of a built-in resource, with the cache before it.
-    fn join_built_in(
-        &self,
-        resource: &Arc<Resource>,
-        storages: &mut Storages,
-    ) -> Arc<dyn Interface> {
+    /// Returns the storage of a built-in resource. Its cache is fed and its objects are counted from now on.
+    #[must_use]
+    pub fn join_built_in(&self, feed: &Feed, resource: &Arc<Resource>) -> Joined {
         let group = resource.group_version.group.as_str();
         let name = (group, resource.plural.as_str());
         let versioner = self.versioner(resource);
-        let joined = self.join(&storages.feed, &resource.storage_prefix, name, versioner);
-        storages.cachers.extend(joined.cacher);
-        joined.storage
-    }
-
-    /// Has services get addresses and ports of the nodes.
-    fn allocate(&self, storages: &mut Storages) {
-        let of = |group, plural| storages.of((group, plural)).map(|store| store.admitted());
-        let network = "networking.k8s.io";
-        let (Some(addresses), Some(ranges)) =
-            (of(network, "ipaddresses"), of(network, "servicecidrs"))
-        else {
-            return;
-        };
-        let versioner = Versioner::default().writing(self.media_type);
-        let ports = Arc::new(self.store(NODE_PORT_RANGES, versioner));
-        let allocator = Allocator::new(addresses, ranges, ports, self.clock.clone());
-        let allocator = Arc::new(allocator);
-        for store in &mut storages.stores {
-            if store.resource().qualified_name() == "services" {
-                let allocating = Store::clone(store).with_allocator(Arc::clone(&allocator));
-                *store = Arc::new(allocating);
-            }
-        }
-        storages.allocator = Some(allocator);
+        self.join(feed, &resource.storage_prefix, name, versioner)
     }
 
     /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as the
@@ -307,11 +193,12 @@ impl StorageFactory {
         }
     }
 
-    /// Where servers of the same store tell each other their addresses.
+    /// Returns a storage below a prefix of its own, for data of the servers that is no resource: without a cache, without
+    /// encryption and not counted.
     #[must_use]
-    pub fn server_leases(&self) -> ServerLeases {
+    pub fn plain(&self, prefix: &str) -> Arc<dyn Interface> {
         let versioner = Versioner::default().writing(self.media_type);
-        ServerLeases::new(Arc::new(self.store(SERVER_LEASES, versioner)))
+        Arc::new(self.store(prefix, versioner))
     }
 
     fn store(&self, prefix: &str, versioner: Versioner) -> etcd3::Store {
@@ -333,24 +220,5 @@ impl StorageFactory {
         if let Some(cacher) = &joined.cacher {
             feed.remove_type(cacher);
         }
-    }
-}
-
-impl Storages {
-    /// The versions of groups that are served.
-    #[must_use]
-    pub fn group_versions(&self) -> BTreeSet<GroupVersion> {
-        let stored = self.stores.iter().map(|store| store.resource());
-        let all = stored.chain(&self.storeless);
-        all.map(|resource| resource.group_version.clone()).collect()
-    }
-
-    /// The store of a resource, named by group and plural.
-    #[must_use]
-    pub fn of(&self, (group, plural): (&str, &str)) -> Option<&Arc<Store>> {
-        self.stores.iter().find(|store| {
-            let resource = store.resource();
-            resource.group_version.group == group && resource.plural == plural
-        })
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::certificates::Certificates;
 use super::connection::Connections;
-use super::credentials::{Credentials, CurrentCredentials};
+use super::current_credentials::{Credentials, CurrentCredentials};
 use super::ending::Ending;
 use super::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start, Watches};
 use super::object_counts::ObjectCounts;

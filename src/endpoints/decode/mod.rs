@@ -55,7 +55,7 @@ impl Expected<'_> {
     /// Returns true if there is a schema that knows the fields of the kind.
     fn has_schema(&self) -> bool {
         let strategy = self.strategy;
-        strategy.is_some_and(|it| it.structural_schema().is_some())
+        strategy.is_some_and(|it| it.merge_schema().is_some())
     }
 }
 

@@ -85,7 +85,7 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
         },
         &|group_version, kind| call.routes.knows(group_version, kind),
     )?;
-    let schema = resource.strategy.structural_schema();
+    let schema = resource.strategy.merge_schema();
     field_manager::check_declared(&sent, schema, &typed.unknown)
         .map_err(|error| call.fail(error))?;
     match (params.field_validation, decode::yaml_error(&typed.repeated)) {
@@ -127,7 +127,7 @@ impl UpdatedObject for Applied {
             api_version: &self.api_version,
             subresource: &context.subresource,
             has_status_subresource: self.resource.subresource("status").is_some(),
-            custom: self.resource.strategy.structural_schema(),
+            custom: self.resource.strategy.merge_schema(),
             time: Some(context.clock.wall()),
         };
         field_manager::apply(existing, &self.config, &manager, self.force)

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::plugin_set::position;
 use super::reinvocation::Seen;
-use super::request::Request;
+use super::request::{Admission, Request};
 use crate::registry::Error;
 
 /// An admission plugin: it changes or refuses writes before they are stored.
@@ -80,27 +80,6 @@ impl Chain {
         Self { plugins }
     }
 
-    /// Returns true if there are no plugins.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.plugins.is_empty()
-    }
-
-    /// Lets every plugin change what is written, until one refuses it; all of them once more if
-    /// policies or webhooks have changed it.
-    ///
-    /// # Errors
-    /// The first refusal.
-    pub async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
-        let mut round = Round::default();
-        self.admit_once(request, object, &mut round).await?;
-        if round.again {
-            round.second = true;
-            self.admit_once(request, object, &mut round).await?;
-        }
-        Ok(())
-    }
-
     async fn admit_once(
         &self,
         request: &Request<'_>,
@@ -112,12 +91,24 @@ impl Chain {
         }
         Ok(())
     }
+}
+
+#[async_trait]
+impl Admission for Chain {
+    /// Lets every plugin change what is written, until one refuses it; all of them once more if
+    /// policies or webhooks have changed it.
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        let mut round = Round::default();
+        self.admit_once(request, object, &mut round).await?;
+        if round.again {
+            round.second = true;
+            self.admit_once(request, object, &mut round).await?;
+        }
+        Ok(())
+    }
 
     /// Asks every plugin about what the object has become, until one refuses it.
-    ///
-    /// # Errors
-    /// The first refusal.
-    pub async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         for plugin in &self.plugins {
             plugin.validate(request, object).await?;
         }

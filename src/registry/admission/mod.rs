@@ -57,7 +57,7 @@ pub use node_restriction::{NodeRestriction, NodeStorages};
 pub use node_troubles::{DefaultTolerations, NodeTaint};
 pub use plugin_set::{PluginSet, parse_plugin};
 pub use priority::Priority;
-pub use request::{Operation, Request};
+pub use request::{Admission, Operation, Request};
 pub use resource_quota::ResourceQuota;
 pub use runtime_class::RuntimeClass;
 pub use scene::Scene;

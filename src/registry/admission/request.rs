@@ -1,11 +1,29 @@
 //! The attributes of a request that admission sees.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::registry::accessor::text;
 use crate::registry::{Error, FieldError, GroupVersion, RequestContext, Resource};
+
+/// Changes or refuses writes before they are stored, as `admission.MutationInterface` and `ValidationInterface` in Go.
+#[async_trait]
+pub trait Admission: Debug + Send + Sync {
+    /// Changes the object that is written, or refuses it, before the strategy prepares and checks it.
+    ///
+    /// # Errors
+    /// The refusal.
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error>;
+
+    /// Refuses an object as it is about to be stored.
+    ///
+    /// # Errors
+    /// The refusal.
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error>;
+}
 
 /// An admission operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

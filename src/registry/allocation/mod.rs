@@ -16,6 +16,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use self::addresses::{AddressRefusal, Addresses};
@@ -24,13 +25,14 @@ pub use self::node_ports::NODE_PORT_RANGES;
 use self::node_ports::{NodePorts, PortRefusal};
 pub use self::repair::Repair;
 use super::resources::services::{self, Owner};
-use super::{Error, FieldError, Store};
+use super::{Error, FieldError, Outcome, Store};
 use crate::clock::Clock;
+use crate::registry;
 use crate::storage::Interface;
 
 /// Hands out addresses and ports of the nodes to services.
 #[derive(Debug)]
-pub struct Allocator {
+pub struct ServiceAllocator {
     addresses: Addresses,
     node_ports: NodePorts,
     /// True once the addresses and ports of all stored services are known to be recorded.
@@ -39,7 +41,8 @@ pub struct Allocator {
 
 /// The addresses and ports that a write of a service takes and gives up.
 #[derive(Debug)]
-pub struct Allocation {
+struct Allocation {
+    allocator: Arc<ServiceAllocator>,
     owner: Owner,
     gained: Numbers,
     given_up: Numbers,
@@ -51,18 +54,7 @@ struct Numbers {
     ports: Vec<u16>,
 }
 
-/// The outcome of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is stored.
-    Written,
-    /// It is not, and never will be.
-    NotWritten,
-    /// Nobody knows.
-    Unknown,
-}
-
-impl Allocator {
+impl ServiceAllocator {
     /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage of
     /// their own.
     #[must_use]
@@ -77,41 +69,6 @@ impl Allocator {
             node_ports: NodePorts::new(node_ports),
             ready: AtomicBool::new(false),
         }
-    }
-
-    /// Gives a new or changed service what it needs. A dry run notes nothing.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] when another has what the service asks for, [`Error::Internal`] when there is nothing left,
-    /// and what the store says.
-    pub async fn allocate(
-        &self,
-        service: &mut Value,
-        old: Option<&Value>,
-        dry_run: bool,
-    ) -> Result<Allocation, Error> {
-        if let Some((place, number)) = needs::no_port(service) {
-            let why = PortRefusal::NotInRange(number).to_string();
-            return Err(refused_number(number, place, why, service));
-        }
-        let needs = Needs::of(service, old);
-        let mut allocation = Allocation {
-            owner: Owner::of(service),
-            gained: Numbers::default(),
-            given_up: Numbers::default(),
-        };
-        if !needs.is_empty() {
-            if !self.ready.load(Ordering::Acquire) {
-                return Err(Error::Internal("allocator not ready".to_owned()));
-            }
-            self.take(&needs, service, &mut allocation, dry_run).await?;
-        }
-        if dry_run {
-            allocation.gained = Numbers::default();
-        } else if let Some(old) = old {
-            allocation.given_up = needs::given_up(service, old);
-        }
-        Ok(allocation)
     }
 
     async fn take(
@@ -142,26 +99,6 @@ impl Allocator {
         }
     }
 
-    /// Gives back what is of no use now that a write is over.
-    pub async fn settle(&self, allocation: Allocation, outcome: Outcome) {
-        let unused = match outcome {
-            Outcome::Written => &allocation.given_up,
-            Outcome::NotWritten => &allocation.gained,
-            Outcome::Unknown => return,
-        };
-        self.give_back(&allocation.owner, unused).await;
-    }
-
-    /// Gives back what a service had that is no longer stored. To be called once for each, by whoever took it out of the store:
-    /// somebody else may have its numbers soon.
-    pub async fn release(&self, service: &Value) {
-        let numbers = Numbers {
-            address: services::address_of(service),
-            ports: services::node_ports_of(service),
-        };
-        self.give_back(&Owner::of(service), &numbers).await;
-    }
-
     /// Releases addresses and ports. The repair finds those that cannot be released now.
     async fn give_back(&self, owner: &Owner, numbers: &Numbers) {
         if let Some(address) = numbers.address
@@ -172,6 +109,60 @@ impl Allocator {
         if let Err(error) = self.node_ports.give_back(&numbers.ports).await {
             tracing::warn!(%error, "cannot release node ports yet");
         }
+    }
+}
+
+#[async_trait]
+impl registry::Allocator for ServiceAllocator {
+    async fn allocate(
+        self: Arc<Self>,
+        service: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+    ) -> Result<Box<dyn registry::Allocation>, Error> {
+        if let Some((place, number)) = needs::no_port(service) {
+            let why = PortRefusal::NotInRange(number).to_string();
+            return Err(refused_number(number, place, why, service));
+        }
+        let needs = Needs::of(service, old);
+        let mut allocation = Allocation {
+            allocator: Arc::clone(&self),
+            owner: Owner::of(service),
+            gained: Numbers::default(),
+            given_up: Numbers::default(),
+        };
+        if !needs.is_empty() {
+            if !self.ready.load(Ordering::Acquire) {
+                return Err(Error::Internal("allocator not ready".to_owned()));
+            }
+            self.take(&needs, service, &mut allocation, dry_run).await?;
+        }
+        if dry_run {
+            allocation.gained = Numbers::default();
+        } else if let Some(old) = old {
+            allocation.given_up = needs::given_up(service, old);
+        }
+        Ok(Box::new(allocation))
+    }
+
+    async fn release(&self, service: &Value) {
+        let numbers = Numbers {
+            address: services::address_of(service),
+            ports: services::node_ports_of(service),
+        };
+        self.give_back(&Owner::of(service), &numbers).await;
+    }
+}
+
+#[async_trait]
+impl registry::Allocation for Allocation {
+    async fn settle(self: Box<Self>, outcome: Outcome) {
+        let unused = match outcome {
+            Outcome::Written => &self.given_up,
+            Outcome::NotWritten => &self.gained,
+            Outcome::Unknown => return,
+        };
+        self.allocator.give_back(&self.owner, unused).await;
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
-use super::Allocator;
+use super::ServiceAllocator;
 use super::addresses::Taken;
 use super::node_ports::{PortRefusal, read};
 use super::port_set::PortSet;
@@ -33,7 +33,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Repair {
     /// The allocator.
-    pub allocator: Arc<Allocator>,
+    pub allocator: Arc<ServiceAllocator>,
     /// The services.
     pub services: Arc<Store>,
     /// How long a request may take.

@@ -52,7 +52,7 @@ impl Storages {
             .await
             .expect("a range");
         let ports = Arc::clone(ports) as _;
-        let allocator = Allocator::new(addresses.clone(), ranges, ports, clock.clone());
+        let allocator = ServiceAllocator::new(addresses.clone(), ranges, ports, clock.clone());
         let allocator = Arc::new(allocator);
         let services = store("services", services).with_allocator(Arc::clone(&allocator));
         let repair = Repair {

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::registry::authorization::Rule;
 
 const TABLE: &str = include_str!("default_roles.txt");
+/// The annotation that says whether an object may be brought up to date.
+pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const GROUP: &str = "rbac.authorization.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
@@ -117,7 +119,7 @@ pub(in crate::registry) fn node_rules() -> Vec<Rule> {
 fn metadata(name: &str) -> Value {
     json!({"name": name,
         "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-        "annotations": {super::role_reconciliation::AUTO_UPDATE: "true"}})
+        "annotations": {AUTO_UPDATE: "true"}})
 }
 
 /// Somebody who has a role.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
-use super::default_roles::DefaultRoles;
+use super::default_roles::{AUTO_UPDATE, DefaultRoles};
 use super::ensure;
 use crate::clock::Clock;
 use crate::codec;
@@ -16,9 +16,6 @@ use crate::registry::{
     DeleteOptions, Error, RequestContext, Store, UpdateOptions, UpdatedObject, User,
 };
 use crate::storage::GetOptions;
-
-/// The annotation that says whether an object may be brought up to date.
-pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 /// How many objects are looked at at the same time.
 const AT_ONCE_MAX: usize = 8;

@@ -20,4 +20,3 @@ mod strategy;
 pub use completion::SchemaCompletion;
 pub use definition::{CLEAN_UP, Definition, Unusable};
 pub use names::accept;
-pub(super) use names::put_condition;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Definition;
 use crate::registry::accessor::format_time;
+use crate::registry::conditions::put_condition;
 use crate::registry::resources::path::{get, list, remove, set, text};
 
 /// A name that only one definition of a group may have.
@@ -162,24 +163,4 @@ fn texts(names: &Value) -> Vec<&str> {
         Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     }
-}
-
-/// Writes a condition. Its time stays while its status does.
-pub(in crate::registry) fn put_condition(object: &mut Value, mut condition: Value) {
-    let mut conditions = list(object, "status.conditions").to_vec();
-    let kind = text(&condition, "type").to_owned();
-    match conditions.iter_mut().find(|it| text(it, "type") == kind) {
-        Some(known) => {
-            if text(known, "status") == text(&condition, "status") {
-                set(
-                    &mut condition,
-                    "lastTransitionTime",
-                    known["lastTransitionTime"].clone(),
-                );
-            }
-            *known = condition;
-        }
-        None => conditions.push(condition),
-    }
-    set(object, "status.conditions", Value::Array(conditions));
 }

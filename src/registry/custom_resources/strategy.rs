@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::schema::StructuralSchema;
-use crate::registry::resources::generic::set_generation;
+use crate::registry::field_manager::MergeSchema;
+use crate::registry::generation::set_generation;
 use crate::registry::resources::part::{Part, PartMetadata};
 use crate::registry::resources::path::{keep, remove, set};
 use crate::registry::{FieldError, GroupVersion, RequestContext, Strategy};
@@ -122,8 +123,8 @@ impl Strategy for CustomResource {
         !self.by_webhook
     }
 
-    fn structural_schema(&self) -> Option<&StructuralSchema> {
-        Some(&self.schema)
+    fn merge_schema(&self) -> Option<&dyn MergeSchema> {
+        Some(&*self.schema)
     }
 
     fn subresource(&self, name: &str) -> Option<&dyn Strategy> {

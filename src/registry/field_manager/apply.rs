@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
 use super::merge::{merge, remove};
+use super::merging::MergeSchema;
 use super::path::{PathElement, show};
 use super::schema::Schema;
 use super::set::FieldSet;
@@ -16,7 +17,6 @@ use super::update::{comparable, note, remove_entries};
 use super::walk::{Comparison, duplicate, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 use crate::registry::Error;
-use crate::registry::custom_resources::schema::StructuralSchema;
 
 /// How many bytes of paths of conflicts with a manager are told: one key of a megabyte may stand above all of them.
 const CONFLICT_BYTES_MAX: usize = 256 << 10;
@@ -134,7 +134,7 @@ fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
 /// [`Error::NotTyped`] names them all.
 pub fn check_declared(
     config: &Value,
-    custom: Option<&StructuralSchema>,
+    custom: Option<&dyn MergeSchema>,
     unknown: &[String],
 ) -> Result<(), Error> {
     let kind = config.get("kind").and_then(Value::as_str);

@@ -8,6 +8,7 @@
 mod apply;
 mod managed_fields;
 mod merge;
+mod merging;
 #[cfg(test)]
 mod model_tests;
 mod overlay;
@@ -23,8 +24,8 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::custom_resources::schema::StructuralSchema;
 pub use apply::{apply, check_declared, check_version};
+pub use merging::{ItemSchema, ListKeys, MergeSchema, Merging};
 pub use overlay::overlay;
 use schema::Schema;
 use set::FieldSet;
@@ -43,7 +44,7 @@ pub struct Manager<'a> {
     /// nor the other way round.
     pub has_status_subresource: bool,
     /// The schema of what it writes, if that is a custom resource.
-    pub custom: Option<&'a StructuralSchema>,
+    pub custom: Option<&'a dyn MergeSchema>,
     /// The time of the write, if it is told.
     pub time: Option<Timestamp>,
 }

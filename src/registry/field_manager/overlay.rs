@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::merge::merge;
+use super::merging::MergeSchema;
 use super::path::{PathElement, show};
 use super::schema::{Schema, Shape};
 use super::walk::item_element;
-use crate::registry::custom_resources::schema::StructuralSchema;
 
 /// The object with everything that the configuration names, as server-side apply merges it.
 ///
@@ -15,7 +15,7 @@ use crate::registry::custom_resources::schema::StructuralSchema;
 /// take away the rest.
 pub fn overlay(
     (api_version, kind): (&str, &str),
-    custom: Option<&StructuralSchema>,
+    custom: Option<&dyn MergeSchema>,
     object: &Value,
     config: &Value,
 ) -> Result<Value, String> {

@@ -5,12 +5,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::merging::{ListKeys, MergeSchema, Merging};
 use super::path::PathElement;
 use super::tables::{
     BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
 };
 use crate::codec;
-use crate::registry::custom_resources::schema::{ListKeys, Merging, StructuralSchema};
 
 /// The merge rules of the fields of one type.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Schema<'a> {
     api_version: &'a str,
     kind: &'a str,
     built_in: bool,
-    custom: Option<&'a StructuralSchema>,
+    custom: Option<&'a dyn MergeSchema>,
 }
 
 /// How a value merges.
@@ -67,7 +67,7 @@ impl<'a> Schema<'a> {
     pub(super) fn of(
         api_version: &'a str,
         kind: &'a str,
-        custom: Option<&'a StructuralSchema>,
+        custom: Option<&'a dyn MergeSchema>,
     ) -> Self {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Self {
@@ -80,11 +80,11 @@ impl<'a> Schema<'a> {
 
     /// Returns the merge rule that the schema of a custom type has for a path.
     fn defined(&self, path: &[PathElement]) -> Option<Merging<'a>> {
-        let steps = path.iter().map(|element| match element {
+        let mut steps = path.iter().map(|element| match element {
             PathElement::Field(name) => Some(name.as_str()),
             _ => None,
         });
-        self.custom?.merging(steps)
+        self.custom?.merging(&mut steps)
     }
 
     /// How a value at a path merges.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::registry::accessor::format_time;
-use crate::registry::custom_resources::put_condition;
+use crate::registry::conditions::put_condition;
 use crate::registry::resources::path::{list, text};
 
 /// The condition that tells it.

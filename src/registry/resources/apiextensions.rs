@@ -14,8 +14,9 @@ use super::path::{get, keep, list, remove, set};
 use super::peculiar::Peculiar;
 use super::row::{Group, Row};
 use super::{definition_conversion, definition_rules, version_rules};
+use crate::registry::conditions::put_condition;
+use crate::registry::custom_resources::CLEAN_UP;
 use crate::registry::custom_resources::schema::{Patterns, StructuralSchema};
-use crate::registry::custom_resources::{CLEAN_UP, put_condition};
 use crate::registry::{FieldError, FieldErrorKind, RequestContext};
 
 const V1: Group = Group::new("apiextensions.k8s.io", "v1");

@@ -15,6 +15,7 @@ use super::path::{get, keep, set};
 use super::peculiar::Peculiar;
 use super::stored::LacksDefaults;
 use crate::meta::Object;
+use crate::registry::generation::set_generation;
 use crate::registry::{
     DeleteOptions, FieldError, GarbageCollection, Graceful, NameRule, RequestContext, Strategy,
 };
@@ -343,16 +344,6 @@ pub(super) fn count_generation(object: &mut Value, old: &Value, members: &[&str]
         .map(|path| get(object, path) != get(old, path));
     let begins = changes.any(|changed| changed);
     set_generation(object, old, begins);
-}
-
-/// Sets the generation: one more than the old one if `begins`, else the old one.
-pub(in crate::registry) fn set_generation(object: &mut Value, old: &Value, begins: bool) {
-    keep(object, old, "metadata.generation");
-    if begins {
-        let generation = get(old, "metadata.generation").and_then(Value::as_i64);
-        let next = generation.unwrap_or_default().saturating_add(1);
-        set(object, "metadata.generation", json!(next));
-    }
 }
 
 #[cfg(test)]

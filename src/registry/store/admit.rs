@@ -1,7 +1,5 @@
 //! Where a write asks admission.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -27,7 +25,10 @@ impl Store {
     /// a subresource of another kind asks for.
     #[must_use]
     pub fn admitted(&self) -> Self {
-        self.clone().with_admission(Arc::default())
+        Self {
+            admission: None,
+            ..self.clone()
+        }
     }
 
     /// Asks admission about the object of a subresource that is of another kind than the resource's
@@ -52,8 +53,8 @@ impl Store {
             old,
             dry_run,
         };
-        self.admission.admit(&request, object).await?;
-        self.admission.validate(&request, object).await
+        self.ask_to_admit(&request, object).await?;
+        self.ask_to_validate(&request, object).await
     }
 
     /// Lets admission change a new object.
@@ -64,7 +65,7 @@ impl Store {
     ) -> Result<(), Error> {
         let name = text(object, "name").to_owned();
         let request = self.request(write, Operation::Create, &name, None);
-        self.admission.admit(&request, object).await?;
+        self.ask_to_admit(&request, object).await?;
         deduplicate_owners(write.context, object);
         self.guard(&request, object).await
     }
@@ -73,7 +74,7 @@ impl Store {
     pub(super) async fn validate_new(&self, write: Write<'_>, object: &Value) -> Result<(), Error> {
         let name = text(object, "name");
         let request = self.request(write, Operation::Create, name, None);
-        self.admission.validate(&request, object).await
+        self.ask_to_validate(&request, object).await
     }
 
     /// Lets admission change the next content of an object.
@@ -85,7 +86,7 @@ impl Store {
         old: &Value,
     ) -> Result<(), Error> {
         let request = self.request(write, Operation::Update, name, Some(old));
-        self.admission.admit(&request, object).await?;
+        self.ask_to_admit(&request, object).await?;
         deduplicate_owners(write.context, object);
         self.guard(&request, object).await
     }
@@ -99,7 +100,7 @@ impl Store {
         old: &Value,
     ) -> Result<(), Error> {
         let request = self.request(write, Operation::Update, name, Some(old));
-        self.admission.validate(&request, object).await
+        self.ask_to_validate(&request, object).await
     }
 
     /// Asks admission about the end of an object. `name` is what the client has named.
@@ -111,8 +112,22 @@ impl Store {
     ) -> Result<(), Error> {
         let request = self.request(write, Operation::Delete, name, Some(old));
         let mut nothing = Value::Null;
-        self.admission.admit(&request, &mut nothing).await?;
-        self.admission.validate(&request, &nothing).await
+        self.ask_to_admit(&request, &mut nothing).await?;
+        self.ask_to_validate(&request, &nothing).await
+    }
+
+    async fn ask_to_admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        match &self.admission {
+            Some(admission) => admission.admit(request, object).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn ask_to_validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        match &self.admission {
+            Some(admission) => admission.validate(request, object).await,
+            None => Ok(()),
+        }
     }
 
     async fn guard(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
@@ -151,7 +166,7 @@ pub(super) struct AdmittedDeletion<'a> {
 #[async_trait]
 impl DeletionCheck for AdmittedDeletion<'_> {
     async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
-        if self.store.admission.is_empty() {
+        if self.store.admission.is_none() {
             return Ok(());
         }
         let old = tree_of(existing).await?;
@@ -164,12 +179,12 @@ impl DeletionCheck for AdmittedDeletion<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use serde_json::json;
 
     use super::*;
-    use crate::registry::admission::{Chain, Plugin};
+    use crate::registry::admission::Admission;
     use crate::registry::testing::{Fixture, Put, TestStrategy, config_map, patch};
     use crate::registry::{CreateOptions, DeleteOptions, UpdateOptions};
     use crate::storage::ListOptions;
@@ -210,11 +225,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl Plugin for Noting {
-        fn name(&self) -> &'static str {
-            "ResourceQuota"
-        }
-
+    impl Admission for Noting {
         async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
             self.note("admit", request, object)?;
             if !object.is_null() {
@@ -235,8 +246,7 @@ mod tests {
             asked: Mutex::default(),
             refuses,
         });
-        let chain = Chain::new(vec![Arc::clone(&noting) as _]);
-        fixture.store = fixture.store.with_admission(Arc::new(chain));
+        fixture.store = fixture.store.with_admission(Arc::clone(&noting) as _);
         (fixture, noting)
     }
 

@@ -1,4 +1,4 @@
-//! Allocates and releases what a store hands out with its objects; see [`crate::registry::allocation`].
+//! Allocates and releases what a store hands out with its objects; see [`Allocator`].
 //!
 //! Allocations are themselves recorded in stores, so these futures are boxed.
 
@@ -12,13 +12,13 @@ use super::Store;
 use super::read::tree_of;
 use crate::meta::Object;
 use crate::registry::Error;
-use crate::registry::allocation::{Allocation, Allocator, Outcome};
+use crate::registry::allocator::{Allocation, Allocator, Outcome};
 use crate::storage::StorageError;
 
 impl Store {
     /// The same store, whose objects have something of which each belongs to one at a time.
     #[must_use]
-    pub fn with_allocator(self, allocator: Arc<Allocator>) -> Self {
+    pub fn with_allocator(self, allocator: Arc<dyn Allocator>) -> Self {
         Self {
             allocator: Some(allocator),
             ..self
@@ -31,9 +31,10 @@ impl Store {
         object: &'a mut Value,
         old: Option<&'a Value>,
         dry_run: bool,
-    ) -> BoxFuture<'a, Result<Option<Allocation>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Allocation>>, Error>> {
         match &self.allocator {
             Some(allocator) => {
+                let allocator = Arc::clone(allocator);
                 async move { allocator.allocate(object, old, dry_run).await.map(Some) }.boxed()
             }
             None => ready(Ok(None)).boxed(),
@@ -42,13 +43,12 @@ impl Store {
 
     /// Takes back what is of no use after a write.
     pub(super) fn settle(
-        &self,
-        allocation: Option<Allocation>,
+        allocation: Option<Box<dyn Allocation>>,
         outcome: Outcome,
-    ) -> BoxFuture<'_, ()> {
-        match (&self.allocator, allocation) {
-            (Some(allocator), Some(allocation)) => allocator.settle(allocation, outcome).boxed(),
-            _ => ready(()).boxed(),
+    ) -> BoxFuture<'static, ()> {
+        match allocation {
+            Some(allocation) => allocation.settle(outcome).boxed(),
+            None => ready(()).boxed(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::read::tree_of;
 use super::{Store, dry_run};
 use crate::meta::Object;
 use crate::registry::accessor::{is_terminating, remove, set, text};
-use crate::registry::allocation::Outcome;
+use crate::registry::allocator::Outcome;
 use crate::registry::names::generate_name;
 use crate::registry::{CreateOptions, Error, RequestContext};
 use crate::storage::{GetOptions, StorageError};
@@ -106,7 +106,7 @@ impl Store {
             Ok(()) => self.store_new(namespace, &object, options).await,
             Err(refusal) => Err(refusal),
         };
-        self.settle(allocation, outcome(&result)).await;
+        Self::settle(allocation, outcome(&result)).await;
         let created = result?;
         self.after_create(&created, options.dry_run);
         Ok(created)

@@ -38,7 +38,7 @@ impl Store {
             api_version: &self.resource.group_version.to_string(),
             subresource: &context.subresource,
             has_status_subresource: self.resource.subresource("status").is_some(),
-            custom: self.resource.strategy.structural_schema(),
+            custom: self.resource.strategy.merge_schema(),
             time: self.tells_time(context).then(|| context.clock.wall()),
         };
         let strategy = self.strategy();

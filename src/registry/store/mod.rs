@@ -32,8 +32,8 @@ use serde_json::Value;
 
 pub use self::after::After;
 pub(super) use self::incoming::bring_in;
-use super::admission::Chain;
-use super::allocation::Allocator;
+use super::admission::Admission;
+use super::allocator::Allocator;
 use super::validation::formats;
 use super::{Error, RequestContext, Resource, Strategy, WriteGuard};
 use crate::meta::Object;
@@ -85,12 +85,12 @@ pub struct Deleted {
 pub struct Store {
     resource: Arc<Resource>,
     storage: Arc<dyn Interface>,
-    admission: Arc<Chain>,
+    admission: Option<Arc<dyn Admission>>,
     guard: Option<Arc<dyn WriteGuard>>,
     after: Option<Arc<dyn After>>,
     /// For how many seconds an object is kept after each write; `None` for ever.
     ttl_seconds: Option<u64>,
-    allocator: Option<Arc<Allocator>>,
+    allocator: Option<Arc<dyn Allocator>>,
 }
 
 impl Store {
@@ -100,7 +100,7 @@ impl Store {
         Self {
             resource,
             storage,
-            admission: Arc::default(),
+            admission: None,
             guard: None,
             after: None,
             ttl_seconds: None,
@@ -127,10 +127,13 @@ impl Store {
         }
     }
 
-    /// The same store, whose writes these plugins have their say in.
+    /// The same store, whose writes are admitted by this chain.
     #[must_use]
-    pub fn with_admission(self, admission: Arc<Chain>) -> Self {
-        Self { admission, ..self }
+    pub fn with_admission(self, admission: Arc<dyn Admission>) -> Self {
+        Self {
+            admission: Some(admission),
+            ..self
+        }
     }
 
     /// The same store with a check of what its writes give to somebody.

@@ -15,7 +15,7 @@ use super::interpret::{Operation, interpret};
 use super::read::tree_of;
 use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::meta::Object;
-use crate::registry::allocation::{Allocation, Outcome as WriteOutcome};
+use crate::registry::allocator::{Allocation, Outcome as WriteOutcome};
 use crate::registry::authorization::Attributes;
 use crate::registry::{Error, RequestContext, UpdateOptions};
 use crate::storage::{self, NoCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated};
@@ -30,7 +30,7 @@ struct Attempt<'a> {
     updated: &'a mut dyn UpdatedObject,
     outcome: Outcome,
     /// The allocation of the last attempt.
-    allocation: Option<Allocation>,
+    allocation: Option<Box<dyn Allocation>>,
 }
 
 /// The outcome of the last attempt.
@@ -88,8 +88,7 @@ impl Store {
         let result = self
             .guaranteed_update(&key, storage_options, &mut attempt, options.dry_run)
             .await;
-        self.settle(attempt.allocation.take(), allocation::outcome(&result))
-            .await;
+        Self::settle(attempt.allocation.take(), allocation::outcome(&result)).await;
         let outcome = attempt.outcome;
         if let Outcome::Create(object) = outcome {
             let created = match result {
@@ -171,7 +170,7 @@ impl TryUpdate for Attempt<'_> {
         // An attempt is repeated when the one before was not written: what that was given is taken back.
         self.outcome = Outcome::Undecided;
         let given = self.allocation.take();
-        self.store.settle(given, WriteOutcome::NotWritten).await;
+        Store::settle(given, WriteOutcome::NotWritten).await;
         let object = match existing {
             None => self.create().await?,
             Some(existing) => self.change(existing).await?,

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::field_docs;
+use super::human_duration::since;
 use super::json_path::JsonPath;
-use super::subject::since;
 use crate::registry::resources::path::{get, list, text};
 
 /// The columns of one version of a custom resource, with the object's name as the first.

@@ -1,6 +1,7 @@
 //! Durations in the form that kubectl shows: `duration.HumanDuration` in Go.
 
-use jiff::SignedDuration;
+use jiff::fmt::temporal::DateTimeParser;
+use jiff::{SignedDuration, Timestamp};
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -42,6 +43,20 @@ fn two(seconds: i64, large: (i64, char), small: (i64, char)) -> String {
     } else {
         format!("{whole}{rest}{}", small.1)
     }
+}
+
+/// Reads a time as Kubernetes writes it; `None` if it is malformed.
+pub(super) fn time(text: &str) -> Option<Timestamp> {
+    const RFC3339: DateTimeParser = DateTimeParser::new();
+    RFC3339.parse_timestamp(text).ok()
+}
+
+/// Returns the time that has passed since the RFC 3339 time in a text, for people; `<invalid>` if it is none.
+pub(super) fn since(text: &str, now: Timestamp) -> String {
+    time(text).map_or_else(
+        || "<invalid>".to_owned(),
+        |then| human(now.duration_since(then)),
+    )
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Access to the fields of an object for the cells of its row.
 
 use jiff::Timestamp;
-use jiff::fmt::temporal::DateTimeParser;
 use serde_json::Value;
 
-use super::human_duration::human;
+use super::human_duration::{human, time};
 use crate::registry::resources::path;
 
 /// Text of a time that is missing or malformed.
@@ -135,17 +134,4 @@ impl<'a> Subject<'a> {
     pub(super) fn ago(&self, then: Timestamp) -> String {
         human(self.now.duration_since(then))
     }
-}
-
-fn time(text: &str) -> Option<Timestamp> {
-    const RFC3339: DateTimeParser = DateTimeParser::new();
-    RFC3339.parse_timestamp(text).ok()
-}
-
-/// Returns the time that has passed since the RFC 3339 time in a text, for people; `<invalid>` if it is none.
-pub(super) fn since(text: &str, now: Timestamp) -> String {
-    time(text).map_or_else(
-        || "<invalid>".to_owned(),
-        |then| human(now.duration_since(then)),
-    )
 }

@@ -3,8 +3,6 @@
 //! Every function returns one message for each rule that the value breaks, and none if it is valid.
 //! The messages quote Kubernetes' regular expressions, though no regular expression runs.
 
-use crate::registry::NameRule;
-
 const DNS_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const DNS_1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
@@ -14,6 +12,19 @@ const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 const DNS_LABEL_BYTES_MAX: usize = 63;
 const DNS_SUBDOMAIN_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
+
+/// The syntax of the names of a type's objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// Lower case labels joined by dots (RFC 1123).
+    DnsSubdomain,
+    /// One lower case label (RFC 1123).
+    DnsLabel,
+    /// One lower case label that begins with a letter (RFC 1035).
+    Dns1035Label,
+    /// Any text that can be one segment of a URL path.
+    PathSegment,
+}
 
 /// Checks a name against a rule. With `prefix` it is the beginning of a generated name, which may end with a dash.
 #[must_use]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::WriteGuard;
+use crate::registry::WriteGuard;
 use crate::registry::admission::{Operation, Request};
 use crate::registry::authorization::{Attributes, Authorizer};
 use crate::registry::resources::path::{get, list, text};

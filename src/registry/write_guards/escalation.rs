@@ -8,9 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::WriteGuard;
 use crate::codec;
 use crate::meta::Object;
+use crate::registry::WriteGuard;
 use crate::registry::admission::{Operation, Request};
 use crate::registry::authorization::{
     Attributes, Authorizer, Role, Rule, describe_rules, everything, go_list, missing_rules,

@@ -6,23 +6,6 @@ mod device_claims;
 mod escalation;
 mod policy_parameters;
 
-use std::fmt;
-
-use async_trait::async_trait;
-use serde_json::Value;
-
 pub use self::device_claims::DeviceClaims;
 pub use self::escalation::Escalation;
 pub use self::policy_parameters::PolicyParameters;
-use super::Error;
-use super::admission::Request;
-
-/// A check of a write.
-#[async_trait]
-pub trait WriteGuard: fmt::Debug + Send + Sync {
-    /// Checks an object that is about to be written. The request has the old one, if there is one.
-    ///
-    /// # Errors
-    /// The refusal.
-    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error>;
-}

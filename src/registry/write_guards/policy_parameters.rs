@@ -9,8 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::WriteGuard;
 use crate::codec;
+use crate::registry::WriteGuard;
 use crate::registry::admission::{Request, ServedTypes};
 use crate::registry::authorization::Attributes;
 use crate::registry::resources::path::text;

@@ -28,14 +28,13 @@ use self::known::KnownApis;
 use super::client_identity::ClientIdentity;
 use super::following::pause_after;
 use super::health::Done;
-use super::storage_factory::Storages;
 use super::tls_client::{self, BundleTls, Trust};
 use crate::clock::Clock;
 use crate::codec;
 use crate::endpoints::{Api, Remote, Remotes};
 use crate::meta::{Object, ResourceVersion, WatchEvent};
 use crate::registry::{
-    Availability, Error, RemoteApi, ServiceAddresses, Store, User, tell_availability,
+    Availability, Error, RemoteApi, ServiceAddresses, Store, Stores, User, tell_availability,
 };
 use crate::storage::{ListOptions, WatchStream};
 
@@ -127,13 +126,13 @@ impl Aggregation {
     /// That of a server which has what it needs.
     #[must_use]
     pub fn of(
-        storages: &Storages,
+        all: &Stores,
         tls: ProxyTls,
         api: &Arc<Api>,
         synced: Done,
         clock: Clock,
     ) -> Option<Self> {
-        let store = |group, plural| storages.of((group, plural)).cloned();
+        let store = |group, plural| all.of((group, plural)).cloned();
         Some(Self {
             store: store("apiregistration.k8s.io", "apiservices")?,
             services: store("", "services")?,

@@ -19,7 +19,7 @@ use crate::endpoints::{
 };
 use crate::meta::Status;
 use crate::registry::User;
-use crate::registry::authorization::Authorizer;
+use crate::registry::authorization::{Attributes, Authorizer};
 use crate::server::ending::Ending;
 use crate::server::object_counts::ObjectCounts;
 use crate::server::unauthenticated::Standing;
@@ -162,7 +162,7 @@ impl Filters {
             query,
         ));
         let fairness = self.limits.fairness.as_ref();
-        let filed = fairness.and_then(|fairness| fairness.filed(&user, &info));
+        let filed = fairness.and_then(|fairness| fairness.filed(&attributes(&user, &info)));
         let mut response = self.limited(request, user, &info).await;
         if let Some(filed) = filed {
             filed.tell(response.headers_mut());
@@ -255,7 +255,9 @@ impl Filters {
         } else {
             1
         };
-        fairness.turn(user, info, width, &self.clock).await
+        fairness
+            .turn(&attributes(user, info), width, &self.clock)
+            .await
     }
 
     async fn counted(
@@ -344,6 +346,19 @@ fn objects_max(info: &RequestInfo, query: &str) -> u64 {
     let limit = parameters.find(|(name, _)| name == "limit");
     let limit = limit.and_then(|(_, limit)| limit.parse().ok());
     limit.filter(|limit| *limit > 0).unwrap_or(u64::MAX)
+}
+
+/// The attributes by which a request finds its flow schema.
+fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
+    if !info.is_resource {
+        return Attributes::of_path(user, &info.verb, &info.path);
+    }
+    Attributes {
+        namespace: &info.namespace,
+        subresource: &info.subresource,
+        name: &info.name,
+        ..Attributes::of_resource(user, &info.verb, &info.group, &info.resource)
+    }
 }
 
 #[cfg(test)]

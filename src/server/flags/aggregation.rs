@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use http::HeaderName;
 
-use crate::authentication::RequestHeaders;
+use crate::authentication::{ExtensionAuthentication, RequestHeaders};
 
 /// Flags of the aggregation layer, in both directions.
 #[derive(Args, Clone, Debug)]
@@ -58,6 +58,44 @@ impl AggregationFlags {
     pub fn allowed_names(&self) -> Vec<String> {
         let names = self.requestheader_allowed_names.iter();
         names.filter(|name| !name.is_empty()).cloned().collect()
+    }
+
+    /// Returns the entries of the ConfigMap extension-apiserver-authentication, with the authorities of clients and of front
+    /// proxies in PEM.
+    #[must_use]
+    pub fn extension_authentication(
+        &self,
+        client_authorities: String,
+        proxies: Option<&str>,
+    ) -> ExtensionAuthentication {
+        let mut said = ExtensionAuthentication {
+            authorities: vec![("client-ca-file", client_authorities)],
+            ..ExtensionAuthentication::default()
+        };
+        let Some(proxies) = proxies else {
+            return said;
+        };
+        said.authorities
+            .push(("requestheader-client-ca-file", proxies.to_owned()));
+        said.lists = [
+            ("requestheader-allowed-names", &self.allowed_names()),
+            (
+                "requestheader-username-headers",
+                &self.requestheader_username_headers,
+            ),
+            ("requestheader-uid-headers", &self.requestheader_uid_headers),
+            (
+                "requestheader-group-headers",
+                &self.requestheader_group_headers,
+            ),
+            (
+                "requestheader-extra-headers-prefix",
+                &self.requestheader_extra_headers_prefix,
+            ),
+        ]
+        .map(|(key, list)| (key, list.clone()))
+        .to_vec();
+        said
     }
 
     /// Returns the headers of front proxies; `None` if there can be none.

@@ -74,7 +74,7 @@ fn laid_over(resource: &Resource, object: &Value, mut made: Value) -> Result<Val
     let [version, kind] = type_of(object).map(Option::unwrap_or_default);
     made["apiVersion"] = json!(version);
     made["kind"] = json!(kind);
-    let custom = resource.strategy.structural_schema();
+    let custom = resource.strategy.merge_schema();
     overlay((&version, &kind), custom, object, &made)
         .map_err(|why| format!("invalid ApplyConfiguration: {why}"))
 }

@@ -5,69 +5,35 @@ use serde_json::Value;
 
 use super::StructuralSchema;
 use super::node::{Kind, ListType, Node};
+use crate::registry::field_manager::{ItemSchema, ListKeys, MergeSchema, Merging};
 
-/// How a value merges.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Merging<'a> {
-    /// As one whole.
-    Whole,
-    /// Member by member, whose names are the type's, not the client's, if `named`.
-    Members {
-        /// True if clients may not add members that the schema does not name.
-        named: bool,
-    },
-    /// Item by item, each its own key.
-    Set,
-    /// Item by item, told apart by members.
-    Keyed(ListKeys<'a>),
-}
-
-/// The members that tell the items of a list apart.
-#[derive(Clone, Copy, Debug)]
-pub struct ListKeys<'a> {
-    names: &'a [String],
-    items: Option<&'a Node>,
-}
-
-impl<'a> ListKeys<'a> {
-    /// Their names, each with its value where an item lacks it.
-    pub fn iter(self) -> impl Iterator<Item = (&'a str, Option<&'a Value>)> {
-        self.names.iter().map(move |name| {
-            let member = self.items.and_then(|items| items.member(name));
-            (name.as_str(), member.and_then(|it| it.default.as_ref()))
-        })
-    }
-}
-
-impl PartialEq for ListKeys<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.names == other.names
-    }
-}
-
-impl StructuralSchema {
-    /// How what is behind these steps merges; a step is the name of a member, or none to an item of
-    /// a list. `None` where the schema says nothing.
-    pub fn merging<'p>(
-        &self,
-        mut steps: impl Iterator<Item = Option<&'p str>>,
-    ) -> Option<Merging<'_>> {
-        let node = steps.try_fold(&self.root, |node, step| match step {
-            Some(name) => node.member(name),
-            None => node.items.as_deref(),
-        })?;
+impl MergeSchema for StructuralSchema {
+    fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
+        let mut node = &self.root;
+        for step in steps {
+            node = match step {
+                Some(name) => node.member(name)?,
+                None => node.items.as_deref()?,
+            };
+        }
         Some(match (node.kind, &node.list) {
             (Some(Kind::Array), ListType::Atomic) => Merging::Whole,
             (Some(Kind::Array), ListType::Set) => Merging::Set,
             (Some(Kind::Array), ListType::Map(names)) => Merging::Keyed(ListKeys {
                 names,
-                items: node.items.as_deref(),
+                items: node.items.as_deref().map(|it| it as &dyn ItemSchema),
             }),
             _ if node.atomic => Merging::Whole,
             _ => Merging::Members {
                 named: node.additional.is_none(),
             },
         })
+    }
+}
+
+impl ItemSchema for Node {
+    fn default_of(&self, member: &str) -> Option<&Value> {
+        self.member(member)?.default.as_ref()
     }
 }
 
@@ -96,7 +62,7 @@ mod tests {
             false,
         );
         let schema = schema.expect("a schema");
-        let at = |steps: &[Option<&'static str>]| schema.merging(steps.iter().copied());
+        let at = |steps: &[Option<&'static str>]| schema.merging(&mut steps.iter().copied());
         let Some(Merging::Keyed(keys)) = at(&[Some("parts")]) else {
             panic!("parts have keys");
         };

@@ -45,7 +45,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-pub use self::merging::{ListKeys, Merging};
 pub use self::patterns::Patterns;
 
 use self::node::Node;

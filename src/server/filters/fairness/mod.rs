@@ -23,8 +23,6 @@ use self::seats::{Asking, Seat, Seats};
 pub use self::watches::{WatchPlace, Watches};
 pub(super) use self::width::width;
 use crate::clock::{Clock, Instant};
-use crate::endpoints::RequestInfo;
-use crate::registry::User;
 use crate::registry::authorization::Attributes;
 use crate::registry::flow_control::{Flow, FlowTable};
 
@@ -114,9 +112,9 @@ impl Fairness {
 
     /// Where a request belongs.
     #[must_use]
-    pub fn filed(&self, user: &User, info: &RequestInfo) -> Option<Filed> {
+    pub fn filed(&self, asked: &Attributes<'_>) -> Option<Filed> {
         let flows = self.flows.load();
-        let flow = flows.table.find(&attributes(user, info))?;
+        let flow = flows.table.find(asked)?;
         Some(Filed {
             schema: flow.schema_uid.to_owned(),
             level: flow.level.uid.clone(),
@@ -129,20 +127,19 @@ impl Fairness {
     /// It is not its turn in time, or too many of its flow wait already.
     pub async fn turn(
         &self,
-        user: &User,
-        info: &RequestInfo,
+        asked: &Attributes<'_>,
         width: u32,
         clock: &Clock,
     ) -> Result<Option<Turn>, TooMany> {
-        let (asked, metrics) = {
+        let (seats, metrics) = {
             let flows = self.flows.load();
-            let Some(Flow { level, key, .. }) = flows.table.find(&attributes(user, info)) else {
+            let Some(Flow { level, key, .. }) = flows.table.find(asked) else {
                 return Ok(None);
             };
             let Some(metrics) = flows.metrics.get(key.0).cloned() else {
                 return Ok(None);
             };
-            let asked = match level.limits {
+            let seats = match level.limits {
                 Some(limits) => {
                     let now: Instant = clock.now();
                     let asking = self.seats.ask(&level.name, limits, key, width, now);
@@ -154,9 +151,9 @@ impl Fairness {
                 }
                 None => None,
             };
-            (asked, metrics)
+            (seats, metrics)
         };
-        let seat = match asked {
+        let seat = match seats {
             None => None,
             Some(Ok(asking)) => Some(self.wait(asking, &metrics, clock).await?),
             Some(Err(rejection)) => {
@@ -191,15 +188,3 @@ impl Fairness {
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("too many requests")]
 pub struct TooMany;
-
-fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
-    if !info.is_resource {
-        return Attributes::of_path(user, &info.verb, &info.path);
-    }
-    Attributes {
-        namespace: &info.namespace,
-        subresource: &info.subresource,
-        name: &info.name,
-        ..Attributes::of_resource(user, &info.verb, &info.group, &info.resource)
-    }
-}

@@ -1,0 +1,60 @@
+//! The merge rules of custom types in server-side apply: `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` of their
+//! schemas.
+
+use std::fmt::Debug;
+
+use serde_json::Value;
+
+/// The merge rules of the values of one custom type, which its schema says.
+pub trait MergeSchema: Debug + Sync {
+    /// Returns how the value behind these steps merges, or `None` where the schema says nothing. A step is the name of a
+    /// member, or `None` for an item of a list.
+    fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>>;
+}
+
+/// The schema of the items of a list.
+pub trait ItemSchema: Debug + Sync {
+    /// Returns the value of a member in items that lack it.
+    fn default_of(&self, member: &str) -> Option<&Value>;
+}
+
+/// How a value merges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Merging<'a> {
+    /// As one whole.
+    Whole,
+    /// Member by member, whose names are the type's, not the client's, if `named`.
+    Members {
+        /// True if clients may not add members that the schema does not name.
+        named: bool,
+    },
+    /// Item by item, each its own key.
+    Set,
+    /// Item by item, told apart by members.
+    Keyed(ListKeys<'a>),
+}
+
+/// The members that tell the items of a list apart.
+#[derive(Clone, Copy, Debug)]
+pub struct ListKeys<'a> {
+    /// Their names.
+    pub names: &'a [String],
+    /// The schema of the items, if there is one.
+    pub items: Option<&'a dyn ItemSchema>,
+}
+
+impl<'a> ListKeys<'a> {
+    /// Their names, each with its value where an item lacks it.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, Option<&'a Value>)> {
+        self.names.iter().map(move |name| {
+            let default = self.items.and_then(|items| items.default_of(name));
+            (name.as_str(), default)
+        })
+    }
+}
+
+impl PartialEq for ListKeys<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.names == other.names
+    }
+}

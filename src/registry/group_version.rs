@@ -1,0 +1,34 @@
+//! API groups and their versions, as `schema.GroupVersion` in Go.
+
+use std::fmt;
+
+/// An API group and version, as `schema.GroupVersion` in Go; the group is empty for the core group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupVersion {
+    /// The API group, such as `apps`.
+    pub group: String,
+    /// The version of the group, such as `v1`.
+    pub version: String,
+}
+
+impl GroupVersion {
+    /// Makes a group version from its two names.
+    #[must_use]
+    pub fn new(group: &str, version: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+}
+
+/// Writes `v1` or `apps/v1`, as in `apiVersion`.
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() {
+            formatter.write_str(&self.version)
+        } else {
+            write!(formatter, "{}/{}", self.group, self.version)
+        }
+    }
+}
