@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
-use super::{Error, Resource};
+use super::Error;
 
 /// Returns a string member of the metadata; empty if there is none.
 pub(crate) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
@@ -96,12 +96,10 @@ pub(crate) fn later(time: Timestamp, seconds: i64) -> Timestamp {
 ///
 /// # Errors
 /// [`Error::BadRequest`] when a member has the wrong type, in the words of Go's decoder.
-pub(crate) fn normalize(object: &mut Value, resource: &Resource) -> Result<(), Error> {
+pub(crate) fn normalize(object: &mut Value, version: &str, kind: &str) -> Result<(), Error> {
     normalize_metadata(object).map_err(|why| {
         Error::BadRequest(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: json: {why}",
-            kind = resource.kind,
-            version = resource.group_version.version,
+            "{kind} in version {version:?} cannot be handled as a {kind}: json: {why}"
         ))
     })
 }

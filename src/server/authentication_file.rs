@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use super::error::StartError;
 use super::flags::ServeFlags;
 use super::oidc::Provider;
-use super::tls;
+use super::pem;
 use super::watched_file::WatchedFiles;
 use crate::authentication::Authenticator;
 use crate::authentication::oidc::{Anonymous, AuthenticationConfig, ConfigError};
@@ -101,7 +101,7 @@ impl AuthenticationFile {
         let Some(path) = flags.identity.authentication_config.clone() else {
             return Ok(None);
         };
-        let text = tls::read(&path, flag)?;
+        let text = pem::read(&path, flag)?;
         let taken = flags.service_accounts.service_account_issuer.clone();
         let read = read(&text, &taken).map_err(|why| {
             StartError::new(

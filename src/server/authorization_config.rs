@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::error::StartError;
 use super::flags::{AuthorizationFlags, ModeFlag};
-use super::tls;
+use super::pem;
 use super::watched_file::WatchedFiles;
 use super::webhook_kubeconfig::{self, KubeconfigError};
 use crate::clock::Clock;
@@ -131,7 +131,7 @@ impl Authorizers {
 
     fn read(flags: &AuthorizationFlags, serves_anonymous: bool) -> Result<Self, StartError> {
         if let Some(path) = &flags.authorization_config {
-            let text = tls::read(path, "--authorization-config")?;
+            let text = pem::read(path, "--authorization-config")?;
             let described = parse(&text).map_err(|why| {
                 StartError::new(
                     format!("use the authorization configuration {}", path.display()),

@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
 use super::error::StartError;
-use super::tls;
+use super::pem;
 use super::watched_file::WatchedFiles;
 use crate::clock::Clock;
 
@@ -50,7 +50,7 @@ impl ClientIdentity {
 }
 
 fn certified_key(certificate: &str, key: &[u8]) -> Result<CertifiedKey, String> {
-    let chain = tls::certificates(certificate)?;
+    let chain = pem::certificates(certificate)?;
     let key = PrivateKeyDer::from_pem_slice(key)
         .map_err(|error| format!("the key cannot be read: {error}"))?;
     CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
@@ -76,8 +76,8 @@ impl IdentityFiles {
     ) -> Result<Self, StartError> {
         let paths = [certificate, key].map(Path::to_path_buf);
         let texts = [
-            tls::read(certificate, certificate_flag)?,
-            tls::read(key, key_flag)?,
+            pem::read(certificate, certificate_flag)?,
+            pem::read(key, key_flag)?,
         ];
         let identity = ClientIdentity::read(&texts[0], texts[1].as_bytes()).map_err(|why| {
             StartError::new(
@@ -147,7 +147,7 @@ mod tests {
         let files = IdentityFiles::load((&crt, "--crt"), (&pem, "--key")).expect("an identity");
         let resolver = files.identity().resolver();
         let shown = || resolver.resolve(&[], &[]).expect("a certificate").cert[0].to_vec();
-        let der = |pem: &str| tls::certificates(pem).expect("a certificate")[0].to_vec();
+        let der = |pem: &str| pem::certificates(pem).expect("a certificate")[0].to_vec();
         let mut following = tokio::task::JoinSet::new();
         following.spawn(files.follow(Clock::real()));
         for (written, expected) in [

@@ -17,8 +17,8 @@ use super::certificates::{Certificates, Identity};
 use super::current_credentials::{Credentials, CurrentCredentials};
 use super::error::StartError;
 use super::flags::{AggregationFlags, ServeFlags};
-use super::tls;
 use super::watched_file::WatchedFiles;
+use super::{pem, tls};
 use crate::authentication::ClientCertificates;
 use crate::clock::Clock;
 
@@ -254,7 +254,7 @@ impl Parts {
 }
 
 fn add(roots: &mut RootCertStore, pem: &str) -> Result<(), String> {
-    for certificate in tls::certificates(pem)? {
+    for certificate in pem::certificates(pem)? {
         roots.add(certificate).map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -270,8 +270,8 @@ fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, Start
     else {
         return Ok(None);
     };
-    let certificate = tls::read(path, "--tls-cert-file")?;
-    let key = tls::read(key_path, "--tls-private-key-file")?;
+    let certificate = pem::read(path, "--tls-cert-file")?;
+    let key = pem::read(key_path, "--tls-private-key-file")?;
     let files = WatchedFiles::new(
         [path.clone(), key_path.clone()],
         [certificate.clone(), key.clone()],
@@ -282,7 +282,7 @@ fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, Start
 /// A file of authorities that a flag names, if it does.
 fn named(path: Option<&Path>, flag: &str) -> Result<Option<(WatchedFiles<1>, String)>, StartError> {
     let Some(path) = path else { return Ok(None) };
-    let text = tls::read(path, flag)?;
+    let text = pem::read(path, flag)?;
     let files = WatchedFiles::new([path.to_path_buf()], [text.clone()]);
     Ok(Some((files, text)))
 }
@@ -321,7 +321,7 @@ mod tests {
 
     /// The user that a client's certificate names.
     fn user(credentials: &CurrentCredentials, identity: &Identity) -> Option<String> {
-        let chain = tls::certificates(&identity.certificate).expect("a certificate");
+        let chain = pem::certificates(&identity.certificate).expect("a certificate");
         let clients = &credentials.borrow().clients;
         let peer = clients.identify(&chain, Clock::real().wall());
         peer.user.map(|it| it.user.name)

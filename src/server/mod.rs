@@ -44,6 +44,7 @@ pub mod oidc;
 pub mod open_files;
 pub mod outgoing;
 pub mod own_paths;
+pub mod pem;
 pub mod preface;
 pub mod private_file;
 pub mod process;

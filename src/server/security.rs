@@ -13,7 +13,7 @@ use super::credentials::CredentialFiles;
 use super::current_credentials::CurrentCredentials;
 use super::error::StartError;
 use super::flags::{AggregationFlags, ServeFlags};
-use super::{kubelets, service_account_keys, tls};
+use super::{kubelets, pem, service_account_keys};
 use crate::authentication::TokenFile;
 use crate::authentication::service_accounts::ServiceAccountConfig;
 use crate::clock::Clock;
@@ -92,7 +92,7 @@ fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
     let Some(path) = &flags.encryption_provider_config else {
         return Ok(EncryptionConfig::default());
     };
-    let text = tls::read(path, "--encryption-provider-config")?;
+    let text = pem::read(path, "--encryption-provider-config")?;
     EncryptionConfig::parse(&text).map_err(|why| {
         StartError::new(
             format!("use the encryption configuration {}", path.display()),
@@ -122,7 +122,7 @@ fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
     let Some(path) = &flags.identity.token_auth_file else {
         return Ok(TokenFile::default());
     };
-    let text = tls::read(path, "--token-auth-file")?;
+    let text = pem::read(path, "--token-auth-file")?;
     TokenFile::parse(&text).map_err(|why| {
         StartError::new(
             format!("use the tokens in {}", path.display()),

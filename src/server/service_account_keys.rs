@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::error::StartError;
 use super::flags::ServeFlags;
+use super::pem;
 use super::private_file::{Access, replace};
-use super::tls;
 use crate::authentication::service_accounts::ServiceAccountConfig;
 use crate::authentication::{KeyError, SigningKey, VerifyingKey};
 
@@ -21,7 +21,7 @@ pub fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
     let signing = match &named.service_account_signing_key_file {
         Some(path) => {
             let flag = "--service-account-signing-key-file";
-            let key = SigningKey::from_pem(&tls::read(path, flag)?);
+            let key = SigningKey::from_pem(&pem::read(path, flag)?);
             key.map_err(|why| unusable(path, why, &format!("give {flag} a private key in PEM")))?
         }
         None => load_or_generate(&flags.pki_dir().join(KEY_FILE))?,
@@ -29,7 +29,7 @@ pub fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
     let mut others = Vec::new();
     for path in &named.service_account_key_file {
         let flag = "--service-account-key-file";
-        let keys = VerifyingKey::all_in(&tls::read(path, flag)?);
+        let keys = VerifyingKey::all_in(&pem::read(path, flag)?);
         let advice = format!("give {flag} keys or certificates in PEM");
         others.extend(keys.map_err(|why| unusable(path, why, &advice))?);
     }

@@ -15,8 +15,8 @@ use super::current_credentials::{Credentials, CurrentCredentials};
 use super::ending::Ending;
 use super::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start, Watches};
 use super::object_counts::ObjectCounts;
-use super::tls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
+use super::{pem, tls};
 use crate::authentication::{Authenticator, ClientCertificates, TokenFile};
 use crate::budget::Ledger;
 use crate::clock::Clock;
@@ -44,7 +44,7 @@ pub(super) fn certificates() -> Certificates {
 /// The credentials of a server with these certificates.
 pub(super) fn credentials(certificates: &Certificates) -> CurrentCredentials {
     let mut roots = RootCertStore::empty();
-    for authority in tls::certificates(&certificates.authority).expect("an authority") {
+    for authority in pem::certificates(&certificates.authority).expect("an authority") {
         roots.add(authority).expect("an authority");
     }
     let clients = ClientCertificates::new(roots).expect("authorities");

@@ -1,7 +1,5 @@
 //! The server's side of TLS: its certificate, and which client certificates it asks for.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
@@ -12,6 +10,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, Sign
 
 use super::certificates::Identity;
 use super::error::StartError;
+use super::pem::certificates;
 use crate::authentication::ClientCertificates;
 
 /// The protocols that are offered, the preferred one first.
@@ -49,34 +48,6 @@ pub fn server_config(
         .map_err(|error| wrong(error.to_string()))?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     Ok(config)
-}
-
-/// Reads a file that a flag names.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn read(path: &Path, flag: &str) -> Result<String, StartError> {
-    fs::read_to_string(path).map_err(|error| {
-        StartError::new(
-            format!("read {}", path.display()),
-            error,
-            format!("give {flag} a file that can be read"),
-        )
-    })
-}
-
-/// The certificates in a text.
-///
-/// # Errors
-/// There is none, or one cannot be read.
-pub(super) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("the certificate cannot be read: {error}"))?;
-    if certificates.is_empty() {
-        return Err("there is no certificate in it".to_owned());
-    }
-    Ok(certificates)
 }
 
 /// Asks for a client certificate and takes any whose key the client holds. Whether it is good is

@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::client_identity::ClientIdentity;
 use super::error::StartError;
-use super::tls;
+use super::pem;
 use super::trusted_servers::{Authorities, TrustedServers};
 use crate::any_server::AnyServer;
 
@@ -69,7 +69,7 @@ impl Trust {
 }
 
 fn certificates(path: &Path, flag: &str) -> Result<Vec<CertificateDer<'static>>, StartError> {
-    tls::certificates(&tls::read(path, flag)?).map_err(|why| unusable(path, flag, why))
+    pem::certificates(&pem::read(path, flag)?).map_err(|why| unusable(path, flag, why))
 }
 
 fn unusable(path: &Path, flag: &str, why: String) -> StartError {

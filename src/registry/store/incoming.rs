@@ -93,7 +93,7 @@ pub(in crate::registry) fn bring_in(resource: &Resource, object: Value) -> Resul
 /// [`Error::TooLarge`] when it nests too deep or has too many maps.
 fn settled(resource: &Resource, mut object: Value) -> Result<Value, Error> {
     bounds::check(&object)?;
-    accessor::normalize(&mut object, resource)?;
+    accessor::normalize(&mut object, &resource.group_version.version, &resource.kind)?;
     in_types(resource, &mut object, codec::settle);
     let mut object = resource.strategy.to_stored(object);
     resource.strategy.default(&mut object);

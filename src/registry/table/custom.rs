@@ -6,10 +6,21 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::field_docs;
 use super::human_duration::since;
 use super::json_path::JsonPath;
 use crate::registry::resources::path::{get, list, text};
+
+pub(super) const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
+    resources may allow a client to request the generation of an appropriate name \
+    automatically. Name is primarily intended for creation idempotence and configuration \
+    definition. Cannot be updated. More info: \
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
+pub(super) const CREATION_TIMESTAMP: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
+    It is not guaranteed to be set in happens-before order across separate operations. Clients \
+    may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by \
+    the system. Read-only. Null for lists. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 /// The columns of one version of a custom resource, with the object's name as the first.
 #[derive(Clone, Debug)]
@@ -43,12 +54,12 @@ impl PrinterColumns {
         };
         let mut columns = vec![PrinterColumn {
             format: "name".to_owned(),
-            ..column("Name", "string", field_docs::NAME, ".metadata.name")
+            ..column("Name", "string", NAME, ".metadata.name")
         }];
         let wanted = list(version, "additionalPrinterColumns");
         if wanted.is_empty() {
             let path = ".metadata.creationTimestamp";
-            columns.push(column("Age", "date", field_docs::CREATION_TIMESTAMP, path));
+            columns.push(column("Age", "date", CREATION_TIMESTAMP, path));
         }
         columns.extend(wanted.iter().map(|wanted| {
             let path = text(wanted, "jsonPath");

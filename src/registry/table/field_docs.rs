@@ -2,16 +2,8 @@
 //!
 //! These texts are part of the answers, so they are Kubernetes' own to the letter.
 
-pub(super) const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
-    resources may allow a client to request the generation of an appropriate name \
-    automatically. Name is primarily intended for creation idempotence and configuration \
-    definition. Cannot be updated. More info: \
-    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-pub(super) const CREATION_TIMESTAMP: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
-    It is not guaranteed to be set in happens-before order across separate operations. Clients \
-    may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by \
-    the system. Read-only. Null for lists. More info: \
-    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+pub(super) use super::custom::{CREATION_TIMESTAMP, NAME};
+
 pub(super) const POD_IP: &str = "podIP address allocated to the pod. Routable at least within the cluster. Empty if not yet \
     allocated.";
 pub(super) const POD_NODE_NAME: &str = "NodeName indicates in which node this pod is scheduled. If empty, this pod is a candidate \
