@@ -9,9 +9,6 @@
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
-#[path = "support/pod.rs"]
-mod pod;
-
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -23,7 +20,7 @@ use prost::Message;
 use ringwatch::codec;
 use serde_json::Value;
 
-use self::pod::pod;
+use ringwatch_testing::pod::pod;
 
 /// How many pods a list has, and how many when only the bench itself is tried.
 const LISTED: usize = 10_000;

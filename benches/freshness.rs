@@ -18,23 +18,6 @@
     reason = "criterion's macros write undocumented functions, and the kernel is included"
 )]
 
-#[allow(dead_code, unused_imports, reason = "the kernel uses more of it")]
-#[path = "../src/sync.rs"]
-mod sync;
-/// The kernel's file itself, since it is not public.
-#[path = "../src/ring"]
-mod ring {
-    #[allow(dead_code, reason = "the cacher uses more of it")]
-    pub(crate) mod waiters;
-}
-#[allow(dead_code, reason = "the tests use more of it")]
-#[path = "../tests/it/support"]
-mod support {
-    pub(crate) mod etcd;
-    pub(crate) mod recorded;
-    pub(crate) mod tools;
-}
-
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -85,7 +68,7 @@ fn wait_until_fresh(criterion: &mut Criterion) {
         );
     });
     for others in [0, 100, 10_000] {
-        let (mut publisher, published) = ring::waiters::published(0);
+        let (mut publisher, published) = ringwatch::ring::waiters::published(0);
         let mut patient: Vec<_> = (0..others).map(|_| published.wait(u64::MAX)).collect();
         assert!(!patient.iter_mut().any(poll));
         let mut next = 0;
@@ -112,7 +95,8 @@ fn wait_until_fresh(criterion: &mut Criterion) {
 fn consistent_lists(measured: bool) {
     let runtime = Runtime::new().unwrap();
     let durable = ["--unsafe-no-fsync=false"];
-    let Some(process) = support::etcd::Etcd::start_with("freshness over etcd", None, &durable)
+    let Some(process) =
+        ringwatch_testing::etcd::Etcd::start_with("freshness over etcd", None, &durable)
     else {
         return;
     };

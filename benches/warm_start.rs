@@ -13,14 +13,6 @@
     reason = "criterion's macros write undocumented functions"
 )]
 
-#[allow(dead_code, reason = "the tests use more of it")]
-#[path = "../tests/it/support"]
-mod support {
-    pub(crate) mod etcd;
-    pub(crate) mod recorded;
-    pub(crate) mod tools;
-}
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +47,7 @@ fn warm_start(criterion: &mut Criterion) {
     let runtime = Runtime::new().unwrap();
     let embedded: Arc<dyn Backend> = Arc::new(Embedded::in_memory(Clock::real()));
     measure(criterion, &runtime, "embedded", &embedded, events);
-    let Some(process) = support::etcd::Etcd::start("warm_start over etcd") else {
+    let Some(process) = ringwatch_testing::etcd::Etcd::start("warm_start over etcd") else {
         return;
     };
     let config = Config::new(vec![process.endpoint()], TlsFiles::default());

@@ -18,14 +18,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-use ring::log::{Log, Slot, Writer, log};
-
-#[path = "../src/ring/mod.rs"]
-#[allow(dead_code, reason = "one structure of the kernel is measured here")]
-mod ring;
-#[path = "../src/sync.rs"]
-#[allow(unused_imports, reason = "the same")]
-mod sync;
+use ringwatch::ring::log::{Log, Slot, Writer, log};
 
 /// How many events the window holds while it is read.
 const EVENTS: u64 = 10_000;

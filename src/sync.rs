@@ -10,7 +10,7 @@
     reason = "the one place where the kernel's atomics come from"
 )]
 
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+pub use std::sync::atomic::{AtomicU64, Ordering};
+pub use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-pub(crate) use arc_swap::{ArcSwap, Guard};
+pub use arc_swap::{ArcSwap, Guard};

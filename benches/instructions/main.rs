@@ -10,16 +10,13 @@
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
 mod budgets;
-#[allow(dead_code, reason = "paths are counted one at a time")]
-#[path = "../support/callgrind.rs"]
-mod callgrind;
 mod paths;
-#[path = "../support/pod.rs"]
-mod pod;
 #[path = "../support/world.rs"]
 mod world;
 
 use std::process::ExitCode;
+
+use ringwatch_testing::callgrind;
 
 use self::budgets::Budgets;
 use self::paths::PATHS;

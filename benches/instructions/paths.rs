@@ -6,8 +6,8 @@ use ringwatch::codec;
 use ringwatch::meta::{FieldPath, FieldSchema, FieldSelector, LabelSelector, Object};
 use ringwatch::storage::SelectionPredicate;
 
-use super::pod::pod;
 use super::world::{World, since};
+use ringwatch_testing::pod::pod;
 
 /// How many watchers are told of an event.
 const WATCHERS: usize = 1_000;

@@ -183,7 +183,7 @@ mod tests {
 
     use super::super::{decode, encode_value, kind};
     use super::*;
-    use crate::recorded;
+    use ringwatch_testing::recorded;
 
     fn settled(mut object: Value) -> Value {
         let found = kind(

@@ -14,7 +14,7 @@ use super::tables::{Arity, Field, Message, Shape, Type, all_kinds};
 use super::unknown::Old;
 use super::wire::{Content, Fields};
 use super::*;
-use crate::recorded;
+use ringwatch_testing::recorded;
 
 const UNTYPED: (&str, &str) = ("", "");
 

@@ -41,13 +41,13 @@ use std::sync::PoisonError;
 use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// How many arrivals and departures wait before those who come must help.
-pub(crate) const WAITING_MAX: usize = 1024;
+pub const WAITING_MAX: usize = 1024;
 
 /// How many threads are about to help at the same time at most: more than a server has.
 const HELPERS_MAX: usize = 256;
 
 /// Makes the two halves, with nobody present.
-pub(crate) fn arrivals<T>() -> (Gate<T>, Arrivals<T>) {
+pub fn arrivals<T>() -> (Gate<T>, Arrivals<T>) {
     let shared = Arc::new(Mutex::new(Shared {
         queue: Vec::new(),
         next: 0,
@@ -63,13 +63,13 @@ pub(crate) fn arrivals<T>() -> (Gate<T>, Arrivals<T>) {
 
 /// Where one comes and goes.
 #[derive(Debug)]
-pub(crate) struct Gate<T> {
+pub struct Gate<T> {
     shared: Arc<Mutex<Shared<T>>>,
 }
 
 /// The half of the one who looks after those present. There is one.
 #[derive(Debug)]
-pub(crate) struct Arrivals<T> {
+pub struct Arrivals<T> {
     shared: Arc<Mutex<Shared<T>>>,
     /// The passages that were taken last; kept for the allocation.
     taken: Vec<Passage<T>>,
@@ -89,7 +89,7 @@ struct Shared<T> {
 
 /// Somebody has come or gone.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Passage<T> {
+pub enum Passage<T> {
     /// This one has come, and has this number until it goes.
     Entered(u32, T),
     /// The one with this number has gone.
@@ -98,11 +98,11 @@ pub(crate) enum Passage<T> {
 
 /// The result of entering.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entered {
+pub struct Entered {
     /// Its number: the numbers of those present are different, and small.
-    pub(crate) number: u32,
+    pub number: u32,
     /// True if so many wait that it must help.
-    pub(crate) crowded: bool,
+    pub crowded: bool,
 }
 
 impl<T> Gate<T> {
@@ -110,7 +110,7 @@ impl<T> Gate<T> {
     ///
     /// # Errors
     /// The newcomer, when the gate is closed.
-    pub(crate) fn enter(&self, newcomer: T) -> Result<Entered, T> {
+    pub fn enter(&self, newcomer: T) -> Result<Entered, T> {
         let mut shared = lock(&self.shared);
         if shared.closed {
             return Err(newcomer);
@@ -121,7 +121,7 @@ impl<T> Gate<T> {
     }
 
     /// Leaves, and says whether so many wait that the one who leaves must help.
-    pub(crate) fn leave(&self, number: u32) -> bool {
+    pub fn leave(&self, number: u32) -> bool {
         let mut shared = lock(&self.shared);
         if shared.closed {
             return false;
@@ -133,13 +133,13 @@ impl<T> Gate<T> {
 
 impl<T> Arrivals<T> {
     /// Takes what has happened since the last look, in order.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Passage<T>> {
+    pub fn take(&mut self) -> impl Iterator<Item = Passage<T>> {
         std::mem::swap(&mut lock(&self.shared).queue, &mut self.taken);
         self.taken.drain(..)
     }
 
     /// The same, and nobody enters any more.
-    pub(crate) fn close(&mut self) -> impl Iterator<Item = Passage<T>> {
+    pub fn close(&mut self) -> impl Iterator<Item = Passage<T>> {
         let mut shared = lock(&self.shared);
         shared.closed = true;
         std::mem::swap(&mut shared.queue, &mut self.taken);

@@ -93,7 +93,7 @@ const NO_BOOKMARK: u64 = u64::MAX;
 
 /// Makes the two halves of a channel of `N` slots. It begins parked: the watcher reads the window
 /// first, and then resumes.
-pub(crate) fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
+pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
     let shared = Arc::new(Shared {
         slots: std::array::from_fn(|slot| AtomicU64::new(if slot == 0 { PARKED } else { 0 })),
         missed: AtomicU64::new(0),
@@ -111,7 +111,7 @@ pub(crate) fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
 
 /// The dispatcher's half.
 #[derive(Debug)]
-pub(crate) struct Sender<const N: usize> {
+pub struct Sender<const N: usize> {
     shared: Arc<Shared<N>>,
     /// The slot that the next signal goes to.
     tail: u32,
@@ -123,7 +123,7 @@ pub(crate) struct Sender<const N: usize> {
 
 /// The watcher's half.
 #[derive(Debug)]
-pub(crate) struct Receiver<const N: usize> {
+pub struct Receiver<const N: usize> {
     shared: Arc<Shared<N>>,
     /// The slot that the next signal comes from.
     head: u32,
@@ -144,7 +144,7 @@ struct Shared<const N: usize> {
 /// The outcome of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a watcher that sleeps must be woken"]
-pub(crate) enum Told {
+pub enum Told {
     /// It is queued, or the end is marked, for a watcher that is awake.
     Awake,
     /// It is queued, or the end is marked. The watcher sleeps: its waker is to be called.
@@ -155,7 +155,7 @@ pub(crate) enum Told {
 
 /// The next thing that the watcher has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// Deliver the event with this number, unless it has been.
     Event(u64),
     /// Say that this revision is reached.
@@ -168,13 +168,13 @@ pub(crate) enum Signal {
 
 impl<const N: usize> Sender<N> {
     /// Tells of an event that is in the window.
-    pub(crate) fn push(&mut self, number: u64) -> Told {
+    pub fn push(&mut self, number: u64) -> Told {
         debug_assert!(number <= NUMBER_MAX, "event numbers have 59 bits");
         self.offer(EVENT | number << NUMBER_SHIFT, Some(number))
     }
 
     /// Tells of a revision that all numbers pushed so far lead to.
-    pub(crate) fn bookmark(&mut self, revision: u64) -> Told {
+    pub fn bookmark(&mut self, revision: u64) -> Told {
         if revision > NUMBER_MAX {
             return Told::Parked;
         }
@@ -182,7 +182,7 @@ impl<const N: usize> Sender<N> {
     }
 
     /// Tells that nothing will follow, but perhaps a last bookmark.
-    pub(crate) fn end(&mut self, last: Option<u64>) -> Told {
+    pub fn end(&mut self, last: Option<u64>) -> Told {
         self.ended = true;
         // Relaxed: published by the Release of the mark.
         let last = last.unwrap_or(NO_BOOKMARK);
@@ -194,7 +194,7 @@ impl<const N: usize> Sender<N> {
 
     /// The waker of a watcher that was told in its sleep. The caller calls it, outside its locks.
     /// There is none if that was done for a signal before, and the watcher has not looked since.
-    pub(crate) fn waker(&self) -> Option<Waker> {
+    pub fn waker(&self) -> Option<Waker> {
         self.shared.lock().take()
     }
 
@@ -249,7 +249,7 @@ impl<const N: usize> Drop for Sender<N> {
 
 impl<const N: usize> Receiver<N> {
     /// The next signal. [`Signal::Missed`] and [`Signal::End`] are repeated.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         loop {
             let marks = SLEEPING | PARKED | ENDED;
             // Acquire: pairs with the Releases in `Sender::offer` and `Sender::end`.
@@ -276,7 +276,7 @@ impl<const N: usize> Receiver<N> {
 
     /// Asks to be told again, after [`Signal::Missed`] or at the beginning. The watcher then reads
     /// the window to its end once more.
-    pub(crate) fn resume(&mut self) {
+    pub fn resume(&mut self) {
         // Acquire: pairs with the Release in `Sender::offer`, so that the window holds whatever was
         // not queued. Release: pairs with the Acquire there.
         self.slot().fetch_and(!PARKED, Ordering::AcqRel);

@@ -77,7 +77,7 @@ const SEGMENT_SLOTS_MIN: usize = 16;
 const SEGMENT_SLOTS_MAX: usize = 256;
 
 /// Makes the two halves of an empty log.
-pub(crate) fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
+pub fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
     let directory = Directory {
         segments: Vec::new(),
         first: 0,
@@ -103,7 +103,7 @@ pub(crate) fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
 
 /// The half that appends and evicts. There is one.
 #[derive(Debug)]
-pub(crate) struct Writer<T, B> {
+pub struct Writer<T, B> {
     shared: Arc<Shared<T, B>>,
     /// Those that the directory lists, and those that are to be listed.
     segments: Vec<Segment<T>>,
@@ -123,12 +123,12 @@ pub(crate) struct Writer<T, B> {
 
 /// The half that reads.
 #[derive(Debug)]
-pub(crate) struct Log<T, B> {
+pub struct Log<T, B> {
     shared: Arc<Shared<T, B>>,
 }
 
 /// The log as of one moment.
-pub(crate) struct Reader<T, B> {
+pub struct Reader<T, B> {
     directory: Guard<Arc<Directory<T, B>>>,
     /// Numbers below this are published.
     end: u64,
@@ -136,7 +136,7 @@ pub(crate) struct Reader<T, B> {
 
 /// The content of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot<'a, T> {
+pub enum Slot<'a, T> {
     /// A value.
     Value(&'a T),
     /// No value yet.
@@ -147,7 +147,7 @@ pub(crate) enum Slot<'a, T> {
 
 /// The values from a number on.
 #[derive(Debug)]
-pub(crate) struct Values<'a, T> {
+pub struct Values<'a, T> {
     /// How many values there still are.
     left: u64,
     /// The rest of the present segment.
@@ -160,7 +160,7 @@ pub(crate) struct Values<'a, T> {
 /// segment drops its values, so the writer does that where nobody waits for it.
 #[derive(Debug)]
 #[must_use = "dropping it may take a while; do it outside locks"]
-pub(crate) struct Evicted<T> {
+pub struct Evicted<T> {
     /// Kept for the sake of dropping it.
     _segments: Vec<Segment<T>>,
 }
@@ -196,7 +196,7 @@ struct Segment<T> {
 
 impl<T, B: Clone> Writer<T, B> {
     /// Appends a value that nobody sees before [`Writer::publish`]. Says whether it begins a segment.
-    pub(crate) fn append(&mut self, value: T) -> bool {
+    pub fn append(&mut self, value: T) -> bool {
         let begins = self.sealed || self.newest().is_none_or(|it| it.is_full(self.end));
         if begins {
             self.begin_segment();
@@ -208,7 +208,7 @@ impl<T, B: Clone> Writer<T, B> {
     }
 
     /// Shows readers everything that was appended, at once.
-    pub(crate) fn publish(&mut self) {
+    pub fn publish(&mut self) {
         if self.unlisted {
             self.store_directory();
         }
@@ -219,13 +219,13 @@ impl<T, B: Clone> Writer<T, B> {
     }
 
     /// Lets the next value begin a segment.
-    pub(crate) fn seal(&mut self) {
+    pub fn seal(&mut self) {
         self.sealed = true;
     }
 
     /// Lets go of the oldest segments, all of whose values are published. `base` tells what went
     /// before those that stay.
-    pub(crate) fn evict(&mut self, segments: usize, base: B) -> Evicted<T> {
+    pub fn evict(&mut self, segments: usize, base: B) -> Evicted<T> {
         debug_assert_eq!(self.published, self.end, "what nobody has seen must stay");
         let evicted = self.segments.drain(..segments).collect();
         self.first = self.segments.first().map_or(self.end, |it| it.first);
@@ -236,7 +236,7 @@ impl<T, B: Clone> Writer<T, B> {
 
     /// Lets go of everything and begins anew after `base`. One number is left out, so that whoever
     /// waits for the next value finds it gone.
-    pub(crate) fn reset(&mut self, base: B) -> Evicted<T> {
+    pub fn reset(&mut self, base: B) -> Evicted<T> {
         let evicted = std::mem::take(&mut self.segments);
         self.end += 1;
         self.first = self.end;
@@ -247,14 +247,14 @@ impl<T, B: Clone> Writer<T, B> {
     }
 
     /// The last value of the oldest `segments` segments; `None` if that is no value.
-    pub(crate) fn last_of(&self, segments: usize) -> Option<&T> {
+    pub fn last_of(&self, segments: usize) -> Option<&T> {
         let segment = self.segments.get(segments.checked_sub(1)?)?;
         let next = self.segments.get(segments).map_or(self.end, |it| it.first);
         segment.get(next - 1)
     }
 
     /// The next value's number.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.end
     }
 
@@ -296,7 +296,7 @@ impl<T, B> Clone for Log<T, B> {
 
 impl<T, B> Log<T, B> {
     /// The log as it is now.
-    pub(crate) fn read(&self) -> Reader<T, B> {
+    pub fn read(&self) -> Reader<T, B> {
         // Acquire: pairs with the Release store in `Writer::publish`. It comes before the load of
         // the directory, which is thereby at least as new.
         let end = self.shared.end.load(Ordering::Acquire);
@@ -310,22 +310,22 @@ impl<T, B> Log<T, B> {
 
 impl<T, B> Reader<T, B> {
     /// Returns the state before the first value.
-    pub(crate) fn base(&self) -> &B {
+    pub fn base(&self) -> &B {
         &self.directory.base
     }
 
     /// The oldest value's number; the next one's if there is none.
-    pub(crate) fn first(&self) -> u64 {
+    pub fn first(&self) -> u64 {
         self.directory.first
     }
 
     /// The next value's number.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.end
     }
 
     /// Returns the content of a sequence number.
-    pub(crate) fn slot(&self, number: u64) -> Slot<'_, T> {
+    pub fn slot(&self, number: u64) -> Slot<'_, T> {
         if number < self.first() {
             return Slot::Gone;
         }
@@ -340,7 +340,7 @@ impl<T, B> Reader<T, B> {
     }
 
     /// The newest value.
-    pub(crate) fn last(&self) -> Option<&T> {
+    pub fn last(&self) -> Option<&T> {
         match self.slot(self.end.checked_sub(1)?) {
             Slot::Value(value) => Some(value),
             Slot::Future | Slot::Gone => None,
@@ -348,7 +348,7 @@ impl<T, B> Reader<T, B> {
     }
 
     /// The values from a number on, or from the oldest if that is later.
-    pub(crate) fn values(&self, from: u64) -> Values<'_, T> {
+    pub fn values(&self, from: u64) -> Values<'_, T> {
         let from = from.max(self.first());
         let segments = self.directory.segments.get(self.segment_of(from)..);
         let mut segments = segments.unwrap_or_default().iter();
@@ -363,7 +363,7 @@ impl<T, B> Reader<T, B> {
     }
 
     /// The number of the first value that a predicate refuses, which refuses all later ones too.
-    pub(crate) fn partition_point(&self, predicate: impl Fn(&T) -> bool) -> u64 {
+    pub fn partition_point(&self, predicate: impl Fn(&T) -> bool) -> u64 {
         let segments = &self.directory.segments;
         let passes = |segment: &Segment<T>, index: usize| {
             let slot = segment.slots.get(index).and_then(OnceLock::get);

@@ -16,7 +16,7 @@
     reason = "these are crate::sync's atomics, as the ban wants it"
 )]
 
-pub(crate) mod arrivals;
-pub(crate) mod channel;
-pub(crate) mod log;
-pub(crate) mod waiters;
+pub mod arrivals;
+pub mod channel;
+pub mod log;
+pub mod waiters;

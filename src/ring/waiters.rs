@@ -40,7 +40,7 @@ use std::task::{Context, Poll, Waker};
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// Makes the two halves of a published number.
-pub(crate) fn published(initial: u64) -> (Publisher, Published) {
+pub fn published(initial: u64) -> (Publisher, Published) {
     let shared = Arc::new(Shared {
         value: AtomicU64::new(initial),
         waiting: Mutex::new(Waiting {
@@ -58,7 +58,7 @@ pub(crate) fn published(initial: u64) -> (Publisher, Published) {
 
 /// The half that raises the number. There is one.
 #[derive(Debug)]
-pub(crate) struct Publisher {
+pub struct Publisher {
     shared: Arc<Shared>,
     /// The value of `shared.value`; kept here so that the writer never reads its own atomic.
     value: u64,
@@ -66,13 +66,13 @@ pub(crate) struct Publisher {
 
 /// The half that reads the number and waits for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Published {
+pub struct Published {
     shared: Arc<Shared>,
 }
 
 /// Completes with the number as soon as it has reached the target, or when it never will.
 #[derive(Debug)]
-pub(crate) struct Wait {
+pub struct Wait {
     shared: Arc<Shared>,
     /// The number waited for.
     target: u64,
@@ -100,11 +100,11 @@ struct Waiting {
 
 /// There is no publisher any more, and the number stays below the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Closed;
+pub struct Closed;
 
 impl Publisher {
     /// Raises the number and wakes those who waited for it. A number that is not higher is ignored.
-    pub(crate) fn publish(&mut self, value: u64) {
+    pub fn publish(&mut self, value: u64) {
         if value <= self.value {
             return;
         }
@@ -118,20 +118,20 @@ impl Publisher {
     }
 
     /// The number as last published.
-    pub(crate) fn current(&self) -> u64 {
+    pub fn current(&self) -> u64 {
         self.value
     }
 }
 
 impl Published {
     /// The number.
-    pub(crate) fn current(&self) -> u64 {
+    pub fn current(&self) -> u64 {
         // Acquire: pairs with the Release store in `Publisher::publish`.
         self.shared.value.load(Ordering::Acquire)
     }
 
     /// Waits until the number is at least `target`. Dropping the future ends the wait.
-    pub(crate) fn wait(&self, target: u64) -> Wait {
+    pub fn wait(&self, target: u64) -> Wait {
         Wait {
             shared: Arc::clone(&self.shared),
             target,
@@ -140,7 +140,7 @@ impl Published {
     }
 
     /// How many sleep.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.shared.lock().wakers.len()
     }
 }

@@ -10,9 +10,6 @@
 )]
 
 mod damage;
-mod made;
-#[path = "../it/support/recorded.rs"]
-mod recorded;
 
 use std::{env, fs};
 
@@ -22,6 +19,7 @@ use rand::{Rng as _, SeedableRng as _};
 use ringwatch::codec;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::Versioner;
+use ringwatch_testing::{made, recorded};
 use serde_json::Value;
 
 use self::damage::damaged;

@@ -8,42 +8,13 @@
     reason = "the functions that tests share fail as tests do; the lint exempts only #[test] functions"
 )]
 
-mod admission;
-mod aggregation;
-mod allocations;
-mod api_endpoints;
-mod api_services;
-mod authorization;
-mod certificates;
-mod clients;
 mod codec_peer;
 mod conformance;
-mod controllers;
-mod corrupt_value;
-mod crash;
-mod custom_resources;
 mod embedded;
-mod encryption;
-mod endpoints;
 mod etcd_backend;
-mod events;
-mod fairness;
-mod full_disk;
-mod hostile_definitions;
-mod kubelet;
-mod load;
-mod memory;
-mod object_counts;
-mod oidc;
-mod operations;
-mod quotas;
-mod separate_types;
-mod serve_errors;
-mod served_whole;
-mod service_accounts;
-mod specs;
 mod store;
-mod stored_forms;
-mod support;
-mod tidy;
-mod workers;
+
+/// Programs and material that tests of several crates share.
+mod support {
+    pub(crate) use ringwatch_testing::{etcd, tools};
+}

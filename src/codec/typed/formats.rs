@@ -49,7 +49,7 @@ const TIME_PARTS: &[(&str, u32, &str)] = &[
 ];
 
 /// The bytes of a text in base64, whose lines may be broken.
-pub(in crate::codec) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
+pub(crate) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
     let decoded = if text.contains(['\r', '\n']) {
         BASE64.decode(text.replace(['\r', '\n'], ""))
     } else {

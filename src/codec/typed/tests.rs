@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::{encode, kind};
 use super::*;
-use crate::{made, recorded};
+use ringwatch_testing::{made, recorded};
 
 /// Kubernetes' own objects where they are at hand, and the made ones, with their kinds.
 static OBJECTS: LazyLock<Vec<(Kind, Value)>> = LazyLock::new(objects);

@@ -1,0 +1,157 @@
+//! The plugins that are asked, in order.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::admission::{Admission, Request};
+use serde_json::Value;
+
+use super::plugin_set::position;
+use super::reinvocation::Seen;
+
+/// An admission plugin: it changes or refuses writes before they are stored.
+///
+/// Objects are in the version in which they are stored. That of a deletion is null: there is only the old
+/// one. Those of subresources of another kind (Scale, Binding) and of connections are of that kind.
+#[async_trait]
+pub trait Plugin: Send + Sync + Debug {
+    /// Its name, one of kube-apiserver's.
+    fn name(&self) -> &'static str;
+
+    /// Changes what is written, or refuses it, before it is checked.
+    ///
+    /// # Errors
+    /// A refusal.
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        let _ = (request, object);
+        Ok(())
+    }
+
+    /// The same, by a plugin whose changes others are to see who were asked before it.
+    ///
+    /// # Errors
+    /// A refusal.
+    async fn admit_in(
+        &self,
+        request: &Request<'_>,
+        object: &mut Value,
+        round: &mut Round,
+    ) -> Result<(), Error> {
+        let _ = round;
+        self.admit(request, object).await
+    }
+
+    /// Refuses what the object has become.
+    ///
+    /// # Errors
+    /// A refusal.
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let _ = (request, object);
+        Ok(())
+    }
+}
+
+/// One asking of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
+#[derive(Debug, Default)]
+pub struct Round {
+    /// True if every plugin has been asked once already.
+    pub second: bool,
+    /// True if every plugin is to be asked a second time.
+    pub again: bool,
+    /// Which policies have seen what.
+    pub(super) policies: Seen<[String; 4]>,
+    /// Which webhooks have seen what.
+    pub(super) webhooks: Seen<(String, usize)>,
+}
+
+/// Plugins in kube-apiserver's order.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    plugins: Vec<Arc<dyn Plugin>>,
+}
+
+impl Chain {
+    /// A chain of these plugins, in whatever order they are given.
+    #[must_use]
+    pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
+        plugins.sort_by_key(|plugin| position(plugin.name()));
+        Self { plugins }
+    }
+
+    async fn admit_once(
+        &self,
+        request: &Request<'_>,
+        object: &mut Value,
+        round: &mut Round,
+    ) -> Result<(), Error> {
+        for plugin in &self.plugins {
+            plugin.admit_in(request, object, round).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Admission for Chain {
+    /// Lets every plugin change what is written, until one refuses it; all of them once more if
+    /// policies or webhooks have changed it.
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        let mut round = Round::default();
+        self.admit_once(request, object, &mut round).await?;
+        if round.again {
+            round.second = true;
+            self.admit_once(request, object, &mut round).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks every plugin about what the object has become, until one refuses it.
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        for plugin in &self.plugins {
+            plugin.validate(request, object).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Named(&'static str);
+
+    impl Plugin for Named {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+    }
+
+    #[test]
+    fn plugins_are_asked_in_kube_apiservers_order() {
+        let given = [
+            "ResourceQuota",
+            "MutatingAdmissionWebhook",
+            "Priority",
+            "ValidatingAdmissionWebhook",
+            "NamespaceLifecycle",
+            "LimitRanger",
+        ];
+        let plugins = given.map(|name| Arc::new(Named(name)) as Arc<dyn Plugin>);
+        let chain = Chain::new(plugins.to_vec());
+        let names: Vec<_> = chain.plugins.iter().map(|plugin| plugin.name()).collect();
+        assert_eq!(
+            names,
+            [
+                "NamespaceLifecycle",
+                "LimitRanger",
+                "Priority",
+                "MutatingAdmissionWebhook",
+                "ValidatingAdmissionWebhook",
+                "ResourceQuota",
+            ]
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Answers what expressions ask of `authorizer`.
+
+use std::sync::Arc;
+
+use ringwatch::meta::{FieldSelector, LabelSelector};
+use ringwatch_apimachinery::User;
+use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_cel::{Judge, Question};
+use ringwatch_registry::Resource;
+use ringwatch_registry::admission::Request;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
+
+use super::scene::namespace_name;
+
+/// The authorizer, for the user of a request.
+#[derive(Debug)]
+pub(super) struct RequestJudge {
+    pub(super) authorizer: Arc<Authorizer>,
+    pub(super) user: User,
+}
+
+impl Judge for RequestJudge {
+    fn decide(&self, question: &Question) -> (bool, String) {
+        let account = question.account.as_ref().map(|(namespace, name)| User {
+            name: format!("system:serviceaccount:{namespace}:{name}"),
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+                "system:authenticated".to_owned(),
+            ],
+            ..User::default()
+        });
+        let user = account.as_ref().unwrap_or(&self.user);
+        // What cannot be read is left out, which asks for more than is meant.
+        let fields = FieldSelector::parse(&question.fields).ok();
+        let labels = LabelSelector::parse(&question.labels).ok();
+        let asked = match &question.path {
+            Some(path) => Attributes::of_path(user, &question.verb, path),
+            None => Attributes {
+                namespace: &question.namespace,
+                subresource: &question.subresource,
+                name: &question.name,
+                fields: fields.as_ref().filter(|it| !it.is_empty()),
+                labels: labels.as_ref().filter(|it| !it.is_empty()),
+                ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
+            },
+        };
+        let decision = match Handle::try_current() {
+            // It waits for another server, for as long as a question may take, so this thread's other tasks go on elsewhere.
+            Ok(runtime)
+                if self.authorizer.asks_webhooks()
+                    && runtime.runtime_flavor() == RuntimeFlavor::MultiThread =>
+            {
+                block_in_place(|| runtime.block_on(self.authorizer.decide(&asked)))
+            }
+            _ => self.authorizer.decide_now(&asked),
+        };
+        (decision.allowed, decision.reason)
+    }
+}
+
+/// Returns the attributes that `authorizer.requestResource` checks.
+pub(super) fn request_resource(request: &Request<'_>, resource: &Resource) -> Question {
+    Question {
+        group: resource.group_version.group.clone(),
+        resource: resource.plural.clone(),
+        subresource: request.subresource().to_owned(),
+        namespace: namespace_name(request).to_owned(),
+        name: request.name.to_owned(),
+        ..Question::default()
+    }
+}

@@ -1,0 +1,41 @@
+//! Kubernetes' admission: plugins, webhooks and policies that change or refuse a write before it is stored.
+//!
+//! ```text
+//!   decode --> fields tracked --> admit: plugins change the object or refuse it
+//!                                   |
+//!          stored <-- validate <-- strategy: prepares and checks
+//!                     plugins refuse what the object has become
+//! ```
+//!
+//! A [`Chain`] asks its [`Plugin`]s one after the other, always in kube-apiserver's order, whatever the
+//! order in which they were named. It is asked anew when an update is tried again, since what was admitted has
+//! changed meanwhile. What a plugin needs of the network or of other objects it is given when it is made.
+
+mod chain;
+mod conditions;
+mod expression;
+mod followed;
+mod judge;
+pub mod lookup;
+mod matching;
+mod names;
+mod patching;
+mod plugin_set;
+pub mod policies;
+mod reinvocation;
+mod review;
+mod scene;
+mod served_types;
+pub mod webhooks;
+mod written;
+
+pub use chain::{Chain, Plugin, Round};
+
+pub use followed::Followed;
+
+pub use plugin_set::{PluginSet, parse_plugin};
+
+pub use scene::Scene;
+pub use served_types::{ServedType, ServedTypes};
+
+pub use written::{mutating_errors, validating_errors, webhook_errors};

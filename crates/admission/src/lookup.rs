@@ -1,0 +1,23 @@
+//! Looking up what an object names: in memory first, and in the store if it is not there, since a cache may not know yet
+//! of what was created just now.
+
+use std::sync::Arc;
+
+use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::storage::{GetOptions, Interface};
+use ringwatch_apimachinery::Error;
+
+/// The object of a key; `None` if there is none.
+pub async fn find(storage: &dyn Interface, key: &str) -> Result<Option<Arc<Object>>, Error> {
+    let cached = GetOptions {
+        resource_version: Some(ResourceVersion(0)),
+    };
+    for options in [cached, GetOptions::default()] {
+        match storage.get(key, options).await {
+            Ok(object) => return Ok(Some(object)),
+            Err(error) if error.is_absent() => {}
+            Err(error) => return Err(Error::Storage(error)),
+        }
+    }
+    Ok(None)
+}

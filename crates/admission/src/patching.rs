@@ -1,0 +1,81 @@
+//! Patches of others, applied to an object within bounds.
+
+use json_patch::{PatchErrorKind, PatchOperation, patch_unsafe};
+use ringwatch::codec;
+use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX};
+use serde_json::Value;
+
+/// How many operations a patch may have.
+const OPERATIONS_MAX: usize = 1_000;
+
+/// How large an object may become by patches, in bytes of JSON.
+const OBJECT_BYTES_MAX: usize = 8 << 20;
+
+/// Why a patch was not applied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PatchFailure {
+    /// It has more operations than any may have.
+    #[error("has more than {OPERATIONS_MAX} operations")]
+    TooLong,
+    /// The object would become too deep or too long.
+    #[error("makes the object too large")]
+    TooLarge,
+    /// A test in it does not hold.
+    #[error("{0}")]
+    Untrue(String),
+    /// Something that it names is not there, or cannot be changed so.
+    #[error("{0}")]
+    Impossible(String),
+}
+
+/// The object after all operations.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn patched(
+    mut object: Value,
+    operations: &[PatchOperation],
+) -> Result<Value, PatchFailure> {
+    if operations.len() > OPERATIONS_MAX {
+        return Err(PatchFailure::TooLong);
+    }
+    let mut bytes = object.to_string().len();
+    for operation in operations {
+        let growth = Growth::new(operation, &object);
+        bytes = bytes.saturating_add(growth.added_bytes);
+        if bytes > OBJECT_BYTES_MAX || growth.levels > LEVELS_MAX {
+            return Err(PatchFailure::TooLarge);
+        }
+        patch_unsafe(&mut object, std::slice::from_ref(operation)).map_err(
+            |error| match error.kind {
+                PatchErrorKind::TestFailed => PatchFailure::Untrue(error.to_string()),
+                _ => PatchFailure::Impossible(error.to_string()),
+            },
+        )?;
+    }
+    Ok(object)
+}
+
+/// The apiVersion and kind that an object says it is of.
+pub(super) fn type_of(object: &Value) -> [Option<String>; 2] {
+    ["apiVersion", "kind"].map(|name| {
+        let text = object.get(name).and_then(Value::as_str);
+        text.map(str::to_owned)
+    })
+}
+
+/// Checks that the fields have the types of the object's kind, and drops fields that the kind does not have.
+///
+/// # Errors
+/// A message that names a field of another type.
+pub(super) fn check_types(object: &mut Value) -> Result<(), String> {
+    let [version, kind] = type_of(object);
+    let known = codec::kind(&version.unwrap_or_default(), &kind.unwrap_or_default());
+    match (known, object.as_object_mut()) {
+        (_, None) => Err("the patched object is no object".to_owned()),
+        (None, _) => Ok(()),
+        (Some(kind), Some(members)) => codec::check_types(kind, members)
+            .map(|_| ())
+            .map_err(|error| error.to_string()),
+    }
+}

@@ -1,0 +1,71 @@
+//! A ValidatingAdmissionPolicyBinding, as it is stored.
+
+use ringwatch::meta::LabelSelector;
+use ringwatch_apimachinery::selector_text;
+use serde_json::Value;
+
+use super::super::matching::Criteria;
+use super::policy::text;
+
+/// A binding.
+#[derive(Debug)]
+pub(super) struct Binding {
+    pub(super) name: String,
+    /// The name of its policy.
+    pub(super) policy: String,
+    /// Where it holds; everywhere if it does not say.
+    pub(super) criteria: Option<Criteria>,
+    pub(super) params: Option<ParamRef>,
+    pub(super) denies: bool,
+    pub(super) warns: bool,
+}
+
+/// Which objects are the params.
+#[derive(Debug)]
+pub(super) struct ParamRef {
+    /// The name; empty if there is a selector.
+    pub(super) name: String,
+    /// The namespace; empty for that of the request.
+    pub(super) namespace: String,
+    pub(super) selector: LabelSelector,
+    /// True if a request is denied when no params are found: `parameterNotFoundAction: Deny`.
+    pub(super) required: bool,
+}
+
+impl Binding {
+    /// Reads a binding.
+    ///
+    /// # Errors
+    /// The member that cannot be read, and why.
+    pub(super) fn read(object: &Value) -> Result<Self, String> {
+        let spec = &object["spec"];
+        let member = |name: &str| spec.get(name).filter(|it| it.is_object());
+        let criteria = member("matchResources").map(Criteria::read_binding);
+        let actions = spec.get("validationActions").and_then(Value::as_array);
+        let acts = |action: &str| {
+            let mut actions = actions.into_iter().flatten();
+            actions.any(|it| it == action)
+        };
+        Ok(Self {
+            name: text(&object["metadata"], "name"),
+            policy: text(spec, "policyName"),
+            criteria: criteria.transpose()?,
+            params: member("paramRef").map(ParamRef::read).transpose()?,
+            denies: acts("Deny"),
+            warns: acts("Warn"),
+        })
+    }
+}
+
+impl ParamRef {
+    fn read(written: &Value) -> Result<Self, String> {
+        let selector = written.get("selector").map(selector_text::label_selector);
+        let selector = LabelSelector::parse(&selector.unwrap_or_default());
+        Ok(Self {
+            name: text(written, "name"),
+            namespace: text(written, "namespace"),
+            selector: selector.map_err(|error| error.to_string())?,
+            required: text(written, "parameterNotFoundAction") == "Deny",
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! Policies that change objects. They are asked one after the other, each with what those before it have made of the
+//! object, and before all webhooks.
+
+use async_trait::async_trait;
+use ringwatch::meta::{Cause, Status, StatusDetails};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_registry::Resource;
+use ringwatch_registry::admission::Request;
+use ringwatch_registry::store::bring_in;
+use serde_json::Value;
+
+use super::super::chain::{Plugin, Round};
+use super::super::matching::is_exempt;
+use super::super::review::{Shown, describe, is_own_kind};
+use super::super::scene::RequestNamespace;
+use super::binding::Binding;
+use super::evaluate::Seen;
+use super::plugin::{Policies, bound};
+use super::policy::Policy;
+
+/// The policies of MutatingAdmissionPolicies.
+#[derive(Debug)]
+pub struct MutatingPolicies(pub Policies);
+
+#[async_trait]
+impl Plugin for MutatingPolicies {
+    fn name(&self) -> &'static str {
+        "MutatingAdmissionPolicy"
+    }
+
+    async fn admit_in(
+        &self,
+        request: &Request<'_>,
+        object: &mut Value,
+        round: &mut Round,
+    ) -> Result<(), Error> {
+        if is_exempt(request) || object.is_null() {
+            return Ok(());
+        }
+        let objects = self.0.current(request, object).await?;
+        if round.second {
+            round.policies.begin_again(object);
+        }
+        let mut namespace = self.0.scene.namespace_of(request);
+        let mut refusals = Vec::new();
+        for (policy, binding) in bound(&objects) {
+            let asked = Asked {
+                policy,
+                binding,
+                request,
+            };
+            let wrong = self.ask(&asked, &mut namespace, object, round).await?;
+            if policy.fails {
+                let told = wrong.into_iter().map(|it| (it.reason, asked.told(&it.why)));
+                refusals.extend(told);
+            }
+        }
+        round.policies.leave(object);
+        if refusals.is_empty() {
+            return Ok(());
+        }
+        Err(refusal(request, object, &refusals))
+    }
+}
+
+/// A failed mutation, with the reason of the Status that tells it.
+struct Wrong {
+    reason: &'static str,
+    why: String,
+}
+
+impl Wrong {
+    fn invalid(why: String) -> Self {
+        Self {
+            reason: "Invalid",
+            why,
+        }
+    }
+}
+
+/// A policy under a binding that is asked to change an object.
+struct Asked<'a> {
+    policy: &'a Policy,
+    binding: &'a Binding,
+    request: &'a Request<'a>,
+}
+
+impl MutatingPolicies {
+    /// Lets a policy change the object; what went wrong.
+    async fn ask(
+        &self,
+        asked: &Asked<'_>,
+        namespace: &mut RequestNamespace<'_>,
+        object: &mut Value,
+        round: &mut Round,
+    ) -> Result<Vec<Wrong>, Error> {
+        let (policy, binding) = (asked.policy, asked.binding);
+        let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
+            return Ok(Vec::new());
+        };
+        if let Some(criteria) = &binding.criteria
+            && namespace.matched(criteria, object).await?.is_none()
+        {
+            return Ok(Vec::new());
+        }
+        work::leave(Work::Expressions).await;
+        let scene = &self.0.scene;
+        let params = scene.params(policy, binding.params.as_ref(), asked.request);
+        let params = match params.await {
+            Ok(params) => params,
+            Err(why) => {
+                return Ok(vec![Wrong {
+                    reason: "Forbidden",
+                    why: format!("failed to configure binding: {why}"),
+                }]);
+            }
+        };
+        let namespace = namespace.object().await?.unwrap_or(&Value::Null);
+        let mut wrong = Vec::new();
+        for params in &params {
+            let before = object.clone();
+            let id = asked.id(params);
+            let part = Part {
+                asked,
+                resource: &resource,
+                params,
+                namespace,
+            };
+            let asks = |round: &mut Round| !round.second || round.policies.is_outdated(&id);
+            wrong.extend(self.change(&part, object, || asks(round))?);
+            if *object != before {
+                round.policies.outdate();
+                round.again = true;
+            }
+            if policy.reinvoked {
+                round.policies.has_seen(id);
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Makes the changes of a policy with one of its params, if its conditions hold.
+    fn change(
+        &self,
+        part: &Part<'_>,
+        object: &mut Value,
+        asks: impl FnOnce() -> bool,
+    ) -> Result<Vec<Wrong>, Error> {
+        let policy = part.asked.policy;
+        let (request, resource) = (part.asked.request, part.resource);
+        let described = Value::Object(describe(request, resource, ""));
+        let variables = |shown: &Shown| {
+            let seen = Seen {
+                scene: &self.0.scene,
+                written: request,
+                resource,
+                object: &shown.object,
+                old: &shown.old,
+                request: &described,
+                params: part.params,
+                namespace: part.namespace,
+            };
+            seen.variables()
+        };
+        let mut shown = Shown::new(request, resource, object);
+        match policy.conditions.hold(&mut variables(&shown)) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Vec::new()),
+            Err(why) => return Ok(vec![Wrong::invalid(why)]),
+        }
+        if !asks() {
+            return Ok(Vec::new());
+        }
+        let mut wrong = Vec::new();
+        for mutation in &policy.mutations {
+            let mut variables = variables(&shown);
+            variables.add_computed(&policy.variables);
+            match mutation.apply(&mut variables, resource, shown.object.clone()) {
+                Ok(changed) if is_own_kind(request) => {
+                    *object = bring_in(resource, changed)?;
+                    shown = Shown::new(request, resource, object);
+                }
+                Ok(changed) => {
+                    object.clone_from(&changed);
+                    shown.object = changed;
+                }
+                Err(why) => wrong.push(Wrong::invalid(why)),
+            }
+        }
+        Ok(wrong)
+    }
+}
+
+/// One evaluation of a policy, with one of its params.
+struct Part<'a> {
+    asked: &'a Asked<'a>,
+    resource: &'a Resource,
+    params: &'a Value,
+    namespace: &'a Value,
+}
+
+impl Asked<'_> {
+    /// Returns the identity of this evaluation among those of the request: policy, binding and params.
+    fn id(&self, params: &Value) -> [String; 4] {
+        let of_params = |member: &str| {
+            let text = params["metadata"].get(member).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        [
+            self.policy.name.clone(),
+            self.binding.name.clone(),
+            of_params("namespace"),
+            of_params("name"),
+        ]
+    }
+
+    fn told(&self, why: &str) -> String {
+        let (policy, binding) = (&self.policy.name, &self.binding.name);
+        format!("policy '{policy}' with binding '{binding}' denied request: {why}")
+    }
+}
+
+/// A refusal in the words of the first policy, with those of all as its causes.
+fn refusal(request: &Request<'_>, object: &Value, all: &[(&'static str, String)]) -> Error {
+    let Some((reason, message)) = all.first() else {
+        return request.forbid(object, "");
+    };
+    let forbidden = request.forbid(object, message.as_str());
+    let Error::Forbidden { name, .. } = &forbidden else {
+        return forbidden;
+    };
+    let resource = request.resource;
+    let cause = |(_, message): &(&'static str, String)| Cause {
+        reason: "".into(),
+        message: message.clone(),
+        field: String::new(),
+    };
+    let details = StatusDetails {
+        name: name.clone(),
+        group: resource.group_version.group.clone(),
+        kind: resource.plural.clone(),
+        causes: all.iter().map(cause).collect(),
+        ..StatusDetails::default()
+    };
+    let status = Status::failure(403, *reason, message.clone());
+    Error::Denied(Box::new(status.with_details(details)))
+}

@@ -1,0 +1,94 @@
+//! One change that a policy makes to an object.
+
+use json_patch::PatchOperation;
+use ringwatch_apply::overlay;
+use ringwatch_cel::to_json;
+use ringwatch_registry::Resource;
+use serde_json::{Value, json};
+
+use super::super::expression::{Expression, Variables, compile};
+use super::super::patching::{PatchFailure, check_types, patched, type_of};
+use super::policy::text;
+
+/// A change.
+#[derive(Debug)]
+pub(super) struct Mutation {
+    form: Form,
+    expression: Expression,
+}
+
+/// How an expression says what to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// It makes what is laid over the object.
+    Overlay,
+    /// It makes the steps of a patch.
+    Patch,
+}
+
+impl Mutation {
+    pub(super) fn read(written: &Value) -> Self {
+        let (form, member) = match text(written, "patchType").as_str() {
+            "JSONPatch" => (Form::Patch, "jsonPatch"),
+            _ => (Form::Overlay, "applyConfiguration"),
+        };
+        Self {
+            form,
+            expression: compile(&text(&written[member], "expression")),
+        }
+    }
+
+    /// The object after the change.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub(super) fn apply(
+        &self,
+        variables: &mut Variables,
+        resource: &Resource,
+        object: Value,
+    ) -> Result<Value, String> {
+        let program = self.expression.as_ref().map_err(Clone::clone)?;
+        let made = variables.run(program)?;
+        let made = to_json(&made).ok_or("the result cannot be written as JSON")?;
+        let before = type_of(&object);
+        let mut changed = match self.form {
+            Form::Overlay => laid_over(resource, &object, made)
+                .map_err(|why| format!("error applying patch: {why}"))?,
+            Form::Patch => match patched(object.clone(), &operations(made)?) {
+                Ok(changed) => changed,
+                // Then there is nothing to change.
+                Err(PatchFailure::Untrue(_)) => object,
+                Err(why) => return Err(format!("JSONPath: {why}")),
+            },
+        };
+        if type_of(&changed) != before {
+            return Err("apiVersion and kind must not be changed".to_owned());
+        }
+        check_types(&mut changed)?;
+        Ok(changed)
+    }
+}
+
+fn laid_over(resource: &Resource, object: &Value, mut made: Value) -> Result<Value, String> {
+    let [version, kind] = type_of(object).map(Option::unwrap_or_default);
+    made["apiVersion"] = json!(version);
+    made["kind"] = json!(kind);
+    let custom = resource.strategy.merge_schema();
+    overlay((&version, &kind), custom, object, &made)
+        .map_err(|why| format!("invalid ApplyConfiguration: {why}"))
+}
+
+/// The steps of a patch. Without a value, null is meant.
+fn operations(made: Value) -> Result<Vec<PatchOperation>, String> {
+    let Value::Array(mut steps) = made else {
+        return Err("JSONPatchType.expression should evaluate to array".to_owned());
+    };
+    for step in &mut steps {
+        let needs_value = ["add", "replace", "test"].contains(&text(step, "op").as_str());
+        if needs_value && step.get("value").is_none() {
+            step["value"] = Value::Null;
+        }
+    }
+    serde_json::from_value(Value::Array(steps)).map_err(|error| format!("JSONPath: {error}"))
+}

@@ -1,0 +1,218 @@
+//! Asks the policies.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch::meta::{Cause, Status, StatusDetails};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_registry::admission::Request;
+use serde_json::Value;
+
+use super::super::chain::Plugin;
+use super::super::followed::Followed;
+use super::super::matching::is_exempt;
+use super::super::review::{Shown, describe};
+use super::super::scene::{RequestNamespace, Scene};
+use super::binding::Binding;
+use super::evaluate::{Seen, Violation, violations};
+use super::policy::Policy;
+
+/// A policy or a binding.
+#[derive(Debug)]
+pub struct PolicyObject(Read);
+
+#[derive(Debug)]
+enum Read {
+    Policy(Policy),
+    Binding(Binding),
+}
+
+impl PolicyObject {
+    /// Reads a policy or a binding.
+    ///
+    /// # Errors
+    /// The member that cannot be read, and why.
+    pub fn read(object: &Value) -> Result<Self, String> {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let read = if kind.ends_with("Binding") {
+            Binding::read(object).map(Read::Binding)
+        } else {
+            Policy::read(object).map(Read::Policy)
+        };
+        read.map(Self)
+    }
+}
+
+/// The policies.
+#[derive(Debug)]
+pub struct Policies {
+    /// All policies and bindings, in the order of their names.
+    pub objects: Arc<Followed<PolicyObject>>,
+    /// The stores and caches in which matching looks things up.
+    pub scene: Scene,
+}
+
+#[async_trait]
+impl Plugin for Policies {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionPolicy"
+    }
+
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        if is_exempt(request) {
+            return Ok(());
+        }
+        let objects = self.current(request, object).await?;
+        let mut namespace = self.scene.namespace_of(request);
+        let mut refusal = None;
+        for (policy, binding) in bound(&objects) {
+            let asked = Asked {
+                policy,
+                binding,
+                request,
+                object,
+            };
+            for violation in self.ask(&asked, &mut namespace).await? {
+                if binding.warns && !violation.always_denies {
+                    asked.warn(&violation);
+                }
+                if binding.denies || violation.always_denies {
+                    refusal.get_or_insert_with(|| asked.refusal(&violation));
+                }
+            }
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+}
+
+/// The policies, each with its bindings.
+pub(super) fn bound(
+    objects: &[Arc<PolicyObject>],
+) -> impl Iterator<Item = (&Policy, &Binding)> + Send {
+    let policies = objects.iter().filter_map(|it| match &it.0 {
+        Read::Policy(policy) => Some(policy),
+        Read::Binding(_) => None,
+    });
+    policies.flat_map(|policy| {
+        let bindings = objects.iter().filter_map(move |it| match &it.0 {
+            Read::Binding(binding) if binding.policy == policy.name => Some(binding),
+            _ => None,
+        });
+        bindings.map(move |binding| (policy, binding))
+    })
+}
+
+/// A policy under a binding that is asked about a request.
+struct Asked<'a> {
+    policy: &'a Policy,
+    binding: &'a Binding,
+    request: &'a Request<'a>,
+    object: &'a Value,
+}
+
+impl Policies {
+    /// All policies and bindings as they are now.
+    ///
+    /// # Errors
+    /// They are not known yet.
+    pub(super) async fn current(
+        &self,
+        request: &Request<'_>,
+        object: &Value,
+    ) -> Result<Arc<[Arc<PolicyObject>]>, Error> {
+        let objects = self.objects.get().await;
+        objects.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))
+    }
+
+    /// Returns the violations of a policy under one of its bindings.
+    async fn ask(
+        &self,
+        asked: &Asked<'_>,
+        namespace: &mut RequestNamespace<'_>,
+    ) -> Result<Vec<Violation>, Error> {
+        let Asked {
+            policy,
+            binding,
+            request,
+            object,
+        } = asked;
+        let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
+            return Ok(Vec::new());
+        };
+        if let Some(criteria) = &binding.criteria
+            && namespace.matched(criteria, object).await?.is_none()
+        {
+            return Ok(Vec::new());
+        }
+        work::leave(Work::Expressions).await;
+        let params = self.scene.params(policy, binding.params.as_ref(), request);
+        let params = match params.await {
+            Ok(params) => params,
+            Err(why) if policy.fails => {
+                let why = format!("failed to configure binding: {why}");
+                return Ok(vec![Violation::new(why)]);
+            }
+            Err(_) => return Ok(Vec::new()),
+        };
+        let shown = Shown::new(request, &resource, object);
+        let described = Value::Object(describe(request, &resource, ""));
+        let namespace = namespace.object().await?.unwrap_or(&Value::Null);
+        let violations = params.iter().flat_map(|params| {
+            let seen = Seen {
+                scene: &self.scene,
+                written: request,
+                resource: &resource,
+                object: &shown.object,
+                old: &shown.old,
+                request: &described,
+                params,
+                namespace,
+            };
+            violations(policy, &seen)
+        });
+        Ok(violations.collect())
+    }
+}
+
+impl Asked<'_> {
+    fn warn(&self, violation: &Violation) {
+        let (policy, binding) = (&self.policy.name, &self.binding.name);
+        self.request.context.warn(format!(
+            "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
+            violation.message
+        ));
+    }
+
+    fn refusal(&self, violation: &Violation) -> Error {
+        let (policy, binding) = (&self.policy.name, &self.binding.name);
+        let why = format!(
+            "ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {}",
+            violation.message
+        );
+        let forbidden = self.request.forbid(self.object, why.as_str());
+        let Error::Forbidden { name, .. } = &forbidden else {
+            return forbidden;
+        };
+        let code = match violation.reason.as_str() {
+            "Unauthorized" => 401,
+            "Forbidden" => 403,
+            "RequestEntityTooLarge" => 413,
+            _ => 422,
+        };
+        let resource = self.request.resource;
+        let details = StatusDetails {
+            name: name.clone(),
+            group: resource.group_version.group.clone(),
+            kind: resource.plural.clone(),
+            causes: vec![Cause {
+                reason: "".into(),
+                message: why,
+                field: String::new(),
+            }],
+            ..StatusDetails::default()
+        };
+        let status = Status::failure(code, violation.reason.clone(), forbidden.to_string());
+        Error::Denied(Box::new(status.with_details(details)))
+    }
+}

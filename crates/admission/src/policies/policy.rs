@@ -1,0 +1,116 @@
+//! A policy, as it is stored.
+
+use std::sync::Arc;
+
+use ringwatch_cel::{Members, Program};
+use serde_json::Value;
+
+use super::super::conditions::Conditions;
+use super::super::expression::{Expression, compile};
+use super::super::matching::Criteria;
+use super::mutation::Mutation;
+
+/// A policy.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) name: String,
+    pub(super) criteria: Criteria,
+    pub(super) conditions: Conditions,
+    /// The version and kind of params, if it has any.
+    pub(super) param_kind: Option<(String, String)>,
+    /// Names and expressions, each of which may use those before it.
+    pub(super) variables: Arc<Members>,
+    pub(super) validations: Vec<Validation>,
+    pub(super) annotations: Vec<Annotation>,
+    pub(super) mutations: Vec<Mutation>,
+    /// True if the policy is evaluated again when later mutations change the object: `reinvocationPolicy: IfNeeded`.
+    pub(super) reinvoked: bool,
+    /// True if a request is denied when an expression fails: `failurePolicy: Fail`.
+    pub(super) fails: bool,
+}
+
+/// An entry of `spec.validations`.
+#[derive(Debug)]
+pub(super) struct Validation {
+    /// The source of the expression.
+    pub(super) text: String,
+    pub(super) expression: Expression,
+    pub(super) message: String,
+    pub(super) message_expression: Option<Program>,
+    pub(super) reason: String,
+}
+
+/// An entry of `spec.auditAnnotations`. This server writes no audit log, but a request fails with an expression that does.
+#[derive(Debug)]
+pub(super) struct Annotation {
+    /// The source of the expression.
+    pub(super) text: String,
+    pub(super) expression: Expression,
+}
+
+impl Policy {
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// The member that cannot be read, and why.
+    pub(super) fn read(object: &Value) -> Result<Self, String> {
+        let spec = &object["spec"];
+        let list = |name: &str| {
+            spec.get(name)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        let param_kind = spec.get("paramKind").filter(|it| it.is_object());
+        let variables = list("variables").map(|it| {
+            let expression = compile(&text(it, "expression"));
+            (text(it, "name"), expression)
+        });
+        Ok(Self {
+            name: text(&object["metadata"], "name"),
+            criteria: Criteria::read(&spec["matchConstraints"], "resourceRules")?,
+            conditions: Conditions::read(spec),
+            param_kind: param_kind.map(|it| (text(it, "apiVersion"), text(it, "kind"))),
+            variables: Arc::new(variables.collect()),
+            validations: list("validations").map(Validation::read).collect(),
+            annotations: list("auditAnnotations").map(Annotation::read).collect(),
+            mutations: list("mutations").map(Mutation::read).collect(),
+            reinvoked: text(spec, "reinvocationPolicy") == "IfNeeded",
+            fails: text(spec, "failurePolicy") != "Ignore",
+        })
+    }
+}
+
+impl Validation {
+    fn read(written: &Value) -> Self {
+        let source = text(written, "expression");
+        let message = text(written, "messageExpression");
+        let message = Some(message).filter(|it| !it.is_empty());
+        let reason = text(written, "reason");
+        Self {
+            expression: compile(&source),
+            text: source.trim().to_owned(),
+            message: text(written, "message").trim().to_owned(),
+            message_expression: message.and_then(|it| compile(&it).ok()),
+            reason: if reason.is_empty() {
+                "Invalid".to_owned()
+            } else {
+                reason
+            },
+        }
+    }
+}
+
+impl Annotation {
+    fn read(written: &Value) -> Self {
+        let text = text(written, "valueExpression").trim().to_owned();
+        let expression = compile(&text);
+        Self { text, expression }
+    }
+}
+
+/// A member that is text; empty if it is not there.
+pub(super) fn text(value: &Value, name: &str) -> String {
+    let text = value.get(name).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}

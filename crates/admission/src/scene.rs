@@ -1,0 +1,117 @@
+//! The stores and caches in which webhooks and policies look up whether they match a write.
+
+use std::sync::Arc;
+
+use ringwatch::codec;
+use ringwatch::storage::Interface;
+use ringwatch_apimachinery::Error;
+use ringwatch_authorization::Authorizer;
+use ringwatch_registry::Resource;
+use ringwatch_registry::admission::{Operation, Request};
+use serde_json::Value;
+
+use super::lookup::find;
+use super::matching::{Criteria, labels_of};
+use super::served_types::ServedTypes;
+
+/// The stores and caches that matching needs.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The namespaces.
+    pub namespaces: Arc<dyn Interface>,
+    /// In which versions what is written is served.
+    pub types: Arc<ServedTypes>,
+    /// The authorizer that `authorizer` in expressions asks.
+    pub authorizer: Arc<Authorizer>,
+}
+
+/// The namespace of a request, looked up when it is first asked for.
+pub(super) struct RequestNamespace<'a> {
+    scene: &'a Scene,
+    request: &'a Request<'a>,
+    found: Option<Value>,
+}
+
+impl Scene {
+    pub(super) fn namespace_of<'a>(&'a self, request: &'a Request<'a>) -> RequestNamespace<'a> {
+        RequestNamespace {
+            scene: self,
+            request,
+            found: None,
+        }
+    }
+
+    async fn namespace(&self, name: &str) -> Result<Value, Error> {
+        let key = format!("/namespaces/{name}");
+        if let Some(found) = find(&*self.namespaces, &key).await? {
+            return codec::tree(&found).map_err(|error| Error::Internal(error.to_string()));
+        }
+        Err(Error::NotFound {
+            resource: "namespaces".to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl RequestNamespace<'_> {
+    /// As which resource a request matches the criteria; `None` if it does not.
+    ///
+    /// # Errors
+    /// The namespace cannot be looked up.
+    pub(super) async fn matched(
+        &mut self,
+        criteria: &Criteria,
+        object: &Value,
+    ) -> Result<Option<Arc<Resource>>, Error> {
+        let Some(resource) = criteria.matched(self.request, &self.scene.types) else {
+            return Ok(None);
+        };
+        if !criteria.selects(object, self.request.old) || !self.selected(criteria, object).await? {
+            return Ok(None);
+        }
+        Ok(Some(resource))
+    }
+
+    async fn selected(&mut self, criteria: &Criteria, object: &Value) -> Result<bool, Error> {
+        let selector = &criteria.namespaces;
+        if selector.is_empty() {
+            return Ok(true);
+        }
+        let is_written = matches!(
+            self.request.operation,
+            Operation::Create | Operation::Update
+        );
+        if self.request.is_of("", "namespaces") && is_written {
+            return Ok(selector.matches(&labels_of(object)));
+        }
+        // What lies in no namespace is never spared.
+        let namespace = self.object().await?;
+        Ok(namespace.is_none_or(|namespace| selector.matches(&labels_of(namespace))))
+    }
+
+    /// The namespace as an object; `None` if there is none in the request.
+    ///
+    /// # Errors
+    /// It cannot be looked up.
+    pub(super) async fn object(&mut self) -> Result<Option<&Value>, Error> {
+        let name = namespace_name(self.request);
+        if name.is_empty() {
+            return Ok(None);
+        }
+        if self.found.is_none() {
+            self.found = Some(self.scene.namespace(name).await?);
+        }
+        Ok(self.found.as_ref())
+    }
+}
+
+/// The namespace as kube-apiserver names it: that of a namespace that is there is its own name.
+pub(super) fn namespace_name<'a>(request: &Request<'a>) -> &'a str {
+    let resource = request.resource;
+    let is_namespace = resource.plural == "namespaces" && resource.group_version.group.is_empty();
+    if is_namespace && request.operation != Operation::Create {
+        request.name
+    } else {
+        request.namespace
+    }
+}

@@ -1,0 +1,157 @@
+//! Reads the AdmissionReview that a webhook answers, and checks that it answers the request.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringwatch::meta::{Cause, Status, StatusDetails};
+use serde_json::Value;
+
+use super::configuration::ReviewVersion;
+
+/// Warnings of one answer that are passed on, and bytes of each.
+const WARNINGS_MAX: usize = 64;
+const WARNING_BYTES_MAX: usize = 256;
+
+/// The least code of a refusal.
+const REFUSAL_CODE_MIN: u64 = 400;
+
+/// The response of a webhook.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) verdict: Verdict,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The verdict of a webhook.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It agrees, and may want changes: a JSON patch.
+    Allowed(Option<Vec<u8>>),
+    /// It refuses.
+    Refused(Box<Status>),
+}
+
+/// Reads an answer.
+///
+/// # Errors
+/// Why it is none.
+pub(super) fn read(
+    content: &[u8],
+    (version, uid): (ReviewVersion, &str),
+    (hook, mutating): (&str, bool),
+) -> Result<Answer, String> {
+    let review: Value = serde_json::from_slice(content)
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let text = |value: &Value, name: &str| {
+        let text = value.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
+    let wanted = version.api_version();
+    if (api_version.as_str(), kind.as_str()) != (wanted, "AdmissionReview") {
+        return Err(format!(
+            "expected webhook response of {wanted}, Kind=AdmissionReview, got {api_version}, Kind={kind}"
+        ));
+    }
+    let response = review.get("response").filter(|it| it.is_object());
+    let response = response.ok_or("webhook response was absent")?;
+    let answered = text(response, "uid");
+    if version == ReviewVersion::V1 && answered != uid {
+        return Err(format!("expected response.uid={uid:?}, got {answered:?}"));
+    }
+    let patch = patch(response, version, mutating)?;
+    let allowed = response.get("allowed").and_then(Value::as_bool);
+    let verdict = if allowed == Some(true) {
+        Verdict::Allowed(patch)
+    } else {
+        Verdict::Refused(Box::new(refusal(hook, response.get("status"))))
+    };
+    let warnings = response.get("warnings").and_then(Value::as_array);
+    let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+    Ok(Answer {
+        verdict,
+        warnings: warnings.take(WARNINGS_MAX).map(shortened).collect(),
+    })
+}
+
+fn patch(
+    response: &Value,
+    version: ReviewVersion,
+    mutating: bool,
+) -> Result<Option<Vec<u8>>, String> {
+    let patch = response.get("patch").and_then(Value::as_str);
+    let patch = patch.filter(|patch| !patch.is_empty());
+    let kind = response.get("patchType").filter(|it| !it.is_null());
+    if version == ReviewVersion::V1 {
+        match (mutating, patch, kind) {
+            (false, Some(_), _) => {
+                return Err("validating webhook may not return response.patch".to_owned());
+            }
+            (false, None, Some(_)) => {
+                return Err("validating webhook may not return response.patchType".to_owned());
+            }
+            (true, Some(_), None) => {
+                return Err("webhook returned response.patch but not response.patchType".to_owned());
+            }
+            (true, None, Some(_)) => {
+                return Err("webhook returned response.patchType but not response.patch".to_owned());
+            }
+            _ => {}
+        }
+        if let Some(kind) = kind.filter(|kind| *kind != "JSONPatch") {
+            let kind = kind.as_str().unwrap_or_default();
+            return Err(format!("unsupported patch type {kind:?}"));
+        }
+    }
+    let patch = patch.filter(|_| mutating);
+    let decoded = patch.map(|patch| STANDARD.decode(patch)).transpose();
+    decoded.map_err(|error| format!("response.patch is not base64: {error}"))
+}
+
+/// A refusal as kube-apiserver passes it on: always one, and saying who refuses.
+fn refusal(hook: &str, status: Option<&Value>) -> Status {
+    let text = |value: Option<&Value>, name: &str| {
+        let text = value.and_then(|value| value.get(name));
+        text.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (message, reason) = (text(status, "message"), text(status, "reason"));
+    let why = [message, reason.clone()]
+        .into_iter()
+        .find(|why| !why.is_empty());
+    let why = why.map_or_else(
+        || " without explanation".to_owned(),
+        |why| format!(": {why}"),
+    );
+    let code = status.and_then(|status| status.get("code")?.as_u64());
+    let code = code.unwrap_or_default().max(REFUSAL_CODE_MIN);
+    let code = u16::try_from(code).ok().filter(|code| *code < 600);
+    let message = format!("admission webhook {hook:?} denied the request{why}");
+    let refusal = Status::failure(code.unwrap_or(500), reason, message);
+    let details = status.and_then(|status| status.get("details"));
+    let Some(details) = details.filter(|details| details.is_object()) else {
+        return refusal;
+    };
+    let causes = details.get("causes").and_then(Value::as_array);
+    let causes = causes.into_iter().flatten().map(|cause| Cause {
+        reason: text(Some(cause), "reason").into(),
+        message: text(Some(cause), "message"),
+        field: text(Some(cause), "field"),
+    });
+    let seconds = details.get("retryAfterSeconds").and_then(Value::as_u64);
+    refusal.with_details(StatusDetails {
+        name: text(Some(details), "name"),
+        group: text(Some(details), "group"),
+        kind: text(Some(details), "kind"),
+        uid: text(Some(details), "uid"),
+        causes: causes.collect(),
+        retry_after_seconds: seconds.and_then(|seconds| u32::try_from(seconds).ok()),
+    })
+}
+
+/// A warning that fits into a header.
+fn shortened(warning: &str) -> String {
+    let mut end = warning.len().min(WARNING_BYTES_MAX);
+    while !warning.is_char_boundary(end) {
+        end -= 1;
+    }
+    warning[..end].to_owned()
+}

@@ -1,0 +1,150 @@
+//! One call of one webhook.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_registry::Resource;
+use ringwatch_registry::admission::Request;
+use serde_json::{Map, Value, json};
+
+use super::super::expression::Variables;
+use super::super::matching::is_exempt;
+use super::super::review::{Shown, describe};
+use super::super::scene::RequestNamespace;
+use super::Webhooks;
+use super::answer::{self, Verdict};
+use super::configuration::{Configuration, Hook};
+
+/// The outcome of a call.
+#[derive(Debug)]
+pub(super) enum Called {
+    /// It agrees, and may want a patch of the object as it was shown.
+    Allowed(Option<(Vec<u8>, Value)>),
+    /// It could not be asked, and the request goes on without.
+    Ignored,
+}
+
+impl Webhooks {
+    /// The configurations that a request is compared with; none if it is exempt.
+    ///
+    /// # Errors
+    /// They are not known yet.
+    pub(super) async fn configurations(
+        &self,
+        request: &Request<'_>,
+        object: &Value,
+    ) -> Result<Arc<[Arc<Configuration>]>, Error> {
+        if is_exempt(request) {
+            return Ok(Arc::new([]));
+        }
+        let all = self.configurations.get().await;
+        all.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))
+    }
+
+    /// As which resource a hook is to be asked about a request; `None` if it is not.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub(super) async fn applies(
+        &self,
+        hook: &Hook,
+        request: &Request<'_>,
+        namespace: &mut RequestNamespace<'_>,
+        object: &Value,
+    ) -> Result<Option<Arc<Resource>>, Error> {
+        let Some(resource) = namespace.matched(&hook.criteria, object).await? else {
+            return Ok(None);
+        };
+        if hook.conditions.is_empty() {
+            return Ok(Some(resource));
+        }
+        work::leave(Work::Expressions).await;
+        let shown = Shown::new(request, &resource, object);
+        let mut variables = Variables::new();
+        variables.add("object", &shown.object);
+        variables.add("oldObject", &shown.old);
+        let described = describe(request, &resource, "");
+        variables.add("request", &Value::Object(described));
+        variables.add_authorizer(&self.scene, request, &resource);
+        match hook.conditions.hold(&mut variables) {
+            Ok(true) => Ok(Some(resource)),
+            Err(why) if hook.fails => Err(request.forbid(object, why)),
+            Ok(false) | Err(_) => Ok(None),
+        }
+    }
+
+    /// Asks a webhook.
+    ///
+    /// # Errors
+    /// Its refusal, or that it could not be asked.
+    pub(super) async fn call(
+        &self,
+        hook: &Hook,
+        request: &Request<'_>,
+        resource: &Resource,
+        object: &Value,
+        mutating: bool,
+    ) -> Result<Called, Error> {
+        if request.dry_run && !hook.knows_dry_runs {
+            let name = &hook.name;
+            return Err(Error::BadRequest(format!(
+                "admission webhook {name:?} does not support dry run"
+            )));
+        }
+        let Shown { object, old } = Shown::new(request, resource, object);
+        let uid = uuid::Uuid::new_v4().to_string();
+        let mut asked = describe(request, resource, &uid);
+        asked.insert("object".to_owned(), object);
+        asked.insert("oldObject".to_owned(), old);
+        match self.ask(hook, &mut asked, &uid, mutating).await {
+            Ok(answer) => {
+                answer
+                    .warnings
+                    .into_iter()
+                    .for_each(|text| request.context.warn(text));
+                match answer.verdict {
+                    Verdict::Refused(status) => Err(Error::Denied(status)),
+                    Verdict::Allowed(patch) => {
+                        let shown = asked.remove("object").unwrap_or_default();
+                        Ok(Called::Allowed(patch.map(|patch| (patch, shown))))
+                    }
+                }
+            }
+            Err(why) => {
+                let why = format!("failed calling webhook {:?}: {why}", hook.name);
+                if hook.fails {
+                    return Err(Error::Internal(why));
+                }
+                tracing::warn!("{why}; the request goes on without");
+                Ok(Called::Ignored)
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        hook: &Hook,
+        asked: &mut Map<String, Value>,
+        uid: &str,
+        mutating: bool,
+    ) -> Result<answer::Answer, String> {
+        let version = hook.review_version;
+        let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(),
+            "request": std::mem::take(asked)});
+        let body = Bytes::from(review.to_string());
+        if let Value::Object(mut review) = review
+            && let Some(Value::Object(request)) = review.remove("request")
+        {
+            *asked = request;
+        }
+        let client = hook.client.as_ref();
+        let client = client.map_err(|why| format!("could not get REST client: {why}"))?;
+        let posted = self.client.post(client, body, hook.timeout).await;
+        let content = posted.map_err(|why| format!("failed to call webhook: {why}"))?;
+        work::at_size(Work::Object, &content).await;
+        let answer = answer::read(&content, (version, uid), (&hook.name, mutating));
+        answer.map_err(|why| format!("received invalid webhook response: {why}"))
+    }
+}

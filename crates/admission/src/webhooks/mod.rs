@@ -1,0 +1,38 @@
+//! Webhooks: programs of others that are asked about writes, as stored configurations say.
+//!
+//! ```text
+//!   configurations --followed--> hooks --match--> AdmissionReview --client--> webhook
+//!                                                                                |
+//!                            object, refusal, warnings <--verified-- AdmissionReview
+//! ```
+//!
+//! A webhook may hang, lie or send whatever it likes: its answer comes in a bounded time and size, and counts
+//! only if it is one to the question that was asked.
+
+mod answer;
+mod call;
+mod configuration;
+mod mutating;
+mod validating;
+
+pub use configuration::Configuration;
+pub use mutating::MutatingWebhooks;
+pub use validating::ValidatingWebhooks;
+
+use std::sync::Arc;
+
+use ringwatch_apimachinery::webhook_client::WebhookClient;
+
+use super::followed::Followed;
+use super::scene::Scene;
+
+/// The plugin that calls webhooks of one sort, mutating or validating.
+#[derive(Clone, Debug)]
+pub struct Webhooks {
+    /// The configurations.
+    pub configurations: Arc<Followed<Configuration>>,
+    /// The stores and caches in which matching looks things up.
+    pub scene: Scene,
+    /// The client that makes the calls.
+    pub client: Arc<dyn WebhookClient>,
+}

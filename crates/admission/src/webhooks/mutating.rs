@@ -1,0 +1,107 @@
+//! Webhooks that change an object. They are asked one after the other, each with what those before it
+//! have made of the object.
+
+use async_trait::async_trait;
+use json_patch::PatchOperation;
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::Resource;
+use ringwatch_registry::admission::Request;
+use ringwatch_registry::store::bring_in;
+use serde_json::Value;
+
+use super::super::chain::{Plugin, Round};
+use super::super::patching::{self, PatchFailure, check_types, type_of};
+use super::super::review::is_own_kind;
+use super::Webhooks;
+use super::call::Called;
+use super::configuration::Hook;
+
+/// The webhooks of MutatingWebhookConfigurations.
+#[derive(Debug)]
+pub struct MutatingWebhooks(pub Webhooks);
+
+#[async_trait]
+impl Plugin for MutatingWebhooks {
+    fn name(&self) -> &'static str {
+        "MutatingAdmissionWebhook"
+    }
+
+    async fn admit_in(
+        &self,
+        request: &Request<'_>,
+        object: &mut Value,
+        round: &mut Round,
+    ) -> Result<(), Error> {
+        let configurations = self.0.configurations(request, object).await?;
+        if round.second {
+            round.webhooks.begin_again(object);
+        }
+        let mut namespace = self.0.scene.namespace_of(request);
+        let mut asked = false;
+        for hook in configurations.iter().flat_map(|it| &it.hooks) {
+            if round.second && !round.webhooks.is_outdated(&hook.id) {
+                continue;
+            }
+            let applies = self.0.applies(hook, request, &mut namespace, object);
+            let Some(resource) = applies.await? else {
+                continue;
+            };
+            asked = true;
+            let called = self.0.call(hook, request, &resource, object, true).await?;
+            if let Called::Allowed(Some((patch, shown))) = called {
+                let next = patched(hook, request, &resource, shown, &patch)?;
+                if next != *object {
+                    *object = next;
+                    round.webhooks.outdate();
+                    round.again = true;
+                }
+            }
+            if hook.reinvoked {
+                round.webhooks.has_seen(hook.id.clone());
+            }
+        }
+        if asked && !round.second {
+            round.webhooks.leave(object);
+        }
+        Ok(())
+    }
+}
+
+/// The object after a patch of what the webhook was shown.
+fn patched(
+    hook: &Hook,
+    request: &Request<'_>,
+    resource: &Resource,
+    shown: Value,
+    patch: &[u8],
+) -> Result<Value, Error> {
+    let internal = |error: String| Error::Internal(error);
+    let operations: Vec<PatchOperation> =
+        serde_json::from_slice(patch).map_err(|error| internal(error.to_string()))?;
+    if shown.is_null() && !operations.is_empty() {
+        return Err(internal(format!(
+            "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
+            hook.name
+        )));
+    }
+    let type_before = type_of(&shown);
+    let mut shown = patching::patched(shown, &operations).map_err(|failure| {
+        internal(match failure {
+            PatchFailure::TooLong | PatchFailure::TooLarge => {
+                format!("the patch of admission webhook {:?} {failure}", hook.name)
+            }
+            PatchFailure::Untrue(why) | PatchFailure::Impossible(why) => why,
+        })
+    })?;
+    if type_of(&shown) != type_before {
+        return Err(internal(format!(
+            "admission webhook {:?} changed apiVersion or kind of the object",
+            hook.name
+        )));
+    }
+    check_types(&mut shown).map_err(internal)?;
+    if !is_own_kind(request) {
+        return Ok(shown);
+    }
+    bring_in(resource, shown)
+}

@@ -1,0 +1,38 @@
+//! Webhooks that agree to an object or refuse it. All are asked at once.
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::admission::Request;
+use serde_json::Value;
+
+use super::super::chain::Plugin;
+use super::Webhooks;
+
+/// The webhooks of ValidatingWebhookConfigurations.
+#[derive(Debug)]
+pub struct ValidatingWebhooks(pub Webhooks);
+
+#[async_trait]
+impl Plugin for ValidatingWebhooks {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionWebhook"
+    }
+
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let webhooks = &self.0;
+        let configurations = webhooks.configurations(request, object).await?;
+        let mut namespace = webhooks.scene.namespace_of(request);
+        let mut calls = Vec::new();
+        for hook in configurations.iter().flat_map(|it| &it.hooks) {
+            let applies = webhooks.applies(hook, request, &mut namespace, object);
+            if let Some(resource) = applies.await? {
+                calls.push(async move {
+                    let called = webhooks.call(hook, request, &resource, object, false);
+                    called.await.map(|_| ())
+                });
+            }
+        }
+        join_all(calls).await.into_iter().collect()
+    }
+}

@@ -1,0 +1,420 @@
+//! Checks the expressions of webhooks and policies when they are written.
+//!
+//! Expressions that were there before are not looked at again: what an earlier server took is kept.
+
+use std::collections::BTreeSet;
+
+use imbl::OrdMap;
+use ringwatch_apimachinery::path::{get, list, text};
+use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_cel::{CompileError, Declared, Names, RESERVED, Type, check};
+use serde_json::{Value, json};
+
+use super::names::{Given, json_patch, made_object, names, variables};
+
+/// How many conditions a webhook or a policy may have.
+const CONDITIONS_MAX: usize = 64;
+
+/// Bytes of the expression of an audit annotation at most.
+const AUDIT_EXPRESSION_BYTES_MAX: usize = 5 << 10;
+
+/// Bytes of all expressions of an object at most. Checking as many takes seconds.
+const EXPRESSION_BYTES_MAX: usize = 1 << 20;
+
+/// The reasons that a validation may give.
+const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+
+/// The ways to change an object.
+const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
+
+/// Returns the errors in the match conditions of webhooks.
+pub fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let given = Given {
+        authorizer: true,
+        ..Given::default()
+    };
+    let mut reader = Reader::new(old);
+    for (place, webhook) in list(object, "webhooks").iter().enumerate() {
+        reader.conditions(webhook, &format!("webhooks[{place}]"), &names(given));
+    }
+    reader.errors
+}
+
+/// Returns the errors in a ValidatingAdmissionPolicy.
+pub fn validating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut reader = Reader::new(old);
+    let known = reader.policy(object, false);
+    let spec = &object["spec"];
+    if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
+        let why = "validations or auditAnnotations must contain at least one item";
+        for field in ["spec.validations", "spec.auditAnnotations"] {
+            reader.push(FieldErrorKind::Required, field, why);
+        }
+    }
+    for (place, validation) in list(spec, "validations").iter().enumerate() {
+        reader.validation(validation, &format!("spec.validations[{place}]"), &known);
+    }
+    for (place, annotation) in list(spec, "auditAnnotations").iter().enumerate() {
+        let at = format!("spec.auditAnnotations[{place}].valueExpression");
+        let written = text(annotation, "valueExpression").trim();
+        let why = match written.len() {
+            0 => "valueExpression is not specified".to_owned(),
+            length if length > AUDIT_EXPRESSION_BYTES_MAX => {
+                format!("must not exceed {AUDIT_EXPRESSION_BYTES_MAX} bytes in length")
+            }
+            _ => {
+                reader.expression(written, &at, &[Type::String, Type::Null], &known.names);
+                continue;
+            }
+        };
+        reader.push(FieldErrorKind::Required, &at, &why);
+    }
+    reader.errors
+}
+
+/// Returns the errors in a MutatingAdmissionPolicy.
+pub fn mutating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut reader = Reader::new(old);
+    let known = reader.policy(object, true);
+    let spec = &object["spec"];
+    let mutations = list(spec, "mutations");
+    if mutations.is_empty() {
+        let why = "mutations must contain at least one item";
+        reader.push(FieldErrorKind::Required, "spec.mutations", why);
+    }
+    for (place, mutation) in mutations.iter().enumerate() {
+        reader.mutation(mutation, &format!("spec.mutations[{place}]"), &known.names);
+    }
+    match text(spec, "reinvocationPolicy") {
+        "" => reader.push(FieldErrorKind::Required, "spec.reinvocationPolicy", ""),
+        other => reader.among(other, "spec.reinvocationPolicy", &["IfNeeded", "Never"]),
+    }
+    reader.errors
+}
+
+/// The names of a policy's expressions.
+pub struct Known {
+    names: Names,
+    /// Those of expressions that make messages.
+    of_messages: Names,
+}
+
+struct Reader<'o> {
+    /// Expressions that were there before.
+    known: BTreeSet<&'o str>,
+    /// Bytes of the expressions so far.
+    bytes: usize,
+    errors: Vec<FieldError>,
+}
+
+impl<'o> Reader<'o> {
+    fn new(old: Option<&'o Value>) -> Self {
+        let mut known = BTreeSet::new();
+        if let Some(old) = old {
+            expressions(old, &mut known);
+        }
+        Self {
+            known,
+            bytes: 0,
+            errors: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, kind: FieldErrorKind, field: &str, why: &str) {
+        self.errors.push(FieldError::new(kind, field, why));
+    }
+
+    fn among(&mut self, written: &str, field: &str, supported: &[&str]) {
+        if !supported.contains(&written) {
+            let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+            let why = format!("{written:?}: supported values: {}", quoted.join(", "));
+            self.push(FieldErrorKind::NotSupported, field, &why);
+        }
+    }
+
+    /// Checks the parts that policies of both kinds have, and returns the names that their expressions may use.
+    fn policy(&mut self, object: &Value, mutations: bool) -> Known {
+        let spec = &object["spec"];
+        let param_kind = get(spec, "paramKind").filter(|it| it.is_object());
+        let given = Given {
+            params: param_kind.is_some(),
+            authorizer: true,
+            mutations,
+        };
+        for member in ["apiVersion", "kind"] {
+            if param_kind.is_some_and(|it| text(it, member).is_empty()) {
+                let field = format!("spec.paramKind.{member}");
+                self.push(FieldErrorKind::Required, &field, "");
+            }
+        }
+        if !get(spec, "matchConstraints").is_some_and(Value::is_object) {
+            self.push(FieldErrorKind::Required, "spec.matchConstraints", "");
+        } else if list(spec, "matchConstraints.resourceRules").is_empty() {
+            let field = "spec.matchConstraints.resourceRules";
+            self.push(FieldErrorKind::Required, field, "");
+        }
+        let mut plain = names(given);
+        self.conditions(
+            spec,
+            "spec",
+            &names(Given {
+                mutations: false,
+                ..given
+            }),
+        );
+        let known = self.variables(spec, &mut plain);
+        let mut of_messages = names(Given {
+            authorizer: false,
+            mutations: false,
+            ..given
+        });
+        of_messages.add("variables", variables(&known));
+        Known {
+            names: plain,
+            of_messages,
+        }
+    }
+
+    fn conditions(&mut self, holder: &Value, path: &str, names: &Names) {
+        let conditions = list(holder, "matchConditions");
+        if conditions.len() > CONDITIONS_MAX {
+            let why = format!(
+                "{}: must have at most {CONDITIONS_MAX} items",
+                conditions.len()
+            );
+            self.push(
+                FieldErrorKind::TooMany,
+                &format!("{path}.matchConditions"),
+                &why,
+            );
+            return;
+        }
+        let mut seen = BTreeSet::new();
+        for (place, condition) in conditions.iter().enumerate() {
+            let path = format!("{path}.matchConditions[{place}]");
+            self.expression(
+                text(condition, "expression"),
+                &format!("{path}.expression"),
+                &[Type::Bool],
+                names,
+            );
+            let name = text(condition, "name");
+            let field = format!("{path}.name");
+            if name.is_empty() {
+                self.push(FieldErrorKind::Required, &field, "");
+                continue;
+            }
+            let wrong = formats::label_key(name).into_iter();
+            self.errors
+                .extend(wrong.map(|why| FieldError::invalid(&field, &json!(name), why)));
+            if !seen.insert(name) {
+                self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
+            }
+        }
+    }
+
+    /// The types of the variables, each of which sees those before it.
+    fn variables(&mut self, spec: &Value, names: &mut Names) -> OrdMap<String, Declared> {
+        let mut known = OrdMap::new();
+        for (place, variable) in list(spec, "variables").iter().enumerate() {
+            names.add("variables", variables(&known));
+            let path = format!("spec.variables[{place}]");
+            let (name, written) = (text(variable, "name"), text(variable, "expression"));
+            let field = format!("{path}.name");
+            if name.is_empty() {
+                self.push(FieldErrorKind::Required, &field, "name is not specified");
+            } else if !is_identifier(name) {
+                let why = "name is not a valid CEL identifier";
+                self.errors
+                    .push(FieldError::invalid(field, &json!(name), why));
+            } else if known.contains_key(name) {
+                self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
+            }
+            let of = self.expression(written, &format!("{path}.expression"), &[], names);
+            known.insert(name.to_owned(), Declared::unsized_(of));
+        }
+        names.add("variables", variables(&known));
+        known
+    }
+
+    fn validation(&mut self, validation: &Value, path: &str, known: &Known) {
+        let written = text(validation, "expression");
+        let field = format!("{path}.expression");
+        if written.trim().is_empty() {
+            self.push(
+                FieldErrorKind::Required,
+                &field,
+                "expression is not specified",
+            );
+        } else {
+            self.expression(written, &field, &[Type::Bool], &known.names);
+        }
+        let message = text(validation, "message");
+        if message.trim().contains(['\n', '\r']) {
+            let why = "message must not contain line breaks";
+            let error = FieldError::invalid(format!("{path}.message"), &json!(message), why);
+            self.errors.push(error);
+        }
+        let made = text(validation, "messageExpression");
+        if !made.is_empty() {
+            let field = format!("{path}.messageExpression");
+            self.expression(made, &field, &[Type::String], &known.of_messages);
+        }
+        // It is a pointer to Kubernetes: an empty one is there too.
+        if let Some(reason) = get(validation, "reason").and_then(Value::as_str) {
+            self.among(reason, &format!("{path}.reason"), &REASONS);
+        }
+    }
+
+    fn mutation(&mut self, mutation: &Value, path: &str, names: &Names) {
+        let patch_type = text(mutation, "patchType");
+        let (member, gives) = match patch_type {
+            "ApplyConfiguration" => ("applyConfiguration", made_object()),
+            "JSONPatch" => ("jsonPatch", Type::list(json_patch())),
+            "" => return self.push(FieldErrorKind::Required, &format!("{path}.patchType"), ""),
+            other => return self.among(other, &format!("{path}.patchType"), &PATCH_TYPES),
+        };
+        let field = format!("{path}.{member}");
+        if !get(mutation, member).is_some_and(Value::is_object) {
+            let why = format!("must be specified when patchType is {patch_type}");
+            return self.push(FieldErrorKind::Required, &field, &why);
+        }
+        let written = text(mutation, &format!("{member}.expression"));
+        self.expression(written, &format!("{field}.expression"), &[gives], names);
+    }
+
+    /// The type of an expression, which must be one of these, if there are any.
+    fn expression(&mut self, written: &str, field: &str, gives: &[Type], names: &Names) -> Type {
+        if written.trim().is_empty() {
+            self.push(FieldErrorKind::Required, field, "");
+            return Type::Dyn;
+        }
+        self.bytes += written.len();
+        if self.bytes > EXPRESSION_BYTES_MAX {
+            self.errors.push(too_large(field));
+            return Type::Dyn;
+        }
+        let why = match check(written, names) {
+            Ok(checked) if gives.is_empty() || gives.contains(&checked.gives) => {
+                return checked.gives;
+            }
+            Ok(_) => match gives {
+                [one] => format!("must evaluate to {one}"),
+                _ => {
+                    let all: Vec<String> = gives.iter().map(Type::to_string).collect();
+                    format!("must evaluate to one of [{}]", all.join(" "))
+                }
+            },
+            Err(CompileError::TooLarge) => {
+                self.errors.push(too_large(field));
+                return Type::Dyn;
+            }
+            Err(error) => format!("compilation failed: {error}"),
+        };
+        if !self.known.contains(written) {
+            self.errors
+                .push(FieldError::invalid(field, &json!(written), why));
+        }
+        Type::Dyn
+    }
+}
+
+fn too_large(field: &str) -> FieldError {
+    let why = "compilation failed: expression is too large";
+    FieldError::invalid(field, &json!(""), why)
+}
+
+fn is_identifier(name: &str) -> bool {
+    let letter = |it: char| it.is_ascii_alphabetic() || it == '_';
+    !RESERVED.contains(&name)
+        && name.starts_with(letter)
+        && name.chars().all(|it| letter(it) || it.is_ascii_digit())
+}
+
+/// All expressions of a configuration or policy.
+fn expressions<'o>(object: &'o Value, all: &mut BTreeSet<&'o str>) {
+    match object {
+        Value::Array(items) => items.iter().for_each(|it| expressions(it, all)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::String(text) if name.to_lowercase().ends_with("expression") => {
+                        all.insert(text);
+                    }
+                    other => expressions(other, all),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_before_is_kept() {
+        let webhook = |expression: &str| {
+            let conditions = json!([{"name": "c", "expression": expression}]);
+            json!({"webhooks": [{"matchConditions": conditions}]})
+        };
+        let (bad, worse) = (webhook("no such language"), webhook("neither that"));
+        assert_eq!(webhook_errors(&bad, None).len(), 1);
+        assert_eq!(webhook_errors(&bad, Some(&bad)), []);
+        assert_eq!(webhook_errors(&worse, Some(&bad)).len(), 1);
+    }
+
+    #[test]
+    fn each_variable_sees_those_before_it() {
+        let variable = |number: usize| match number {
+            0 => json!({"name": "v0", "expression": "1"}),
+            _ => {
+                json!({"name": format!("v{number}"), "expression": format!("variables.v{}", number - 1)})
+            }
+        };
+        let policy = |count: usize| {
+            let variables: Vec<Value> = (0..count).map(variable).collect();
+            let last = format!("variables.v{} == 1", count - 1);
+            json!({"spec": {"variables": variables, "validations": [{"expression": last}],
+                "matchConstraints": {"resourceRules": [{}]}}})
+        };
+        assert_eq!(validating_errors(&policy(500), None), []);
+        let mut unknown = policy(3);
+        unknown["spec"]["variables"][1]["expression"] = "variables.v2".into();
+        let errors = validating_errors(&unknown, None);
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].message().contains("undefined field 'v2'"));
+    }
+
+    #[test]
+    fn expressions_have_so_many_bytes_together() {
+        let long = format!("'{}' == ''", "a".repeat(16_000));
+        let policy = |count: usize| {
+            json!({"spec": {"validations": vec![json!({"expression": long}); count],
+                "matchConstraints": {"resourceRules": [{}]}}})
+        };
+        assert_eq!(validating_errors(&policy(65), None), []);
+        let errors = validating_errors(&policy(67), None);
+        let fields: Vec<&str> = errors.iter().map(|it| it.field.as_str()).collect();
+        let last = [65, 66].map(|it| format!("spec.validations[{it}].expression"));
+        assert_eq!(fields, last);
+        assert!(errors[0].message().contains("expression is too large"));
+    }
+
+    #[test]
+    fn too_many_conditions_are_not_looked_at() {
+        let condition = |number: usize| json!({"name": format!("c{number}"), "expression": "?"});
+        let conditions: Vec<Value> = (0..65).map(condition).collect();
+        let errors = webhook_errors(
+            &json!({"webhooks": [{"matchConditions": conditions}]}),
+            None,
+        );
+        assert_eq!(errors.len(), 1);
+        assert_eq!(
+            errors[0].message(),
+            "Too many: 65: must have at most 64 items"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! Completes custom resources that are read and were written under another schema: fills in defaults, and drops members that
+//! the schema no longer knows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringwatch::storage::Completion;
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_apimachinery::path::text;
+use serde_json::Value;
+
+use super::schema::StructuralSchema;
+
+/// Completes objects by the schema of the version in which each was written.
+#[derive(Debug)]
+pub struct SchemaCompletion {
+    /// By what objects have as their `apiVersion`.
+    schemas: BTreeMap<String, Arc<StructuralSchema>>,
+}
+
+impl SchemaCompletion {
+    /// Completes by these.
+    pub(super) fn new(
+        schemas: impl Iterator<Item = (GroupVersion, Arc<StructuralSchema>)>,
+    ) -> Self {
+        Self {
+            schemas: schemas
+                .map(|(version, schema)| (version.to_string(), schema))
+                .collect(),
+        }
+    }
+}
+
+impl Completion for SchemaCompletion {
+    fn complete(&self, object: &mut Value) {
+        if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {
+            drop(schema.prune(object));
+            schema.default(object);
+        }
+    }
+}

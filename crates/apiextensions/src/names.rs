@@ -1,0 +1,166 @@
+//! Which definition has which names: no two of a group may share one.
+//!
+//! Whoever had a name first keeps it. A definition is established, and so served, once all its
+//! names are its own; it stays so when a later change asks for a name that is taken.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use ringwatch_apimachinery::accessor::format_time;
+use ringwatch_apimachinery::conditions::put_condition;
+use ringwatch_apimachinery::path::{get, list, remove, set, text};
+use serde_json::{Value, json};
+
+use super::Definition;
+
+/// A name that only one definition of a group may have.
+struct Name {
+    /// Where it stands below `spec.names`.
+    member: &'static str,
+    /// The reason of the condition if another definition has the name.
+    reason: &'static str,
+    /// The members of others' accepted names that it may clash with.
+    clashes: &'static [&'static str],
+}
+
+/// Names of resources, which stand in paths and on command lines.
+const RESOURCES: &[&str] = &["plural", "singular", "shortNames"];
+
+/// Names of kinds.
+const KINDS: &[&str] = &["kind", "listKind"];
+
+const NAMES: [Name; 5] = [
+    name("plural", "PluralConflict", RESOURCES),
+    name("singular", "SingularConflict", RESOURCES),
+    name("shortNames", "ShortNamesConflict", RESOURCES),
+    name("kind", "KindConflict", KINDS),
+    name("listKind", "ListKindConflict", KINDS),
+];
+
+const fn name(
+    member: &'static str,
+    reason: &'static str,
+    clashes: &'static [&'static str],
+) -> Name {
+    Name {
+        member,
+        reason,
+        clashes,
+    }
+}
+
+/// The definition with the status that it should have beside the others; `None` if it has it.
+#[must_use]
+pub fn accept<'a>(
+    definition: &Definition,
+    others: impl Iterator<Item = &'a Definition>,
+    now: Timestamp,
+) -> Option<Value> {
+    let object = definition.object();
+    let (names, refused) = accepted(definition, others);
+    let established = (
+        true,
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    );
+    let conditions = match refused {
+        None => [
+            (
+                "NamesAccepted",
+                (true, "NoConflicts", "no conflicts found".to_owned()),
+            ),
+            ("Established", owned(established)),
+        ],
+        Some((reason, message)) => {
+            let not = (false, "NotAccepted", "not all names are accepted");
+            let before = definition.has("Established");
+            [
+                ("NamesAccepted", (false, reason, message)),
+                ("Established", owned(if before { established } else { not })),
+            ]
+        }
+    };
+    // Mostly nothing has changed, and definitions may be large.
+    let mut next = None;
+    if get(object, "status.acceptedNames") != Some(&names) {
+        set(
+            next.get_or_insert_with(|| object.clone()),
+            "status.acceptedNames",
+            names,
+        );
+    }
+    for (kind, (holds, reason, message)) in conditions {
+        let status = if holds { "True" } else { "False" };
+        let known = list(object, "status.conditions").iter();
+        let told = known.filter(|it| text(it, "type") == kind).any(|it| {
+            (text(it, "status"), text(it, "reason"), text(it, "message"))
+                == (status, reason, message.as_str())
+        });
+        if told {
+            continue;
+        }
+        let condition = json!({
+            "type": kind,
+            "status": status,
+            "lastTransitionTime": format_time(now),
+            "reason": reason,
+            "message": message,
+        });
+        put_condition(next.get_or_insert_with(|| object.clone()), condition);
+    }
+    next
+}
+
+fn owned((holds, reason, message): (bool, &'static str, &str)) -> (bool, &'static str, String) {
+    (holds, reason, message.to_owned())
+}
+
+/// The names that a definition may have, of those that it wants, beside those that it has; and why
+/// it may not have the last of the others.
+fn accepted<'a>(
+    definition: &Definition,
+    others: impl Iterator<Item = &'a Definition>,
+) -> (Value, Option<(&'static str, String)>) {
+    let others = others
+        .filter(|other| other.group() == definition.group() && other.uid() != definition.uid());
+    let taken: Vec<&Value> = others
+        .filter_map(|other| get(other.object(), "status.acceptedNames"))
+        .collect();
+    let object = definition.object();
+    let mut accepted = get(object, "status.acceptedNames")
+        .cloned()
+        .unwrap_or_default();
+    let mut refused = None;
+    for name in &NAMES {
+        let wanted = get(object, "spec.names").and_then(|it| it.get(name.member));
+        let members = |others: &&'a Value| name.clashes.iter().filter_map(|it| others.get(it));
+        let known = taken.iter().flat_map(members).flat_map(texts);
+        let known: HashSet<&str> = known.collect();
+        let mut wanted_texts = wanted.into_iter().flat_map(texts);
+        let clash = wanted_texts.find(|wish| known.contains(wish));
+        match clash {
+            Some(wish) => refused = Some((name.reason, format!("{wish:?} is already in use"))),
+            None => copy(&mut accepted, name.member, wanted),
+        }
+    }
+    let categories = get(object, "spec.names.categories");
+    copy(&mut accepted, "categories", categories);
+    (accepted, refused)
+}
+
+/// Gives a member another value, or takes it away.
+fn copy(names: &mut Value, member: &str, value: Option<&Value>) {
+    match value {
+        Some(value) => set(names, member, value.clone()),
+        None => drop(remove(names, member)),
+    }
+}
+
+/// A name, or several.
+fn texts(names: &Value) -> Vec<&str> {
+    match names {
+        Value::String(text) if !text.is_empty() => vec![text],
+        Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Values as rules see them.
+//!
+//! The schema determines the type: a number without type integer is a double, dates are timestamps. Names of members that
+//! are no identifiers are escaped; names in maps are data and stay.
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::objects::{Key, Map};
+use ringwatch_cel::{RESERVED, convert};
+use serde_json::{Number, Value};
+
+use super::formats::Format;
+use super::node::{Kind, Node};
+
+/// A value as rules of its schema see it.
+pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(flag) => CelValue::Bool(*flag),
+        Value::Number(number) => number_to_cel(number, node),
+        Value::String(text) => text_to_cel(text, node),
+        Value::Array(items) => {
+            let inner = node.and_then(|node| node.items.as_deref());
+            let items: Vec<CelValue> = items.iter().map(|item| to_cel(item, inner)).collect();
+            CelValue::List(Arc::new(items))
+        }
+        Value::Object(members) => {
+            let is_map = node.is_some_and(|node| node.additional.is_some());
+            let members = members.iter().map(|(name, value)| {
+                let own = node.is_some_and(|node| node.properties.contains_key(name));
+                let key = if is_map && !own {
+                    name.clone()
+                } else {
+                    escaped(name)
+                };
+                let inner = node.and_then(|node| node.member(name));
+                (Key::String(Arc::new(key)), to_cel(value, inner))
+            });
+            CelValue::Map(Map {
+                map: Arc::new(members.collect()),
+            })
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // checked to be whole; beyond that saturating is as good as any
+fn number_to_cel(number: &Number, node: Option<&Node>) -> CelValue {
+    let kind = node.and_then(|node| node.kind);
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    match (number.as_i64(), kind) {
+        (_, Some(Kind::Number)) => CelValue::Float(float),
+        (Some(integer), _) => CelValue::Int(integer),
+        (None, Some(Kind::Integer)) => CelValue::Int(float as i64),
+        (None, _) => CelValue::Float(float),
+    }
+}
+
+fn text_to_cel(text: &str, node: Option<&Node>) -> CelValue {
+    let format = node.and_then(|node| node.checks.as_ref()?.format);
+    let converted = match format.map(Format::name) {
+        Some("byte") => convert("base64.decode", text),
+        Some("date") => convert("timestamp", &format!("{text}T00:00:00Z")),
+        Some("date-time") => convert("timestamp", text),
+        Some("duration") => convert("duration", text),
+        _ => None,
+    };
+    // What is not of its format has been refused before, or is not the rule's business.
+    converted.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
+}
+
+/// The name of a member as an identifier.
+pub(super) fn escaped(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    if !name.contains(['.', '-', '/']) && !name.contains("__") {
+        return name.to_owned();
+    }
+    let escaped = name.replace("__", "__underscores__");
+    let escaped = escaped.replace('.', "__dot__").replace('-', "__dash__");
+    escaped.replace('/', "__slash__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_the_documentation_says() {
+        for (name, identifier) in [
+            ("plain", "plain"),
+            ("my_field", "my_field"),
+            ("namespace", "__namespace__"),
+            ("x-prop", "x__dash__prop"),
+            ("a.b/c", "a__dot__b__slash__c"),
+            ("redact__d", "redact__underscores__d"),
+        ] {
+            assert_eq!(escaped(name), identifier);
+        }
+    }
+}

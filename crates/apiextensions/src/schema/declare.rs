@@ -1,0 +1,167 @@
+//! The types of a schema as rules see them, with how large values may be.
+//!
+//! Where a schema bounds nothing, the size of a request does: so many items fit as each takes the fewest
+//! bytes that its own schema allows.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use ringwatch_cel::{Declared, Form, Object, Type};
+
+use super::cel_value::escaped;
+use super::node::{Additional, Checks, Kind, Node};
+
+/// Bytes of a request at most.
+const REQUEST_BYTES_MAX: u64 = 3 << 20;
+
+/// Bytes of a character at most.
+const CHARACTER_BYTES_MAX: u64 = 4;
+
+/// The type of a value; none if rules cannot see it. A root has kind, apiVersion and metadata besides.
+pub(super) fn declare(node: &Node, is_root: bool) -> Option<Declared> {
+    let plain = |of: Type, max: u64, min_bytes: u64| Declared {
+        form: Form::Plain(of),
+        max,
+        min_bytes,
+    };
+    if node.int_or_string {
+        return Some(plain(Type::Dyn, longest(node), 1));
+    }
+    Some(match node.kind? {
+        Kind::Array => {
+            let items = node.items.as_deref()?;
+            let items = declare(items, items.embedded)?;
+            let max = bound(items_max(node)).unwrap_or_else(|| fitting(items.min_bytes + 1));
+            Declared {
+                form: Form::List(Arc::new(items)),
+                max,
+                min_bytes: 2,
+            }
+        }
+        Kind::Object => match &node.additional {
+            Some(Additional::Schema(values)) => {
+                let values = declare(values, values.embedded)?;
+                let max =
+                    bound(properties_max(node)).unwrap_or_else(|| fitting(values.min_bytes + 6));
+                Declared {
+                    form: Form::Map(Arc::new(values)),
+                    max,
+                    min_bytes: 2,
+                }
+            }
+            _ => object(node, is_root),
+        },
+        Kind::String => match format(node) {
+            "byte" => plain(
+                Type::Bytes,
+                bound(length_max(node)).unwrap_or(REQUEST_BYTES_MAX - 2),
+                2,
+            ),
+            "duration" => plain(Type::Duration, 32, 4),
+            "date" => plain(Type::Timestamp, 12, 12),
+            "date-time" => plain(Type::Timestamp, 29, 21),
+            _ => plain(Type::String, longest(node), 2),
+        },
+        Kind::Boolean => plain(Type::Bool, 0, 4),
+        Kind::Number => plain(Type::Double, 0, 1),
+        Kind::Integer => plain(Type::Int, 0, 1),
+    })
+}
+
+/// How many values of so many bytes fit into a request.
+pub(super) fn fitting(bytes: u64) -> u64 {
+    (REQUEST_BYTES_MAX - 2) / bytes.max(1)
+}
+
+fn object(node: &Node, is_root: bool) -> Declared {
+    let mut fields = OrdMap::new();
+    let mut min_bytes = 2;
+    for (name, property) in &node.properties {
+        let Some(declared) = declare(property, property.embedded) else {
+            continue;
+        };
+        if required(node).contains(name) && property.default.is_none() {
+            min_bytes += name.len() as u64 + declared.min_bytes + 4;
+        }
+        fields.insert(escaped(name), declared);
+    }
+    if is_root {
+        add_root_fields(&mut fields);
+    }
+    Declared {
+        form: Form::Plain(Type::Object(Arc::new(Object {
+            name: "object".to_owned(),
+            fields,
+            others: None,
+        }))),
+        max: 0,
+        min_bytes,
+    }
+}
+
+fn add_root_fields(fields: &mut OrdMap<String, Declared>) {
+    let text = || Declared {
+        form: Form::Plain(Type::String),
+        max: REQUEST_BYTES_MAX - 2,
+        min_bytes: 2,
+    };
+    for name in ["apiVersion", "kind"] {
+        fields.insert(name.to_owned(), text());
+    }
+    let of_metadata = ["name", "generateName"].map(|name| (name.to_owned(), text()));
+    let metadata = Object {
+        name: "object.metadata".to_owned(),
+        fields: of_metadata.into_iter().collect(),
+        others: None,
+    };
+    let metadata = Declared {
+        form: Form::Plain(Type::Object(Arc::new(metadata))),
+        max: 0,
+        min_bytes: 2,
+    };
+    fields.insert("metadata".to_owned(), metadata);
+}
+
+/// The most bytes of a text.
+fn longest(node: &Node) -> u64 {
+    if let Some(length) = bound(length_max(node)) {
+        return length.saturating_mul(CHARACTER_BYTES_MAX);
+    }
+    let allowed = checks(node).map_or(&[][..], |checks| checks.allowed.values());
+    let lengths = allowed.iter().map(|it| it.as_str().map_or(0, str::len));
+    match lengths.max() {
+        Some(length) if !node.int_or_string => length as u64,
+        _ => REQUEST_BYTES_MAX - 2,
+    }
+}
+
+fn bound(written: Option<i64>) -> Option<u64> {
+    written.map(|it| u64::try_from(it).unwrap_or(0))
+}
+
+fn checks(node: &Node) -> Option<&Checks> {
+    node.checks.as_deref()
+}
+
+fn format(node: &Node) -> &'static str {
+    let format = checks(node).and_then(|checks| checks.format);
+    format.map_or("", |format| format.name())
+}
+
+fn required(node: &Node) -> &[String] {
+    checks(node).map_or(&[], |checks| &checks.required)
+}
+
+fn length_max(node: &Node) -> Option<i64> {
+    checks(node)?.sizes.length_max
+}
+
+/// The most items of a list.
+pub(super) fn items_max(node: &Node) -> Option<i64> {
+    checks(node)?.sizes.items_max
+}
+
+/// The most members of a map.
+pub(super) fn properties_max(node: &Node) -> Option<i64> {
+    checks(node)?.sizes.properties_max
+}

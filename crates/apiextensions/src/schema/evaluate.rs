@@ -1,0 +1,255 @@
+//! Runs the rules of a schema on an object.
+//!
+//! ```text
+//!   walk (value, older value) --convert--> self, oldSelf --run, metered--> errors
+//! ```
+//!
+//! Older values are found by name, and in lists by the keys of a map list; in other lists nothing tells which
+//! item was which. What has not changed is not run again, except by rules that compare: so a definition may
+//! become stricter without breaking the objects that there are.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use kube_cel::cel::Value as CelValue;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_cel::{
+    Failure, Meter, Program, Scope, execute, none_value, on_large_stack, some_value,
+};
+use serde_json::Value;
+
+use super::cel_value::to_cel;
+use super::node::{Kind, ListType, Node};
+use super::outcome::{Outcome, shown};
+use super::path::Path;
+use super::rules::Rule;
+
+/// Bytes of a message that a rule makes.
+const MESSAGE_BYTES_MAX: usize = 5 << 10;
+
+/// Runs all rules.
+pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut run = Run {
+        path: Path::default(),
+        outcome: Outcome::default(),
+        meter: Meter::new(),
+    };
+    if root.ruled {
+        // When the budget is used up, that is the last error, and there is nothing more to break off.
+        let _ = on_large_stack(|| run.node(root, object, old, false));
+    }
+    run.outcome.into_errors()
+}
+
+struct Run {
+    /// Where the walk is.
+    path: Path,
+    /// The errors so far.
+    outcome: Outcome,
+    /// The cost that rules may still have.
+    meter: Meter,
+}
+
+impl Run {
+    fn node(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged_above: bool,
+    ) -> ControlFlow<()> {
+        if !node.ruled || value.is_null() {
+            return ControlFlow::Continue(());
+        }
+        let old = old.filter(|old| !old.is_null());
+        let unchanged = unchanged_above || old == Some(value);
+        if !node.rules.is_empty() {
+            self.rules(node, value, old, unchanged)?;
+        }
+        match value {
+            Value::Array(items) => self.items(node, items, old, unchanged),
+            Value::Object(_) => self.members(node, value, old, unchanged),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn items(
+        &mut self,
+        node: &Node,
+        items: &[Value],
+        old: Option<&Value>,
+        unchanged: bool,
+    ) -> ControlFlow<()> {
+        let Some(inner) = node.items.as_deref().filter(|inner| inner.ruled) else {
+            return ControlFlow::Continue(());
+        };
+        let old_items = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let mut olds = HashMap::new();
+        for item in old_items {
+            if let Some(keys) = keys_of(node, item) {
+                olds.entry(keys).or_insert(item);
+            }
+        }
+        for (index, item) in items.iter().enumerate() {
+            let mark = self.path.index(index);
+            let old = keys_of(node, item).and_then(|keys| olds.get(&keys).copied());
+            let flow = self.node(inner, item, old, unchanged);
+            self.path.leave(mark);
+            flow?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn members(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged: bool,
+    ) -> ControlFlow<()> {
+        for (name, value) in value.as_object().into_iter().flatten() {
+            let Some(inner) = node.member(name).filter(|inner| inner.ruled) else {
+                continue;
+            };
+            let mark = if node.properties.contains_key(name) {
+                self.path.member(name)
+            } else {
+                self.path.key(name)
+            };
+            let old = old.and_then(|old| old.get(name));
+            let flow = self.node(inner, value, old, unchanged);
+            self.path.leave(mark);
+            flow?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn rules(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged: bool,
+    ) -> ControlFlow<()> {
+        let runs = |rule: &&Rule| match (rule.uses_old, old) {
+            (true, None) => rule.optional_old,
+            (true, Some(_)) => true,
+            (false, _) => !unchanged,
+        };
+        let mut rules = node.rules.iter().filter(runs).peekable();
+        if rules.peek().is_none() {
+            return ControlFlow::Continue(());
+        }
+        let old = old.map(|old| to_cel(old, Some(node)));
+        let mut scope = Scope::default();
+        scope.add("self", to_cel(value, Some(node)));
+        for rule in rules {
+            if rule.optional_old {
+                scope.add("oldSelf", old.clone().map_or_else(none_value, some_value));
+            } else if let (true, Some(old)) = (rule.uses_old, &old) {
+                scope.add("oldSelf", old.clone());
+            }
+            self.rule(rule, &scope, node, value)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn rule(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) -> ControlFlow<()> {
+        let words = rule.message.as_deref().unwrap_or(&rule.text);
+        let failure = match execute(&rule.program, scope, &mut self.meter) {
+            Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
+            Ok(_) => {
+                self.broken(rule, scope, node, value);
+                return ControlFlow::Continue(());
+            }
+            Err(failure) => failure,
+        };
+        let (why, flow) = match failure {
+            Failure::NoOverload => (
+                format!(
+                    "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {words}"
+                ),
+                ControlFlow::Continue(()),
+            ),
+            Failure::Other(why) => (
+                format!("{why} evaluating rule: {words}"),
+                ControlFlow::Continue(()),
+            ),
+            Failure::CallLimit | Failure::TooLarge => (
+                format!(
+                    "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {words}"
+                ),
+                ControlFlow::Break(()),
+            ),
+            Failure::OutOfBudget => (failure.to_string(), ControlFlow::Break(())),
+        };
+        self.type_error(node, &why);
+        flow
+    }
+
+    /// Says that a rule does not hold.
+    fn broken(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) {
+        let made = rule.message_program.as_ref();
+        let made = made.and_then(|program| message(program, scope, &mut self.meter));
+        let text = made.unwrap_or_else(|| match &rule.message {
+            Some(message) => message.clone(),
+            None => format!("failed rule: {}", rule.text),
+        });
+        let (path, outcome) = (&self.path, &mut self.outcome);
+        outcome.push(path, || {
+            let field = field_of(path, &rule.field);
+            let detail = detail(rule.reason, node, value, text);
+            FieldError::new(rule.reason, field, detail)
+        });
+    }
+
+    /// An error that is not the value's: kube-apiserver shows the type instead.
+    fn type_error(&mut self, node: &Node, why: &str) {
+        let kind = node.kind.map_or("", Kind::name);
+        let detail = format!("{kind:?}: {why}");
+        let (path, outcome) = (&self.path, &mut self.outcome);
+        outcome.push(path, || {
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
+    }
+}
+
+/// The path of a member of what is at a place, or of that itself.
+fn field_of(path: &Path, member: &str) -> String {
+    if member.is_empty() {
+        return path.field();
+    }
+    let field = format!("{}{member}", path.as_str());
+    field
+        .strip_prefix('.')
+        .map_or_else(|| field.clone(), str::to_owned)
+}
+
+/// The values of an item's map keys; `None` in lists that are not maps.
+fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
+    let ListType::Map(keys) = &node.list else {
+        return None;
+    };
+    Some(keys.iter().map(|key| item.get(key)).collect())
+}
+
+/// Returns the text after the error's kind. Objects and lists are not shown.
+fn detail(reason: FieldErrorKind, node: &Node, value: &Value, text: String) -> String {
+    let compound = matches!(node.kind, Some(Kind::Object | Kind::Array));
+    match (reason, compound) {
+        (FieldErrorKind::Invalid, false) => format!("{}: {text}", shown(value)),
+        (FieldErrorKind::Duplicate, false) => shown(value),
+        (FieldErrorKind::Duplicate, true) => String::new(),
+        _ => text,
+    }
+}
+
+/// A message that a rule makes, if it is a good one.
+fn message(program: &Program, scope: &Scope, meter: &mut Meter) -> Option<String> {
+    let Ok(CelValue::String(text)) = execute(program, scope, meter) else {
+        return None;
+    };
+    let text = text.trim();
+    let good = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
+    good.then(|| text.to_owned())
+}

@@ -1,0 +1,310 @@
+//! The formats of strings that kube-apiserver checks. Others, such as `int32`, say nothing.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use ringwatch_apimachinery::validation::formats::{dns_label, dns_subdomain};
+
+/// A format that is checked.
+#[derive(Clone, Copy)]
+pub(super) struct Format {
+    /// The name, as the schema has it.
+    name: &'static str,
+    /// Returns true if a string has the format.
+    check: fn(&str) -> bool,
+}
+
+impl std::fmt::Debug for Format {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+impl Format {
+    /// The format of that name, none if strings of it are not checked.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let found = FORMATS.iter().find(|(known, _)| *known == name);
+        found.map(|(name, check)| Self {
+            name,
+            check: *check,
+        })
+    }
+
+    /// The name.
+    pub(super) fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Returns true if a string has the format.
+    pub(super) fn accepts(self, text: &str) -> bool {
+        (self.check)(text)
+    }
+}
+
+type Check = fn(&str) -> bool;
+
+const FORMATS: [(&str, Check); 27] = [
+    ("bsonobjectid", |text| text.len() == 24 && is_hex(text)),
+    ("byte", is_base64),
+    ("cidr", is_cidr),
+    ("creditcard", is_credit_card),
+    ("date", is_date),
+    ("date-time", is_date_time),
+    ("datetime", is_date_time),
+    ("duration", is_duration),
+    ("email", is_email),
+    ("hexcolor", |text| HEX_COLOR.is_match(text)),
+    ("hostname", is_hostname),
+    ("ipv4", |text| text.parse::<Ipv4Addr>().is_ok()),
+    ("ipv6", |text| text.parse::<Ipv6Addr>().is_ok()),
+    ("isbn", |text| is_isbn10(text) || is_isbn13(text)),
+    ("isbn10", is_isbn10),
+    ("isbn13", is_isbn13),
+    ("k8s-long-name", |text| dns_subdomain(text).is_empty()),
+    ("k8s-short-name", |text| dns_label(text).is_empty()),
+    ("mac", is_mac),
+    ("password", |_| true),
+    ("rgbcolor", |text| RGB_COLOR.is_match(text)),
+    ("ssn", |text| SSN.is_match(text)),
+    ("uri", is_uri),
+    ("uuid", |text| UUID.is_match(text)),
+    ("uuid3", |text| UUID3.is_match(text)),
+    ("uuid4", |text| UUID4.is_match(text)),
+    ("uuid5", |text| UUID5.is_match(text)),
+];
+
+/// A regular expression of this file: all are compiled in the tests.
+#[allow(clippy::expect_used)] // a constant that a test compiles
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a constant regular expression")
+}
+
+static HEX_COLOR: LazyLock<Regex> =
+    LazyLock::new(|| compiled("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
+static RGB_COLOR: LazyLock<Regex> = LazyLock::new(|| {
+    let part = r"\s*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\s*";
+    compiled(&format!(r"^rgb\({part},{part},{part}\)$"))
+});
+static SSN: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
+static HOSTNAME_LABEL: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"^[a-zA-Z0-9\p{S}\p{L}]([a-zA-Z0-9\-\p{S}\p{L}]*[a-zA-Z0-9\p{S}\p{L}])?$")
+});
+static EMAIL: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r#"^([^\s<>"()]+@[^\s<>"()@]+|[^<>]*<[^\s<>()]+@[^\s<>()@]+>)$"#));
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([zZ]|[+-][0-9]{2}:[0-9]{2})$")
+});
+static DURATION: LazyLock<Regex> = LazyLock::new(|| {
+    let units = "ns|nanos|nanosecond|nanoseconds|us|µs|μs|micros|microsecond|microseconds|ms|milli|millis|millisecond|milliseconds|s|sec|secs|second|seconds|m|min|mins|minute|minutes|h|hr|hrs|hour|hours|d|day|days|w|wk|wks|week|weeks";
+    compiled(&format!(
+        r"^(0|[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*|\s*[0-9]+\s*({units})(\s*[0-9]+\s*({units}))*\s*)$"
+    ))
+});
+
+/// Dashes may be left out; the version and the variant may be restricted.
+fn uuid(version: &str, variant: &str) -> Regex {
+    compiled(&format!(
+        "(?i)^[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{version}[0-9a-f]{{3}}-?{variant}[0-9a-f]{{3}}-?[0-9a-f]{{12}}$"
+    ))
+}
+
+static UUID: LazyLock<Regex> = LazyLock::new(|| uuid("[0-9a-f]", "[0-9a-f]"));
+static UUID3: LazyLock<Regex> = LazyLock::new(|| uuid("3", "[0-9a-f]"));
+static UUID4: LazyLock<Regex> = LazyLock::new(|| uuid("4", "[89ab]"));
+static UUID5: LazyLock<Regex> = LazyLock::new(|| uuid("5", "[89ab]"));
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Groups of four, the last one filled up.
+fn is_base64(text: &str) -> bool {
+    let data = text.trim_end_matches('=');
+    let filled = text.len() - data.len();
+    let of_alphabet = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    !text.is_empty() && text.len().is_multiple_of(4) && filled <= 2 && data.bytes().all(of_alphabet)
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else {
+        return false;
+    };
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return false;
+    };
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    let plain = bits == "0" || !bits.starts_with(['0', '+']);
+    plain && bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max)
+}
+
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+fn is_date_time(text: &str) -> bool {
+    let Some((date, time)) = text.split_once(['t', 'T']) else {
+        return false;
+    };
+    is_date(date) && TIME.is_match(time)
+}
+
+fn is_duration(text: &str) -> bool {
+    DURATION.is_match(text)
+}
+
+fn is_email(text: &str) -> bool {
+    EMAIL.is_match(text)
+}
+
+/// Labels of at most 63 bytes; the last of several has two characters or more.
+fn is_hostname(text: &str) -> bool {
+    let labels: Vec<&str> = text.split('.').collect();
+    let short_end = labels.len() > 1 && labels.last().is_some_and(|last| last.chars().count() < 2);
+    let is_label = |label: &&str| label.len() <= 63 && HOSTNAME_LABEL.is_match(label);
+    text.len() <= 255 && !short_end && labels.iter().all(is_label)
+}
+
+/// Six, eight or twenty bytes, in pairs between colons or dashes or in fours between points.
+fn is_mac(text: &str) -> bool {
+    let of = |separator: char, digits: usize, groups: [usize; 3]| {
+        let parts: Vec<&str> = text.split(separator).collect();
+        let good = |part: &&str| part.len() == digits && is_hex(part);
+        groups.contains(&parts.len()) && parts.iter().all(good)
+    };
+    of(':', 2, [6, 8, 20]) || of('-', 2, [6, 8, 20]) || of('.', 4, [3, 4, 10])
+}
+
+/// Absolute: with a scheme, or a path from the root.
+fn is_uri(text: &str) -> bool {
+    let printable = !text
+        .chars()
+        .any(|letter| letter.is_control() || letter == ' ');
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+    let has_scheme = scheme.is_some_and(|scheme| {
+        let starts = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic());
+        let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        starts && scheme.bytes().all(of_scheme)
+    });
+    printable && (text.starts_with('/') || has_scheme) && good_percent(text)
+}
+
+fn good_percent(text: &str) -> bool {
+    let mut parts = text.split('%');
+    parts.next();
+    parts.all(|part| part.get(..2).is_some_and(is_hex))
+}
+
+fn is_isbn10(text: &str) -> bool {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !b"- ".contains(byte)).collect();
+    let mut sum = 0;
+    for (place, byte) in digits.iter().enumerate() {
+        let digit = match byte {
+            b'0'..=b'9' => usize::from(byte - b'0'),
+            b'X' if place == 9 => 10,
+            _ => return false,
+        };
+        sum += (place + 1) * digit;
+    }
+    digits.len() == 10 && sum % 11 == 0
+}
+
+fn is_isbn13(text: &str) -> bool {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !b"- ".contains(byte)).collect();
+    if digits.len() != 13 || !digits.iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    let weighed = digits.iter().enumerate().map(|(place, byte)| {
+        let digit = usize::from(byte - b'0');
+        if place % 2 == 0 { digit } else { 3 * digit }
+    });
+    weighed.sum::<usize>() % 10 == 0
+}
+
+/// Twelve to nineteen digits with the check digit of Luhn.
+fn is_credit_card(text: &str) -> bool {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).collect();
+    if !(12..=19).contains(&digits.len()) {
+        return false;
+    }
+    let weighed = digits.iter().rev().enumerate().map(|(place, byte)| {
+        let digit = usize::from(byte - b'0') * (1 + place % 2);
+        digit / 10 + digit % 10
+    });
+    weighed.sum::<usize>() % 10 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_tell_good_strings_from_bad_ones() {
+        for (name, good, bad) in [
+            (
+                "bsonobjectid",
+                "507f1f77bcf86cd799439011",
+                "507f1f77bcf86cd79943901",
+            ),
+            ("byte", "aGVsbG8=", "aGVsbG8"),
+            ("cidr", "10.0.0.0/8", "10.0.0.0/33"),
+            ("cidr", "fd00::/64", "fd00::"),
+            ("creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112"),
+            ("date", "2026-02-28", "2026-02-30"),
+            ("date-time", "2026-02-28T12:00:00Z", "2026-02-28 12:00:00Z"),
+            (
+                "date-time",
+                "2026-02-28T23:59:59.5+01:00",
+                "2026-02-28T24:00:00Z",
+            ),
+            ("datetime", "2026-02-28t12:00:00z", "2026-02-28"),
+            ("duration", "1h30m", "1x"),
+            ("duration", "3 days", "soon"),
+            ("email", "a@example.com", "example.com"),
+            ("hexcolor", "#ff0080", "#ff008"),
+            ("hostname", "a.example.com", "-a.example.com"),
+            ("ipv4", "10.0.0.1", "10.0.0.256"),
+            ("ipv6", "fd00::1", "10.0.0.1"),
+            ("isbn", "978-3-16-148410-0", "978-3-16-148410-1"),
+            ("isbn10", "0-306-40615-2", "0-306-40615-3"),
+            ("isbn13", "9783161484100", "0306406152"),
+            ("k8s-long-name", "a.b", "a..b"),
+            ("k8s-short-name", "a-b", "a.b"),
+            ("mac", "01:23:45:67:89:ab", "01:23:45:67:89"),
+            ("rgbcolor", "rgb(0, 128, 255)", "rgb(0, 128, 256)"),
+            ("ssn", "078-05-1120", "078-05-112"),
+            ("uri", "https://example.com/a%20b", "example.com"),
+            (
+                "uuid",
+                "d9428888-122b-11e1-b85c-61cd3cbb3210",
+                "d9428888-122b-11e1-b85c",
+            ),
+            (
+                "uuid",
+                "d9428888122b11e1b85c61cd3cbb3210",
+                "g9428888122b11e1b85c61cd3cbb3210",
+            ),
+            (
+                "uuid4",
+                "57b73598-8764-4ad0-a76a-679bb6640eb1",
+                "57b73598-8764-1ad0-a76a-679bb6640eb1",
+            ),
+            (
+                "uuid3",
+                "d9428888-122b-31e1-b85c-61cd3cbb3210",
+                "d9428888-122b-11e1-b85c-61cd3cbb3210",
+            ),
+            (
+                "uuid5",
+                "d9428888-122b-51e1-b85c-61cd3cbb3210",
+                "d9428888-122b-51e1-c85c-61cd3cbb3210",
+            ),
+        ] {
+            let format = Format::named(name).unwrap();
+            assert!(format.accepts(good), "{name} {good}");
+            assert!(!format.accepts(bad), "{name} {bad}");
+        }
+        assert!(Format::named("password").unwrap().accepts(""));
+        assert!(Format::named("int32").is_none());
+    }
+}

@@ -1,0 +1,207 @@
+//! Structural schemas of custom resources: what a definition says about its objects, and what follows from it.
+//!
+//! ```text
+//!   openAPIV3Schema --read--> Node --+-- prune      removes what no schema knows
+//!                     |              +-- defaults   writes what is not said
+//!                     |              +-- validate   types, values, alternatives
+//!               refused unless       +-- lists      items that have to differ
+//!               structural           +-- embedded   whole objects inside
+//!                                    +-- evaluate   rules in CEL, within a budget
+//! ```
+//!
+//! A schema is read once, when its definition comes, with its rules compiled and its patterns checked; then it is followed for
+//! every write. The hard part is saying the same as kube-apiserver to the letter, odd words included, since clients
+//! show and test what it says. Everything that a definition can make expensive is bounded: levels,
+//! the size of patterns, the steps of rules, the bytes of what is told.
+
+mod cel_value;
+mod declare;
+mod defaults;
+mod embedded;
+mod evaluate;
+mod formats;
+mod lists;
+mod merging;
+mod node;
+mod outcome;
+mod path;
+mod patterns;
+mod prune;
+mod read;
+mod read_checks;
+#[cfg(test)]
+mod rule_check_tests;
+mod rule_checks;
+#[cfg(test)]
+mod rule_tests;
+mod rules;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod validate;
+mod walk;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+pub use self::patterns::Patterns;
+
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+
+use self::node::Node;
+use self::outcome::Outcome;
+use self::path::Path;
+use self::walk::Walk;
+
+/// The structural schema of one version of a custom resource.
+#[derive(Debug)]
+pub struct StructuralSchema {
+    /// The schema of the whole object.
+    root: Node,
+    /// True if its definition has patterns.
+    has_patterns: bool,
+}
+
+impl StructuralSchema {
+    /// Reads `openAPIV3Schema`. With `preserve_unknown_fields` the object keeps members that the schema does not
+    /// know, as old definitions ask for.
+    ///
+    /// # Errors
+    ///
+    /// The parts that are not structural or not supported; fields are relative to the schema, such as
+    /// `properties[spec].type`.
+    pub fn read(schema: &Value, preserve_unknown_fields: bool) -> Result<Self, Vec<FieldError>> {
+        Self::read_beside(schema, preserve_unknown_fields, &mut Patterns::default())
+    }
+
+    /// The same for a schema among others of a definition, which have these patterns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read`].
+    pub fn read_beside(
+        schema: &Value,
+        preserve_unknown_fields: bool,
+        patterns: &mut Patterns,
+    ) -> Result<Self, Vec<FieldError>> {
+        let mut root = read::read(schema, patterns)?;
+        root.preserve_unknown |= preserve_unknown_fields;
+        let has_patterns = !patterns.is_empty();
+        Ok(Self { root, has_patterns })
+    }
+
+    /// Returns true if the size of an object does not tell what checking it costs: there are rules or patterns.
+    #[must_use]
+    pub fn is_costly(&self) -> bool {
+        self.root.ruled || self.has_patterns
+    }
+
+    /// Returns the errors in the rules of a schema that replaces older ones: wrong types, and costs beyond the limits. Rules
+    /// that an older schema has need not be better than they were.
+    #[must_use]
+    pub fn check_rules(&self, old: &[Self]) -> Vec<FieldError> {
+        let mut known = BTreeSet::new();
+        for old in old {
+            rule_checks::expressions(&old.root, &mut known);
+        }
+        let found = rule_checks::check_rules(&self.root, &known);
+        let mut errors = found.wrong;
+        let was_costly = || {
+            let costly = |old: &Self| {
+                !rule_checks::check_rules(&old.root, &known)
+                    .costly
+                    .is_empty()
+            };
+            old.iter().any(costly)
+        };
+        if !found.costly.is_empty() && !was_costly() {
+            errors.extend(found.costly);
+        }
+        errors
+    }
+
+    /// Removes members that the schema does not know. Gives their paths, sorted, such as `spec.list[0].bogus`.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(&self.root, object)
+    }
+
+    /// Writes defaults, and removes nulls that the schema does not allow.
+    pub fn default(&self, object: &mut Value) {
+        defaults::fill(&self.root, object);
+    }
+
+    /// Returns the errors in an object's values, in kube-apiserver's order: by the schema, in embedded objects, in lists.
+    /// Errors that an older object has as well, in values that have not changed, are ignored.
+    #[must_use]
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut path = Path::default();
+        let mut walk = Walk::new(&mut path);
+        let found = validate::validate(&self.root, object, old, &mut walk);
+        let mut outcome = walk.end(found);
+        self.check_embedded(object, &mut path, &mut outcome);
+        let lists = self.wrong_lists(object);
+        let were_right = || old.is_none_or(|old| self.wrong_lists(old).is_valid());
+        if !lists.is_valid() && were_right() {
+            outcome.merge(lists);
+        }
+        outcome.into_errors()
+    }
+
+    fn wrong_lists(&self, object: &Value) -> Outcome {
+        let mut outcome = Outcome::default();
+        if object.is_object() {
+            lists::validate(&self.root, object, &mut Path::default(), &mut outcome);
+        }
+        outcome
+    }
+
+    /// Returns the violations of the schema's CEL rules. Transition rules run where there is an older value; all others
+    /// where a value has changed. Not for objects that [`Self::validate`] refuses: see [`Self::check`].
+    #[must_use]
+    pub fn validate_rules(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        evaluate::evaluate(&self.root, object, old)
+    }
+
+    /// All that is wrong: with the values, and then, unless these make them pointless, by the rules.
+    #[must_use]
+    pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = self.validate(object, old);
+        if !self.root.ruled {
+            return errors;
+        }
+        if errors.iter().any(blocks_rules) {
+            let why = "null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+            errors.push(FieldError::new(FieldErrorKind::Invalid, path::ROOT, why));
+        } else {
+            errors.extend(self.validate_rules(object, old));
+        }
+        errors
+    }
+
+    /// The whole object is an embedded one too, but its metadata is checked with that of all other resources.
+    fn check_embedded(&self, object: &Value, path: &mut Path, outcome: &mut Outcome) {
+        let Value::Object(members) = object else {
+            return;
+        };
+        for (name, value) in members {
+            if let Some(node) = self.root.member(name) {
+                let mark = path.member(name);
+                embedded::validate(node, value, path, outcome);
+                path.leave(mark);
+            }
+        }
+    }
+}
+
+/// Returns true if rules cannot be evaluated beside this error, since they rely on types and sizes.
+fn blocks_rules(error: &FieldError) -> bool {
+    matches!(
+        error.kind,
+        FieldErrorKind::NotSupported
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong
+            | FieldErrorKind::TooMany
+            | FieldErrorKind::TypeInvalid
+    )
+}

@@ -1,0 +1,165 @@
+//! The errors that the check of a value finds, in kube-apiserver's words.
+
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Number, Value};
+
+use super::path::{Path, ROOT};
+
+/// The power of ten from which on floats are written with an exponent.
+const EXPONENT_FROM: i32 = 6;
+
+/// The errors of a value.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// True if anything is wrong.
+    is_wrong: bool,
+    /// The errors, as many as are told.
+    errors: Vec<FieldError>,
+    /// The bytes of `errors`.
+    bytes: usize,
+    /// How many checks applied. Of alternatives that all fail, the one with the most is closest to what was meant.
+    pub(super) applied: usize,
+}
+
+impl Outcome {
+    /// Returns true if there are no errors.
+    pub(super) fn is_valid(&self) -> bool {
+        !self.is_wrong
+    }
+
+    /// The errors; not none if anything is wrong.
+    pub(super) fn into_errors(mut self) -> Vec<FieldError> {
+        if self.is_wrong && self.errors.is_empty() {
+            let why = "null: more is wrong than can be told; correct what a part of the object has, and try again";
+            let error = FieldError::new(FieldErrorKind::Invalid, ROOT, why);
+            self.errors.push(error);
+        }
+        self.errors
+    }
+
+    /// Notes that something is wrong at a place, and the error if it is still told.
+    pub(super) fn push(&mut self, path: &Path, error: impl FnOnce() -> FieldError) {
+        self.is_wrong = true;
+        if let Some(error) = path.error(error) {
+            self.tell(error);
+        }
+    }
+
+    fn tell(&mut self, error: FieldError) {
+        if self.bytes < ERROR_BYTES_MAX {
+            self.bytes += error.field.len() + error.detail.len();
+            self.errors.push(error);
+        }
+    }
+
+    /// Adds what another check found.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.applied += other.applied;
+        self.is_wrong |= other.is_wrong;
+        for error in other.errors {
+            self.tell(error);
+        }
+    }
+
+    /// A value that breaks a rule: `text` goes on after the path.
+    pub(super) fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
+        self.push(path, || {
+            let detail = format!("{}: {} in body {text}", shown(value), path.as_str());
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
+    }
+
+    /// A value of another type or format than `wanted`; `found` says of which.
+    pub(super) fn invalid_type(&mut self, path: &Path, wanted: &str, found: &str) {
+        self.push(path, || {
+            let found = Value::from(found);
+            let place = path.as_str();
+            let detail = format!("{found}: {place} in body must be of type {wanted}: {found}");
+            FieldError::new(FieldErrorKind::TypeInvalid, path.field(), detail)
+        });
+    }
+
+    /// Alternatives that do not hold together: such an error has no field, but names it.
+    pub(super) fn alternatives(&mut self, path: &Path, text: &str) {
+        self.push(path, || {
+            let place = Value::from(path.as_str());
+            let detail = format!("\"\": {place} {text}");
+            FieldError::new(FieldErrorKind::Invalid, ROOT, detail)
+        });
+    }
+}
+
+/// A value as error messages show it: as JSON, but with fractions as Go writes them.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) => shown_number(number),
+        other => other.to_string(),
+    }
+}
+
+fn shown_number(number: &Number) -> String {
+    match (number.is_i64(), number.as_f64()) {
+        (false, Some(float)) => shown_float(float),
+        _ => number.to_string(),
+    }
+}
+
+/// A float in the shortest digits, with an exponent from a million on and below 10^-4.
+pub(super) fn shown_float(float: f64) -> String {
+    let scientific = format!("{float:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..EXPONENT_FROM).contains(&exponent) {
+        return format!("{float}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_nobody_is_told_are_not_made() {
+        let mut path = Path::default();
+        let mark = path.member(&"n".repeat(1 << 20));
+        let mut made = 0;
+        let mut outcome = Outcome::default();
+        for _ in 0..1_000 {
+            // As each alternative and member of an object finds its own.
+            let mut inner = Outcome::default();
+            inner.push(&path, || {
+                made += 1;
+                FieldError::required(path.field())
+            });
+            assert!(!inner.is_valid());
+            outcome.merge(inner);
+        }
+        path.leave(mark);
+        assert!(made < 20, "{made}");
+        assert_eq!(outcome.into_errors().len(), 1);
+        let mut late = Outcome::default();
+        late.push(&path, || FieldError::required("late"));
+        assert!(!late.into_errors().is_empty());
+    }
+
+    #[test]
+    fn floats_are_written_like_go_does() {
+        for (float, text) in [
+            (10.0, "10"),
+            (999_999.5, "999999.5"),
+            (2_147_483_647.5, "2.1474836475e+09"),
+            (0.5, "0.5"),
+            (-2.25, "-2.25"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (1.5e300, "1.5e+300"),
+        ] {
+            assert_eq!(shown_float(float), text);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The path of a place in an object, written while it is walked.
+
+use std::cell::Cell;
+use std::fmt::Write as _;
+
+use ringwatch_apimachinery::FieldError;
+
+/// The path of the whole object, as kube-apiserver prints it.
+pub(super) const ROOT: &str = "<nil>";
+
+/// A path that grows and shrinks with the walk, so that no place pays for a string of its own.
+#[derive(Debug, Default)]
+pub(super) struct Path {
+    /// The path so far, such as `spec.ports[0]`.
+    text: String,
+    /// How many bytes of errors were made on the walk, told or not.
+    error_bytes: Cell<usize>,
+}
+
+/// How many bytes of errors are made on one walk. Most of them are told to nobody; but a path may have a megabyte
+/// and stand above 300,000 wrong values, and a schema may have a megabyte of values that it allows.
+const ERROR_BYTES_MADE_MAX: usize = 16 << 20;
+
+/// Where a path was before it went deeper: [`Path::leave`] goes back there.
+#[must_use]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark(usize);
+
+impl Path {
+    /// Goes into a member.
+    pub(super) fn member(&mut self, name: &str) -> Mark {
+        let mark = Mark(self.text.len());
+        if mark.0 > 0 {
+            self.text.push('.');
+        }
+        self.text.push_str(name);
+        mark
+    }
+
+    /// Goes into a member of a map, whose name comes from the user.
+    pub(super) fn key(&mut self, name: &str) -> Mark {
+        let mark = Mark(self.text.len());
+        self.text.extend(["[", name, "]"]);
+        mark
+    }
+
+    /// Goes into an item of a list.
+    pub(super) fn index(&mut self, index: usize) -> Mark {
+        let mark = Mark(self.text.len());
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "[{index}]");
+        mark
+    }
+
+    /// Goes back.
+    pub(super) fn leave(&mut self, mark: Mark) {
+        self.text.truncate(mark.0);
+    }
+
+    /// An error of the place, unless so much was made on this walk that it would be told to nobody.
+    pub(super) fn error(&self, make: impl FnOnce() -> FieldError) -> Option<FieldError> {
+        if self.error_bytes.get() > ERROR_BYTES_MADE_MAX {
+            return None;
+        }
+        let error = make();
+        let bytes = self.error_bytes.get() + error.field.len() + error.detail.len();
+        self.error_bytes.set(bytes);
+        Some(error)
+    }
+
+    /// The path, empty for the whole object.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The path as errors have it.
+    pub(super) fn field(&self) -> String {
+        if self.text.is_empty() {
+            ROOT.to_owned()
+        } else {
+            self.text.clone()
+        }
+    }
+}

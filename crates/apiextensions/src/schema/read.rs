@@ -1,0 +1,289 @@
+//! Reads a schema as definitions have it (`openAPIV3Schema`) and refuses what is not structural.
+//!
+//! Structural means: everything that an object may hold is said once, outside of alternatives, with its type. Then
+//! what to keep and what to fill in never depends on which alternative holds. Below `anyOf`, `oneOf`,
+//! `allOf` and `not` a schema may only say more about values. The one exception is the customary way to write
+//! int-or-string, which names types in an `anyOf`.
+
+use std::collections::BTreeMap;
+
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Map, Value, json};
+
+use super::node::{Additional, Kind, ListType, Node};
+use super::outcome::{Outcome, shown};
+use super::path::Path;
+use super::patterns::Patterns;
+use super::walk::Walk;
+use super::{prune, rules, structure, validate};
+
+/// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
+/// comes in another way is bounded here, and with it everything that walks along a schema.
+pub(super) const SCHEMA_LEVELS_MAX: usize = 128;
+
+/// Where a schema stands in another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The whole object.
+    Root,
+    /// The items of a list.
+    Item,
+    /// A member.
+    Field,
+    /// Below `anyOf` and the like: it only checks.
+    Nested(Nested),
+}
+
+/// The exceptions for nested schemas, by which int-or-string is expressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nested {
+    /// Nothing.
+    Plain,
+    /// Name a type.
+    Typed,
+    /// Have an `anyOf` that names types.
+    TypedAnyOf,
+}
+
+/// Reads the schema of a whole object, which may have these patterns and more.
+pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<FieldError>> {
+    let mut reader = Reader {
+        patterns: std::mem::take(patterns),
+        ..Reader::default()
+    };
+    let node = reader.node(schema, Place::Root);
+    *patterns = reader.patterns;
+    if reader.found.is_valid() {
+        Ok(node)
+    } else {
+        let mut errors = reader.found.into_errors();
+        errors.sort_by(|a, b| (&a.field, &a.detail).cmp(&(&b.field, &b.detail)));
+        Err(errors)
+    }
+}
+
+/// A walk over a schema.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// The errors so far.
+    pub(super) found: Outcome,
+    /// Where the walk is.
+    pub(super) path: Path,
+    /// How deep it is.
+    level: usize,
+    /// The patterns so far.
+    pub(super) patterns: Patterns,
+    /// How many rules there were so far.
+    pub(super) rules_read: usize,
+    /// How many bytes their expressions had.
+    pub(super) rule_bytes: usize,
+}
+
+impl Reader {
+    fn node(&mut self, schema: &Value, place: Place) -> Node {
+        let Value::Object(schema) = schema else {
+            self.invalid(schema, "must be a schema");
+            return Node::default();
+        };
+        if self.level == SCHEMA_LEVELS_MAX {
+            let why = format!("must not nest deeper than {SCHEMA_LEVELS_MAX} schemas");
+            self.invalid(&json!({}), &why);
+            return Node::default();
+        }
+        self.level += 1;
+        let mut node = self.members(schema, place);
+        structure::check(self, schema, &node, place);
+        if !matches!(place, Place::Nested(_)) {
+            node.rules = self.rules(schema, &node);
+            node.ruled = rules::any(&node.rules, &node);
+        }
+        self.check_default(&node);
+        self.level -= 1;
+        node
+    }
+
+    fn members(&mut self, schema: &Map<String, Value>, place: Place) -> Node {
+        let flag = |name: &str| schema.get(name).is_some_and(|value| value == true);
+        let nested = matches!(place, Place::Nested(_));
+        let below = |place| {
+            if nested {
+                Place::Nested(Nested::Plain)
+            } else {
+                place
+            }
+        };
+        Node {
+            kind: self.kind(schema),
+            int_or_string: flag("x-kubernetes-int-or-string"),
+            nullable: flag("nullable"),
+            preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            atomic: schema.get("x-kubernetes-map-type") == Some(&json!("atomic")),
+            default: present(schema, "default").cloned(),
+            properties: self.properties(schema, below(Place::Field)),
+            additional: self.additional(schema, below(Place::Field)),
+            items: present(schema, "items").map(|items| {
+                Box::new(self.under("items", |reader| reader.node(items, below(Place::Item))))
+            }),
+            list: list_type(schema),
+            checks: self.checks(schema, place).map(Box::new),
+            rules: Vec::new(),
+            ruled: false,
+        }
+    }
+
+    fn kind(&mut self, schema: &Map<String, Value>) -> Option<Kind> {
+        let name = present(schema, "type")?.as_str().unwrap_or_default();
+        let kind = Kind::named(name);
+        if name == "null" {
+            self.forbid(
+                "type",
+                "type cannot be set to null, use nullable as an alternative",
+            );
+        } else if kind.is_none() && !name.is_empty() {
+            let names: Vec<&str> = Kind::NAMES.iter().map(|(name, _)| *name).collect();
+            self.not_supported("type", name, &names);
+        }
+        kind
+    }
+
+    fn properties(&mut self, schema: &Map<String, Value>, place: Place) -> BTreeMap<String, Node> {
+        let mut properties = BTreeMap::new();
+        let Some(Value::Object(members)) = schema.get("properties") else {
+            return properties;
+        };
+        for (name, property) in members {
+            let node = self.under("properties", |reader| {
+                let mark = reader.path.key(name);
+                let node = reader.node(property, place);
+                reader.path.leave(mark);
+                node
+            });
+            properties.insert(name.clone(), node);
+        }
+        properties
+    }
+
+    fn additional(&mut self, schema: &Map<String, Value>, place: Place) -> Option<Additional> {
+        match present(schema, "additionalProperties")? {
+            Value::Bool(true) => Some(Additional::Any),
+            Value::Bool(false) => {
+                let why = "additionalProperties cannot be set to false";
+                self.forbid("additionalProperties", why);
+                None
+            }
+            other => {
+                let node = self.under("additionalProperties", |reader| reader.node(other, place));
+                Some(Additional::Schema(Box::new(node)))
+            }
+        }
+    }
+
+    /// The schemas in a list, such as those of `anyOf`.
+    pub(super) fn nested(
+        &mut self,
+        schema: &Map<String, Value>,
+        name: &str,
+        privilege: impl Fn(usize) -> Nested,
+    ) -> Vec<Node> {
+        let Some(Value::Array(alternatives)) = schema.get(name) else {
+            return Vec::new();
+        };
+        let mut nodes = Vec::with_capacity(alternatives.len());
+        for (index, alternative) in alternatives.iter().enumerate() {
+            let place = Place::Nested(privilege(index));
+            nodes.push(self.under(name, |reader| {
+                let mark = reader.path.index(index);
+                let node = reader.node(alternative, place);
+                reader.path.leave(mark);
+                node
+            }));
+        }
+        nodes
+    }
+
+    /// The schema under `not`.
+    pub(super) fn not(&mut self, schema: &Map<String, Value>) -> Option<Box<Node>> {
+        let not = present(schema, "not")?;
+        let place = Place::Nested(Nested::Plain);
+        Some(Box::new(
+            self.under("not", |reader| reader.node(not, place)),
+        ))
+    }
+
+    /// A default has to be what the schema says, or no object could ever be written.
+    fn check_default(&mut self, node: &Node) {
+        let Some(default) = &node.default else {
+            return;
+        };
+        self.under("default", |reader| {
+            if !prune::knows_all(node, default) {
+                reader.invalid(default, "must not have unknown fields");
+            }
+            let mut walk = Walk::new(&mut reader.path);
+            let found = validate::validate(node, default, None, &mut walk);
+            reader.found.merge(walk.end(found));
+        });
+    }
+
+    /// Does something below a member.
+    pub(super) fn under<R>(&mut self, name: &str, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let mark = self.path.member(name);
+        let result = walk(self);
+        self.path.leave(mark);
+        result
+    }
+
+    /// Adds an error about the value at the current path.
+    pub(super) fn invalid(&mut self, value: &Value, why: &str) {
+        let (path, found) = (&self.path, &mut self.found);
+        found.push(path, || {
+            let detail = format!("{}: {why}", shown(value));
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
+    }
+
+    /// A member must not be here.
+    pub(super) fn forbid(&mut self, name: &str, why: &str) {
+        self.push(FieldErrorKind::Forbidden, name, why.to_owned());
+    }
+
+    /// A member has to be here.
+    pub(super) fn require(&mut self, name: &str, why: &str) {
+        self.push(FieldErrorKind::Required, name, why.to_owned());
+    }
+
+    /// A member is not one of those that there are.
+    pub(super) fn not_supported(&mut self, name: &str, value: &str, supported: &[&str]) {
+        let quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+        let detail = format!("{value:?}: supported values: {}", quoted.join(", "));
+        self.push(FieldErrorKind::NotSupported, name, detail);
+    }
+
+    fn push(&mut self, kind: FieldErrorKind, name: &str, detail: String) {
+        let mark = self.path.member(name);
+        let (path, found) = (&self.path, &mut self.found);
+        found.push(path, || FieldError::new(kind, path.field(), detail));
+        self.path.leave(mark);
+    }
+}
+
+/// A member that says something: null says nothing.
+pub(super) fn present<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    schema.get(name).filter(|value| !value.is_null())
+}
+
+fn list_type(schema: &Map<String, Value>) -> ListType {
+    match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        Some("set") => ListType::Set,
+        Some("map") => ListType::Map(strings(schema, "x-kubernetes-list-map-keys")),
+        _ => ListType::Atomic,
+    }
+}
+
+/// The strings in a list.
+pub(super) fn strings(schema: &Map<String, Value>, name: &str) -> Vec<String> {
+    let list = schema.get(name).and_then(Value::as_array);
+    let strings = list.into_iter().flatten().filter_map(Value::as_str);
+    strings.map(str::to_owned).collect()
+}

@@ -1,0 +1,216 @@
+//! Checks the rules of a schema when it is written: their types, and what they cost at most.
+//!
+//! A rule costs as often as there are values that it is about. Where a list or map around them has no bound, that is as
+//! many as fit into a request.
+
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_cel::{Declared, Form, Names, Program, Type, check_program, on_large_stack};
+use serde_json::json;
+
+use super::cel_value::escaped;
+use super::declare::{declare, fitting, items_max, properties_max};
+use super::node::Node;
+use super::path::Path;
+use super::rules::Rule;
+
+/// Maximum estimated cost of one rule.
+const RULE_COST_MAX: u64 = 10_000_000;
+
+/// Maximum estimated cost of all rules of a schema.
+const SCHEMA_COST_MAX: u64 = 100_000_000;
+
+/// How many rules are named if all together cost too much.
+const NAMED_MAX: usize = 4;
+
+/// Returns the errors in the rules of a schema. Of rules that an older schema has, only the cost is checked.
+pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
+    let mut walk = Walk {
+        known,
+        path: Path::default(),
+        found: RuleErrors::default(),
+        total: 0,
+        costs: Vec::new(),
+    };
+    if root.ruled {
+        on_large_stack(|| {
+            let declared = declare(root, true);
+            walk.node(root, declared.as_ref(), Some(1));
+        });
+        walk.check_total();
+    }
+    walk.found
+}
+
+/// All expressions of a schema's rules.
+pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
+    if !node.ruled {
+        return;
+    }
+    for rule in &node.rules {
+        all.insert(&rule.text);
+        all.extend(rule.message_text.as_deref());
+    }
+    let additional = node.additional.as_ref().and_then(|it| it.schema());
+    let below = node.properties.values().chain(additional);
+    for inner in below.chain(node.items.as_deref()) {
+        expressions(inner, all);
+    }
+}
+
+/// Errors in rules.
+#[derive(Debug, Default)]
+pub(super) struct RuleErrors {
+    /// Rules that cannot be run.
+    pub(super) wrong: Vec<FieldError>,
+    /// Rules that cost too much.
+    pub(super) costly: Vec<FieldError>,
+}
+
+struct Walk<'w> {
+    known: &'w BTreeSet<&'w str>,
+    path: Path,
+    found: RuleErrors,
+    total: u64,
+    costs: Vec<(u64, String)>,
+}
+
+impl Walk<'_> {
+    /// `count` is how many such values there may be, if lists and maps around are bounded.
+    fn node(&mut self, node: &Node, declared: Option<&Declared>, count: Option<u64>) {
+        if !node.ruled {
+            return;
+        }
+        for (index, rule) in node.rules.iter().enumerate() {
+            let mark = self.path.member("x-kubernetes-validations");
+            let inner = self.path.index(index);
+            self.rule(rule, declared, count);
+            self.path.leave(inner);
+            self.path.leave(mark);
+        }
+        for (name, property) in &node.properties {
+            let inside = declared.and_then(|it| it.field(&escaped(name)));
+            let mark = self.path.member("properties");
+            let key = self.path.key(name);
+            self.node(property, inside, count);
+            self.path.leave(key);
+            self.path.leave(mark);
+        }
+        let times = |bound: Option<i64>| {
+            let bound = u64::try_from(bound?).unwrap_or_default();
+            Some(count?.saturating_mul(bound))
+        };
+        let inside = declared.and_then(|it| match &it.form {
+            Form::List(inside) | Form::Map(inside) => Some(inside.as_ref()),
+            Form::Plain(_) => None,
+        });
+        if let Some(items) = node.items.as_deref() {
+            let mark = self.path.member("items");
+            self.node(items, inside, times(items_max(node)));
+            self.path.leave(mark);
+        }
+        if let Some(values) = node.additional.as_ref().and_then(|it| it.schema()) {
+            let mark = self.path.member("additionalProperties");
+            self.node(values, inside, times(properties_max(node)));
+            self.path.leave(mark);
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule, declared: Option<&Declared>, count: Option<u64>) {
+        let own = declared
+            .cloned()
+            .unwrap_or_else(|| Declared::unsized_(Type::Dyn));
+        let fits = fitting(own.min_bytes + 1);
+        let count = count.unwrap_or(fits);
+        let mut names = Names::default();
+        let old = if rule.optional_old {
+            Declared {
+                form: Form::Plain(Type::optional(own.type_of())),
+                ..own.clone()
+            }
+        } else {
+            own.clone()
+        };
+        names.variables.insert("self".to_owned(), own);
+        names.variables.insert("oldSelf".to_owned(), old);
+        let written = (rule.text.as_str(), &rule.program);
+        self.expression("rule", written, &Type::Bool, &names, count);
+        if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
+            let written = (text.as_str(), program);
+            self.expression("messageExpression", written, &Type::String, &names, count);
+        }
+    }
+
+    fn expression(
+        &mut self,
+        member: &str,
+        (text, program): (&str, &Program),
+        gives: &Type,
+        names: &Names,
+        count: u64,
+    ) {
+        let mark = self.path.member(member);
+        let field = self.path.field();
+        self.path.leave(mark);
+        let is_message = *gives == Type::String;
+        let wrong = match check_program(text, program, names) {
+            Ok(checked) if checked.gives == *gives => {
+                self.cost(member, field, checked.cost.saturating_mul(count));
+                return;
+            }
+            Ok(_) if is_message => "messageExpression must evaluate to a string".to_owned(),
+            Ok(_) => "cel expression must evaluate to a bool".to_owned(),
+            Err(error) if is_message => format!("messageExpression compilation failed: {error}"),
+            Err(error) => format!("compilation failed: {error}"),
+        };
+        if !self.known.contains(text) {
+            let error = FieldError::invalid(field, &json!(text), wrong);
+            self.found.wrong.push(error);
+        }
+    }
+
+    fn cost(&mut self, member: &str, field: String, cost: u64) {
+        self.total = self.total.saturating_add(cost);
+        if cost > RULE_COST_MAX {
+            let what = format!("estimated {member} cost");
+            self.forbid(field.clone(), too_costly(&what, cost, RULE_COST_MAX));
+        }
+        self.costs.push((cost, field));
+        self.costs.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+        self.costs.truncate(NAMED_MAX);
+    }
+
+    fn check_total(&mut self) {
+        if self.total <= SCHEMA_COST_MAX {
+            return;
+        }
+        for (_, field) in std::mem::take(&mut self.costs) {
+            let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+            self.forbid(field, why.to_owned());
+        }
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let why = too_costly(what, self.total, SCHEMA_COST_MAX);
+        self.forbid(String::new(), why);
+    }
+
+    fn forbid(&mut self, field: String, why: String) {
+        let error = FieldError::new(FieldErrorKind::Forbidden, field, why);
+        self.found.costly.push(error);
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // a rough figure
+fn too_costly(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}

@@ -1,0 +1,190 @@
+//! Rules of a schema in CEL (`x-kubernetes-validations`), compiled when the schema is read.
+
+use ringwatch_apimachinery::FieldErrorKind;
+use ringwatch_cel::{CompileError, Program};
+use serde_json::{Map, Value};
+
+use super::node::Node;
+use super::read::Reader;
+
+/// Rules that a schema has at most, in all its parts.
+pub(super) const RULES_MAX: usize = 1_000;
+
+/// Bytes of its expressions at most, together. Checking as many takes seconds.
+pub(super) const RULE_BYTES_MAX: usize = 1 << 20;
+
+/// The reasons that a rule may give.
+const REASONS: [(&str, FieldErrorKind); 4] = [
+    ("FieldValueInvalid", FieldErrorKind::Invalid),
+    ("FieldValueForbidden", FieldErrorKind::Forbidden),
+    ("FieldValueRequired", FieldErrorKind::Required),
+    ("FieldValueDuplicate", FieldErrorKind::Duplicate),
+];
+
+/// One rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// The source of the rule, for messages.
+    pub(super) text: String,
+    /// The compiled rule.
+    pub(super) program: Program,
+    /// The message for objects that violate the rule.
+    pub(super) message: Option<String>,
+    /// The compiled `messageExpression`, whose result is preferred to the message.
+    pub(super) message_program: Option<Program>,
+    /// The source of the `messageExpression`.
+    pub(super) message_text: Option<String>,
+    /// As what to say it.
+    pub(super) reason: FieldErrorKind,
+    /// Of which member to say it, empty for the value itself.
+    pub(super) field: String,
+    /// True if the rule uses `oldSelf`: a transition rule.
+    pub(super) uses_old: bool,
+    /// True if a transition rule runs without an older value too: `optionalOldSelf`.
+    pub(super) optional_old: bool,
+}
+
+impl Reader {
+    /// The rules of a schema; `node` is the schema without them.
+    pub(super) fn rules(&mut self, schema: &Map<String, Value>, node: &Node) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        let Some(Value::Array(all)) = schema.get("x-kubernetes-validations") else {
+            return rules;
+        };
+        for (index, rule) in all.iter().enumerate() {
+            let mark = self.path.member("x-kubernetes-validations");
+            let inner = self.path.index(index);
+            self.rules_read += 1;
+            self.rule_bytes += ["rule", "messageExpression"]
+                .map(|name| rule.get(name).and_then(Value::as_str).map_or(0, str::len))
+                .into_iter()
+                .sum::<usize>();
+            let too_much = self.rules_read > RULES_MAX || self.rule_bytes > RULE_BYTES_MAX;
+            if too_much {
+                let why = format!(
+                    "must not have more than {RULES_MAX} rules of {RULE_BYTES_MAX} bytes together"
+                );
+                self.invalid(&Value::from(""), &why);
+            } else if let Value::Object(rule) = rule {
+                rules.extend(self.rule(rule, node));
+            } else {
+                self.invalid(rule, "must be a rule");
+            }
+            self.path.leave(inner);
+            self.path.leave(mark);
+            if too_much {
+                break;
+            }
+        }
+        rules
+    }
+
+    fn rule(&mut self, rule: &Map<String, Value>, node: &Node) -> Option<Rule> {
+        let text = |name: &str| rule.get(name).and_then(Value::as_str);
+        let source = text("rule").unwrap_or_default().trim();
+        if source.is_empty() {
+            self.require("rule", "rule is not specified");
+            return None;
+        }
+        let message = text("message").filter(|message| !message.is_empty());
+        if message.is_some_and(|message| message.trim().contains(['\n', '\r'])) {
+            self.wrong("message", message, "message must not contain line breaks");
+        }
+        let reason = text("reason").unwrap_or("FieldValueInvalid");
+        let known = REASONS.iter().find(|(name, _)| *name == reason);
+        if known.is_none() {
+            self.not_supported("reason", reason, &REASONS.map(|(name, _)| name));
+        }
+        let program = self.program("rule", source)?;
+        let message_text = text("messageExpression").filter(|it| !it.is_empty());
+        let message_program = match message_text {
+            Some(source) => Some(self.program("messageExpression", source)?),
+            None => None,
+        };
+        let uses_old = program.names("oldSelf");
+        let optional_old = rule
+            .get("optionalOldSelf")
+            .is_some_and(|value| value == true);
+        Some(Rule {
+            text: source.to_owned(),
+            message: message.map(|message| message.trim().to_owned()),
+            reason: known?.1,
+            field: self.field_path(text("fieldPath"), node)?,
+            program,
+            message_program,
+            message_text: message_text.map(str::to_owned),
+            uses_old,
+            optional_old,
+        })
+    }
+
+    fn program(&mut self, name: &str, source: &str) -> Option<Program> {
+        match ringwatch_cel::compile(source) {
+            Ok(program) => Some(program),
+            Err(error) => {
+                let shown = (error != CompileError::TooLarge).then_some(source);
+                self.wrong(name, shown, &format!("compilation failed: {error}"));
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, name: &str, value: Option<&str>, why: &str) {
+        self.under(name, |reader| {
+            reader.invalid(&Value::from(value.unwrap_or_default()), why)
+        });
+    }
+
+    /// The path of the member that a rule is about, as it goes on after the value's own path.
+    fn field_path(&mut self, written: Option<&str>, node: &Node) -> Option<String> {
+        let Some(written) = written.filter(|written| !written.is_empty()) else {
+            return Some(String::new());
+        };
+        let Some(path) = normalized(written, node) else {
+            let why = format!(
+                "fieldPath must be a valid path: {written} does not refer to a valid field"
+            );
+            self.wrong("fieldPath", Some(written), &why);
+            return None;
+        };
+        Some(path)
+    }
+}
+
+/// Follows `.name` and `['name']` through a schema.
+fn normalized(written: &str, node: &Node) -> Option<String> {
+    let mut path = String::new();
+    let mut node = node;
+    let mut rest = written;
+    while !rest.is_empty() {
+        let name;
+        if let Some(after) = rest.strip_prefix("['") {
+            (name, rest) = after.split_once("']")?;
+        } else {
+            let after = rest.strip_prefix('.')?;
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            (name, rest) = after.split_at(end);
+        }
+        if node.properties.contains_key(name) {
+            path.extend([".", name]);
+        } else {
+            path.extend(["[", name, "]"]);
+        }
+        node = node.member(name)?;
+    }
+    Some(path)
+}
+
+/// Returns true if a schema or one below it has rules.
+pub(super) fn any(rules: &[Rule], node: &Node) -> bool {
+    let additional = node
+        .additional
+        .as_ref()
+        .and_then(|additional| additional.schema());
+    let below = node
+        .properties
+        .values()
+        .chain(additional)
+        .chain(node.items.as_deref());
+    !rules.is_empty() || below.into_iter().any(|below| below.ruled)
+}

@@ -1,0 +1,424 @@
+//! Validates a value by its schema: types first, then alternatives, then the value itself, then its parts.
+//!
+//! A value that has not changed since an older object was written counts as valid, since the schema may have been another
+//! then. Items of lists are compared if they have keys.
+//!
+//! One walk over the object; every alternative of a node looks at the value once more. So the work is at most the
+//! size of the object times the alternatives above a place, and the depth is that of the schema.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Map, Value};
+
+use super::node::{Additional, Bound, Checks, Kind, ListType, Node, Sizes};
+use super::outcome::{Outcome, shown, shown_float};
+use super::path::Path;
+use super::walk::Walk;
+
+/// Checks a value, which was another one before, and everything in it.
+pub(super) fn validate(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    path: &mut Walk<'_>,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    if old == Some(value) {
+        return outcome;
+    }
+    check_type(node, value, path, &mut outcome);
+    let checks = node.checks.as_deref();
+    if !value.is_null()
+        && let Some(checks) = checks
+    {
+        check_alternatives(checks, value, path, &mut outcome);
+    }
+    match value {
+        Value::String(text) => check_string(checks, text, path, &mut outcome),
+        Value::Number(_) => check_number(checks, value, path, &mut outcome),
+        Value::Array(items) => {
+            let old = old.and_then(Value::as_array);
+            check_items(node, (items, old), path, &mut outcome);
+        }
+        _ => {}
+    }
+    if let Some(checks) = checks {
+        check_allowed(checks, value, path, &mut outcome);
+    }
+    if let Value::Object(members) = value {
+        let old = old.and_then(Value::as_object);
+        check_object(node, (members, old), path, &mut outcome);
+    }
+    outcome
+}
+
+fn check_type(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
+    let kinds: &[Kind] = match (node.int_or_string, &node.kind) {
+        (true, _) => &[Kind::Integer, Kind::String],
+        (false, Some(kind)) => std::slice::from_ref(kind),
+        (false, None) => return,
+    };
+    outcome.applied += 1;
+    if value.is_null() && node.nullable || kinds.iter().any(|kind| is_of(*kind, value)) {
+        return;
+    }
+    let format = node.checks.as_ref().and_then(|checks| checks.format);
+    if let (Some(format), Value::Number(_) | Value::Bool(_) | Value::Object(_)) = (format, value) {
+        return outcome.invalid_type(path, format.name(), go_format(value));
+    }
+    let wanted: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    outcome.invalid_type(path, &wanted.join(","), type_name(value));
+}
+
+fn is_of(kind: Kind, value: &Value) -> bool {
+    match kind {
+        Kind::Object => value.is_object(),
+        Kind::Array => value.is_array(),
+        Kind::String => value.is_string(),
+        Kind::Boolean => value.is_boolean(),
+        Kind::Number => value.is_number(),
+        Kind::Integer => value.is_i64() || value.as_f64().is_some_and(is_whole),
+    }
+}
+
+/// Returns true if a float is a whole number small enough to be told from its neighbours.
+fn is_whole(float: f64) -> bool {
+    float.fract() == 0.0 && float.abs() < INTEGERS_END
+}
+
+/// From here on floats are further apart than integers.
+const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => Kind::Boolean.name(),
+        Value::Number(number) if number.is_i64() => Kind::Integer.name(),
+        Value::Number(_) => Kind::Number.name(),
+        Value::String(_) => Kind::String.name(),
+        Value::Array(_) => Kind::Array.name(),
+        Value::Object(_) => Kind::Object.name(),
+    }
+}
+
+fn go_format(value: &Value) -> &'static str {
+    match value {
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        _ => "",
+    }
+}
+
+/// A value, and what it was before if it was there.
+type Changed<'a> = (&'a Value, Option<&'a Value>);
+
+/// Checks `allOf`, `anyOf`, `oneOf` and `not`. The older value does not count here: it would be valid under every
+/// alternative, whichever it was written for.
+fn check_alternatives(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &mut Outcome) {
+    if !checks.any_of.is_empty() {
+        let (valid, closest) = try_all(&checks.any_of, value, path, true);
+        if valid == 0 {
+            outcome.alternatives(path, "must validate at least one schema (anyOf)");
+        }
+        closest.into_iter().for_each(|found| outcome.merge(found));
+    }
+    if !checks.one_of.is_empty() {
+        let (valid, closest) = try_all(&checks.one_of, value, path, false);
+        let found = match valid {
+            0 => "Found none valid".to_owned(),
+            valid => format!("Found {valid} valid alternatives"),
+        };
+        if valid != 1 {
+            let text = format!("must validate one and only one schema (oneOf). {found}");
+            outcome.alternatives(path, &text);
+        }
+        closest.into_iter().for_each(|found| outcome.merge(found));
+    }
+    check_all_of(checks, value, path, outcome);
+    if let Some(not) = &checks.not
+        && validate(not, value, None, path).is_valid()
+    {
+        outcome.alternatives(path, "must not validate the schema (not)");
+    }
+}
+
+/// How many alternatives hold, all or only the first; and, if none does, what the closest one found.
+fn try_all(
+    alternatives: &[Node],
+    value: &Value,
+    path: &mut Walk<'_>,
+    first_only: bool,
+) -> (usize, Option<Outcome>) {
+    let mut valid = 0;
+    let mut closest: Option<Outcome> = None;
+    for alternative in alternatives {
+        let found = validate(alternative, value, None, path);
+        if found.is_valid() {
+            valid += 1;
+            if first_only {
+                break;
+            }
+        } else if closest
+            .as_ref()
+            .is_none_or(|closest| found.applied > closest.applied)
+        {
+            closest = Some(found);
+        }
+    }
+    (valid, closest.filter(|_| valid == 0))
+}
+
+fn check_all_of(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &mut Outcome) {
+    let mut valid = 0;
+    for all in &checks.all_of {
+        let found = validate(all, value, None, path);
+        valid += usize::from(found.is_valid());
+        outcome.merge(found);
+    }
+    if valid < checks.all_of.len() {
+        let none = if valid == 0 { ". None validated" } else { "" };
+        outcome.alternatives(
+            path,
+            &format!("must validate all the schemas (allOf){none}"),
+        );
+    }
+}
+
+fn check_string(checks: Option<&Checks>, text: &str, path: &mut Walk<'_>, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    let Some(checks) = checks else { return };
+    let value = || Value::from(text);
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    if let Some(max) = checks.sizes.length_max.filter(|max| length > *max) {
+        outcome.push(path, || {
+            let detail = format!("may not be more than {max} bytes");
+            FieldError::new(FieldErrorKind::TooLong, path.field(), detail)
+        });
+    } else if let Some(min) = checks.sizes.length_min.filter(|min| length < *min) {
+        let text = format!("should be at least {min} chars long");
+        outcome.invalid(path, &value(), &text);
+    } else if let Some(pattern) = &checks.pattern
+        && !path.matches(pattern, text)
+    {
+        outcome.invalid(path, &value(), &format!("should match '{pattern}'"));
+    }
+    if let Some(format) = checks.format {
+        outcome.applied += 1;
+        if !format.accepts(text) {
+            outcome.invalid_type(path, format.name(), text);
+        }
+    }
+}
+
+fn check_number(checks: Option<&Checks>, value: &Value, path: &Path, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    let Some(checks) = checks else { return };
+    if let Some(factor) = checks.multiple_of
+        && !is_multiple(value, factor)
+    {
+        let factor = shown_bound(value, factor);
+        outcome.invalid(path, value, &format!("should be a multiple of {factor}"));
+    }
+    if let Some(bound) = checks.minimum
+        && compare(value, bound.at).is_some_and(|order| order.is_lt() || bound.excludes(order))
+    {
+        let words = if bound.exclusive { "" } else { " or equal to" };
+        let at = shown_bound(value, bound.at);
+        outcome.invalid(path, value, &format!("should be greater than{words} {at}"));
+    }
+    if let Some(bound) = checks.maximum
+        && compare(value, bound.at).is_some_and(|order| order.is_gt() || bound.excludes(order))
+    {
+        let words = if bound.exclusive { "" } else { " or equal to" };
+        let at = shown_bound(value, bound.at);
+        outcome.invalid(path, value, &format!("should be less than{words} {at}"));
+    }
+}
+
+impl Bound {
+    fn excludes(self, order: std::cmp::Ordering) -> bool {
+        self.exclusive && order.is_eq()
+    }
+}
+
+/// Integers are compared as integers, with what is before the point of a bound, as kube-apiserver does.
+#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
+fn compare(value: &Value, bound: f64) -> Option<std::cmp::Ordering> {
+    match value.as_i64() {
+        Some(integer) => Some(integer.cmp(&(bound as i64))),
+        None => value.as_f64()?.partial_cmp(&bound),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
+fn shown_bound(value: &Value, bound: f64) -> String {
+    if value.is_i64() {
+        (bound as i64).to_string()
+    } else {
+        shown_float(bound)
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
+fn is_multiple(value: &Value, factor: f64) -> bool {
+    let whole = factor as i64;
+    match (value.as_i64(), value.as_f64()) {
+        (Some(integer), _) if whole != 0 => integer.checked_rem(whole).is_none_or(|rest| rest == 0),
+        (_, Some(float)) => is_whole(float / factor),
+        _ => true,
+    }
+}
+
+fn check_items(
+    node: &Node,
+    (items, old): (&[Value], Option<&Vec<Value>>),
+    path: &mut Walk<'_>,
+    outcome: &mut Outcome,
+) {
+    if let Some(inner) = node.items.as_deref() {
+        let old = old.map_or_else(HashMap::new, |old| by_keys(&node.list, old));
+        for (index, item) in items.iter().enumerate() {
+            let mark = path.index(index);
+            let before = keys(&node.list, item).and_then(|keys| old.get(&keys).copied());
+            outcome.merge(validate(inner, item, before, path));
+            path.leave(mark);
+        }
+    }
+    let sizes = node.checks.as_ref().map(|checks| &checks.sizes);
+    check_count(items.len(), sizes.map(Sizes::items), path, outcome);
+    outcome.applied += 1;
+}
+
+/// The items of a list by their keys, if they have some.
+fn by_keys<'a>(list: &ListType, items: &'a [Value]) -> HashMap<Vec<String>, &'a Value> {
+    let keyed = items
+        .iter()
+        .filter_map(|item| Some((keys(list, item)?, item)));
+    keyed.collect()
+}
+
+fn keys(list: &ListType, item: &Value) -> Option<Vec<String>> {
+    let ListType::Map(names) = list else {
+        return None;
+    };
+    let keys = names
+        .iter()
+        .map(|name| item.get(name).map(Value::to_string));
+    keys.collect()
+}
+
+impl Sizes {
+    fn items(&self) -> (Option<i64>, Option<i64>, &'static str) {
+        (self.items_min, self.items_max, "items")
+    }
+
+    fn properties(&self) -> (Option<i64>, Option<i64>, &'static str) {
+        (self.properties_min, self.properties_max, "properties")
+    }
+}
+
+/// Checks a number of characters, items or members; returns true if it is allowed.
+fn check_count(
+    count: usize,
+    sizes: Option<(Option<i64>, Option<i64>, &'static str)>,
+    path: &Path,
+    outcome: &mut Outcome,
+) -> bool {
+    let Some((min, max, what)) = sizes else {
+        return true;
+    };
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    if let Some(min) = min.filter(|min| count < *min) {
+        let text = format!("should have at least {min} {what}");
+        outcome.invalid(path, &Value::from(count), &text);
+        return false;
+    }
+    if let Some(max) = max.filter(|max| count > *max) {
+        outcome.push(path, || {
+            let detail = format!("{count}: must have at most {max} items");
+            FieldError::new(FieldErrorKind::TooMany, path.field(), detail)
+        });
+        return false;
+    }
+    true
+}
+
+fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    if checks.allowed.has(value) {
+        return;
+    }
+    outcome.push(path, || {
+        let allowed = checks.allowed.values().iter();
+        let supported: Vec<String> = allowed
+            .map(|allowed| match allowed {
+                Value::String(_) => allowed.to_string(),
+                other => Value::from(other.to_string()).to_string(),
+            })
+            .collect();
+        let (found, supported) = (shown(value), supported.join(", "));
+        let detail = format!("{found}: supported values: {supported}");
+        FieldError::new(FieldErrorKind::NotSupported, path.field(), detail)
+    });
+}
+
+/// The members of an object, and those that it had before.
+type ChangedMembers<'a> = (&'a Map<String, Value>, Option<&'a Map<String, Value>>);
+
+fn check_object(
+    node: &Node,
+    (members, old): ChangedMembers<'_>,
+    path: &mut Walk<'_>,
+    outcome: &mut Outcome,
+) {
+    outcome.applied += 1;
+    let checks = node.checks.as_deref();
+    let sizes = checks.map(|checks| checks.sizes.properties());
+    if !check_count(members.len(), sizes, path, outcome) {
+        return;
+    }
+    if let Some(Additional::Schema(additional)) = &node.additional {
+        let others = members
+            .iter()
+            .filter(|(name, _)| !node.properties.contains_key(*name));
+        for (name, value) in others {
+            let before = old.and_then(|old| old.get(name));
+            check_member(additional, name, (value, before), path, outcome);
+        }
+    }
+    check_properties(&node.properties, (members, old), path, outcome);
+    for name in checks.iter().flat_map(|checks| &checks.required) {
+        if !members.contains_key(name) {
+            let mark = path.member(name);
+            outcome.push(path, || FieldError::required(path.field()));
+            path.leave(mark);
+        }
+    }
+}
+
+fn check_properties(
+    properties: &BTreeMap<String, Node>,
+    (members, old): ChangedMembers<'_>,
+    path: &mut Walk<'_>,
+    outcome: &mut Outcome,
+) {
+    for (name, value) in members {
+        if let Some(property) = properties.get(name) {
+            let before = old.and_then(|old| old.get(name));
+            check_member(property, name, (value, before), path, outcome);
+        }
+    }
+}
+
+fn check_member(
+    node: &Node,
+    name: &str,
+    (value, old): Changed<'_>,
+    path: &mut Walk<'_>,
+    outcome: &mut Outcome,
+) {
+    let mark = path.member(name);
+    outcome.merge(validate(node, value, old, path));
+    path.leave(mark);
+}

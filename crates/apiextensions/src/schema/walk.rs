@@ -1,0 +1,68 @@
+//! A walk along an object that is checked: where it is, and how much work may still go into patterns.
+//!
+//! Patterns and the texts that they run on come from clients, and each text may meet many patterns. So all of them share what
+//! one object may take. What cannot be decided with that is refused, whatever alternatives say.
+
+use std::ops::{Deref, DerefMut};
+
+use ringwatch_cel::pattern::{self, Work};
+use serde_json::Value;
+
+use super::outcome::Outcome;
+use super::path::Path;
+
+/// Steps that all patterns may take for one object. It is some half a second.
+const PATTERN_STEPS_MAX: u64 = 50_000_000;
+
+/// A walk along an object.
+pub(super) struct Walk<'p> {
+    path: &'p mut Path,
+    work: Work,
+    /// The first match that could not be decided.
+    undecided: Option<Outcome>,
+}
+
+impl<'p> Walk<'p> {
+    pub(super) fn new(path: &'p mut Path) -> Self {
+        Self {
+            path,
+            work: Work::new(PATTERN_STEPS_MAX),
+            undecided: None,
+        }
+    }
+
+    /// Matches a text against a pattern. It is true where that is not known, which [`Self::end`] reports.
+    pub(super) fn matches(&mut self, pattern: &str, text: &str) -> bool {
+        if self.undecided.is_some() {
+            return true;
+        }
+        pattern::is_match(pattern, text, &mut self.work).unwrap_or_else(|_| {
+            let mut outcome = Outcome::default();
+            let why =
+                format!("takes too long to match '{pattern}'; shorten it, or simplify the pattern");
+            outcome.invalid(self.path, &Value::from(text), &why);
+            self.undecided = Some(outcome);
+            true
+        })
+    }
+
+    /// Ends the walk: adds the match that could not be decided to the errors.
+    pub(super) fn end(self, mut found: Outcome) -> Outcome {
+        self.undecided.into_iter().for_each(|it| found.merge(it));
+        found
+    }
+}
+
+impl Deref for Walk<'_> {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        self.path
+    }
+}
+
+impl DerefMut for Walk<'_> {
+    fn deref_mut(&mut self) -> &mut Path {
+        self.path
+    }
+}

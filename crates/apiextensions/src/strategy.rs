@@ -1,0 +1,156 @@
+//! How custom resources are written: by their schema.
+
+use std::sync::Arc;
+
+use ringwatch_apimachinery::generation::set_generation;
+use ringwatch_apimachinery::path::{keep, remove, set};
+use ringwatch_apimachinery::{FieldError, GroupVersion};
+use ringwatch_apply::MergeSchema;
+use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::{RequestContext, Strategy};
+use serde_json::{Value, json};
+
+use super::schema::StructuralSchema;
+use ringwatch_registry::part::Part;
+
+/// The strategy of one served version. Unless a webhook converts, all versions have the same content and differ
+/// in their names alone.
+#[derive(Debug)]
+pub(super) struct CustomResource {
+    schema: Arc<StructuralSchema>,
+    /// As which objects are served and stored.
+    served: String,
+    stored: String,
+    /// That of the status, if it is written by itself.
+    status: Option<StatusPart>,
+    /// True if versions differ in content, so that a webhook converts.
+    by_webhook: bool,
+}
+
+impl CustomResource {
+    pub(super) fn new(
+        schema: Arc<StructuralSchema>,
+        (served, stored): (&GroupVersion, &GroupVersion),
+        has_status: bool,
+        by_webhook: bool,
+    ) -> Self {
+        Self {
+            status: has_status.then(|| StatusPart {
+                part: Part::new("status", PartMetadata::KeepsAll),
+                schema: Arc::clone(&schema),
+            }),
+            schema,
+            served: served.to_string(),
+            stored: stored.to_string(),
+            by_webhook,
+        }
+    }
+}
+
+/// The strategy of a status that is written by itself.
+#[derive(Debug)]
+struct StatusPart {
+    part: Part,
+    schema: Arc<StructuralSchema>,
+}
+
+impl Strategy for StatusPart {
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
+        self.part.prepare_for_update(context, object, old);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.schema.check(object, Some(old))
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+}
+
+impl Strategy for CustomResource {
+    fn default(&self, object: &mut Value) {
+        drop(self.schema.prune(object));
+        self.schema.default(object);
+    }
+
+    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        self.schema.prune(&mut object.clone())
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        if self.status.is_some() {
+            drop(remove(object, "status"));
+        }
+        set(object, "metadata.generation", json!(1));
+    }
+
+    fn is_costly(&self) -> bool {
+        self.schema.is_costly()
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        self.schema.check(object, None)
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        if self.status.is_some() {
+            keep(object, old, "status");
+        }
+        let begins = self.is_changed(object, old);
+        set_generation(object, old, begins);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.schema.check(object, Some(old))
+    }
+
+    fn to_served(&self, object: Value) -> Value {
+        renamed(object, &self.served)
+    }
+
+    fn to_stored(&self, object: Value) -> Value {
+        renamed(object, &self.stored)
+    }
+
+    fn converts(&self) -> bool {
+        self.served != self.stored
+    }
+
+    fn knows_other_versions(&self) -> bool {
+        !self.by_webhook
+    }
+
+    fn merge_schema(&self) -> Option<&dyn MergeSchema> {
+        Some(&*self.schema)
+    }
+
+    fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
+        let status = self.status.as_ref().filter(|_| name == "status")?;
+        Some(status)
+    }
+}
+
+impl CustomResource {
+    /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a subresource.
+    fn is_changed(&self, object: &Value, old: &Value) -> bool {
+        let content = |object: &Value| {
+            let mut members = object.as_object().cloned().unwrap_or_default();
+            members.remove("metadata");
+            if self.status.is_some() {
+                members.remove("status");
+            }
+            members
+        };
+        content(object) != content(old)
+    }
+}
+
+fn renamed(mut object: Value, api_version: &str) -> Value {
+    set(&mut object, "apiVersion", api_version.into());
+    object
+}

@@ -1,0 +1,285 @@
+//! Errors of requests to the registry. The endpoints turn these into HTTP statuses and Status objects.
+
+use std::collections::HashSet;
+
+use ringwatch::meta::Status;
+use ringwatch::storage::StorageError;
+
+/// An error of a request to the registry. Each variant corresponds to a reason of a Status.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The object does not exist.
+    #[error("{resource} {name:?} not found")]
+    NotFound {
+        /// The qualified resource, such as `deployments.apps`.
+        resource: String,
+        /// The object's name.
+        name: String,
+    },
+    /// An object of this name exists already.
+    #[error(
+        "{}{resource} {name:?} already exists{}",
+        if *.being_deleted { "object is being deleted: " } else { "" },
+        if *.generated { ", the server was not able to generate a unique name for the object" } else { "" }
+    )]
+    AlreadyExists {
+        /// The qualified resource.
+        resource: String,
+        /// The object's name.
+        name: String,
+        /// True if the existing object is being deleted.
+        being_deleted: bool,
+        /// True if the object has a `generateName`: the client may retry after a second.
+        generated: bool,
+    },
+    /// The object is not as the request assumes. Read again and retry.
+    #[error("Operation cannot be fulfilled on {resource} {name:?}: {message}")]
+    Conflict {
+        /// The qualified resource.
+        resource: String,
+        /// The object's name.
+        name: String,
+        /// The explanation, such as that the object has been modified.
+        message: String,
+    },
+    /// Server-side apply would take fields from other managers.
+    #[error("Apply failed with {}: {}", conflict_count(.causes.len()), conflict_list(.causes))]
+    ApplyConflict {
+        /// The message and field of each conflict, those of one manager together.
+        causes: Vec<(String, String)>,
+    },
+    /// The object fails validation.
+    #[error("{kind} {name:?} is invalid: {}", FieldError::join(.errors))]
+    Invalid {
+        /// The qualified kind, such as `Deployment.apps`.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The errors of the object's fields.
+        errors: Vec<FieldError>,
+    },
+    /// The request is malformed or contradicts itself.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The user may not do this, or the state of the cluster forbids it.
+    #[error("{resource} {name:?} is forbidden: {message}")]
+    Forbidden {
+        /// The qualified resource.
+        resource: String,
+        /// The object's name.
+        name: String,
+        /// The explanation that the client gets.
+        message: String,
+        /// The reason and field of a cause, if there is one.
+        cause: Option<(&'static str, String)>,
+    },
+    /// The request cannot be served now, since something else has to happen first. Retry after a while.
+    #[error("{message}")]
+    TooManyRequests {
+        /// The explanation that the client gets, such as that an eviction is not allowed now.
+        message: String,
+        /// The reason and message of the cause.
+        cause: (&'static str, String),
+        /// The seconds for the Retry-After header, if a time is known.
+        retry_after_seconds: Option<u32>,
+    },
+    /// The object has a shape that takes too much memory or stack, however few its bytes are. Send one with fewer maps or levels.
+    #[error("Request entity too large: {0}")]
+    TooLarge(String),
+    /// An admission policy or webhook refuses the request with a Status of its own.
+    #[error("{}", .0.message)]
+    Denied(Box<Status>),
+    /// An applied configuration does not fit the schema of its type.
+    #[error("{0}")]
+    NotTyped(String),
+    /// A patch cannot be applied to the object.
+    #[error("the server rejected our request due to an error in our request")]
+    Unprocessable,
+    /// The store cannot be reached. Retry after two seconds.
+    #[error(
+        "The {operation} operation against {resource} could not be completed at this time, please try again."
+    )]
+    ServerTimeout {
+        /// The qualified resource.
+        resource: String,
+        /// The operation that failed, such as `create`. It takes the place of the name in the Status details.
+        operation: &'static str,
+    },
+    /// An error of the storage for which there is no variant here.
+    #[error(transparent)]
+    Storage(StorageError),
+    /// A failure inside the server.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// Bytes of field paths and details after which no further error of an object is reported. The object is refused all the same.
+pub const ERROR_BYTES_MAX: usize = 256 << 10;
+
+/// A validation error of one field: Kubernetes' `field.Error`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FieldError {
+    /// The type of the error, which decides the words in front of the detail.
+    pub kind: FieldErrorKind,
+    /// The path of the field, such as `spec.containers[0].name`.
+    pub field: String,
+    /// The text after the kind's own words: value and explanation, as [`FieldErrorKind`] says.
+    pub detail: String,
+}
+
+/// The type of a validation error: Kubernetes' `field.ErrorType`. The variants are shown as their messages begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldErrorKind {
+    /// `Required value`, then an optional explanation.
+    Required,
+    /// `Invalid value: VALUE: explanation`.
+    Invalid,
+    /// `Invalid value: VALUE: explanation`, for a value of the wrong type.
+    TypeInvalid,
+    /// `Unsupported value: VALUE: supported values: ...`.
+    NotSupported,
+    /// `Forbidden: explanation`.
+    Forbidden,
+    /// `Duplicate value: VALUE`.
+    Duplicate,
+    /// `Too long: explanation`.
+    TooLong,
+    /// `Too many: N: explanation`.
+    TooMany,
+    /// `Not found: VALUE`.
+    NotFound,
+    /// `Internal error: explanation`.
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// Returns the reason that a cause of this kind has in a Status.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::Duplicate => "Duplicate value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+impl FieldError {
+    /// Makes an error from its parts; `detail` has to contain the value where the kind's message shows one.
+    #[must_use]
+    pub fn new(kind: FieldErrorKind, field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            field: field.into(),
+            detail: detail.into(),
+        }
+    }
+
+    /// Makes the error of a required field that is missing.
+    #[must_use]
+    pub fn required(field: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Required, field, "")
+    }
+
+    /// Makes the error of an invalid value, which is shown as JSON, with an explanation.
+    #[must_use]
+    pub fn invalid(
+        field: impl Into<String>,
+        value: &serde_json::Value,
+        why: impl AsRef<str>,
+    ) -> Self {
+        Self::new(
+            FieldErrorKind::Invalid,
+            field,
+            format!("{value}: {}", why.as_ref()),
+        )
+    }
+
+    /// Makes the error of a field that may not be set or changed, with an explanation.
+    #[must_use]
+    pub fn forbidden(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Forbidden, field, why)
+    }
+
+    /// Returns the message of a Status cause: the kind's words and the detail, without the field's path.
+    #[must_use]
+    pub fn message(&self) -> String {
+        if self.detail.is_empty() {
+            self.kind.words().to_owned()
+        } else {
+            format!("{}: {}", self.kind.words(), self.detail)
+        }
+    }
+
+    /// Returns the errors that are reported: all until their paths and details reach [`ERROR_BYTES_MAX`].
+    #[must_use]
+    pub fn as_told(mut errors: Vec<Self>) -> Vec<Self> {
+        let mut bytes = 0;
+        let too_many = errors.iter().position(|error| {
+            let has_room = bytes < ERROR_BYTES_MAX;
+            bytes += error.field.len() + error.detail.len();
+            !has_room
+        });
+        errors.truncate(too_many.unwrap_or(errors.len()));
+        errors
+    }
+
+    /// Joins distinct errors in one line, as kube-apiserver does: in brackets if there are several.
+    #[must_use]
+    pub fn join(errors: &[Self]) -> String {
+        let line = |error: &Self| format!("{}: {}", error.field, error.message());
+        let lines: Vec<String> = errors.iter().map(line).collect();
+        let mut seen = HashSet::new();
+        let lines = lines.iter().map(String::as_str);
+        let lines: Vec<&str> = lines.filter(|line| seen.insert(*line)).collect();
+        if let [line] = lines[..] {
+            return line.to_owned();
+        }
+        format!("[{}]", lines.join(", "))
+    }
+}
+
+fn conflict_count(count: usize) -> String {
+    if count == 1 {
+        "1 conflict".to_owned()
+    } else {
+        format!("{count} conflicts")
+    }
+}
+
+/// Formats one conflict in a line, and several as a list under each manager, as kube-apiserver does.
+fn conflict_list(causes: &[(String, String)]) -> String {
+    if let [(message, field)] = causes {
+        return format!("{message}: {field}");
+    }
+    let mut lines: Vec<String> = Vec::new();
+    let mut last = None;
+    for (message, field) in causes {
+        if last.replace(message) != Some(message) {
+            lines.push(format!("{}:", message.replacen("conflict", "conflicts", 1)));
+        }
+        lines.push(format!("- {field}"));
+    }
+    lines.join("\n")
+}

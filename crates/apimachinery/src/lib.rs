@@ -1,0 +1,28 @@
+//! Types and rules that every Kubernetes API shares: metadata, group versions, quantities, users, errors of fields and
+//! requests, and validation of names and labels.
+//!
+//! What belongs here is known to all kinds and to none in particular: `k8s.io/apimachinery` in Go. Stores and strategies
+//! are in `ringwatch-registry`, kinds in `ringwatch-resources`.
+
+pub mod accessor;
+pub mod bounds;
+pub mod conditions;
+pub mod duration;
+pub mod error;
+pub mod generation;
+mod group_version;
+pub mod names;
+pub mod path;
+pub mod quantity;
+pub mod selector_text;
+mod user;
+pub mod validation;
+mod version_order;
+pub mod webhook_client;
+pub mod work;
+
+pub use self::error::{Error, FieldError, FieldErrorKind};
+pub use self::group_version::GroupVersion;
+pub use self::user::{SERVICE_ACCOUNT_PREFIX, User, service_account};
+pub use self::validation::formats::NameRule;
+pub use self::version_order::version_order;

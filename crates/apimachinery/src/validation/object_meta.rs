@@ -1,0 +1,349 @@
+//! Validation of metadata on every write.
+
+use serde_json::Value;
+
+use super::formats;
+use crate::accessor::{finalizers, text};
+use crate::error::ERROR_BYTES_MAX;
+use crate::{FieldError, FieldErrorKind, NameRule};
+
+/// Maximum size of an object's annotations in bytes, keys and values together.
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+/// Maximum length of a field manager's name in bytes.
+const FIELD_MANAGER_BYTES_MAX: usize = 128;
+/// Maximum length of the subresource in `managedFields` in bytes.
+const SUBRESOURCE_BYTES_MAX: usize = 256;
+
+/// Finalizers of Kubernetes' own, the only ones without a prefix.
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
+/// Validates the metadata of an object to be written, whose name is generated already, and returns the errors of its
+/// fields.
+#[must_use]
+pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_names(object, rule, &mut errors);
+    validate_namespace(object, namespaced, &mut errors);
+    if object["metadata"]["generation"].as_i64().unwrap_or(0) < 0 {
+        errors.push(FieldError::invalid(
+            "metadata.generation",
+            &object["metadata"]["generation"],
+            "must be greater than or equal to 0",
+        ));
+    }
+    validate_labels(object, &mut errors);
+    validate_annotations(object, &mut errors);
+    validate_owner_references(&object["metadata"]["ownerReferences"], &mut errors);
+    validate_finalizers(object, &mut errors);
+    validate_managed_fields(&object["metadata"]["managedFields"], &mut errors);
+    errors
+}
+
+/// Validates finalizers without a prefix, which must be Kubernetes' own, and returns the errors of their fields. Only kinds
+/// that Kubernetes' core validates are checked so.
+#[must_use]
+pub fn validate_kube_finalizers(object: &Value) -> Vec<FieldError> {
+    let finalizers = finalizers(object);
+    let unknown = finalizers.iter().enumerate().filter(|(_, finalizer)| {
+        !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
+    });
+    unknown
+        .map(|(index, finalizer)| {
+            FieldError::invalid(
+                format!("metadata.finalizers[{index}]"),
+                &Value::from(*finalizer),
+                "name is neither a standard finalizer name nor is it fully qualified",
+            )
+        })
+        .collect()
+}
+
+fn validate_names(object: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
+    let generate_name = text(object, "generateName");
+    if !generate_name.is_empty() {
+        let wrong = formats::name(generate_name, rule, true);
+        push_all("metadata.generateName", generate_name, wrong, errors);
+    }
+    let name = text(object, "name");
+    if name.is_empty() {
+        errors.push(FieldError::new(
+            FieldErrorKind::Required,
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else {
+        let wrong = formats::name(name, rule, false);
+        push_all("metadata.name", name, wrong, errors);
+    }
+}
+
+fn validate_namespace(object: &Value, namespaced: bool, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.namespace";
+    let namespace = text(object, "namespace");
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => errors.push(FieldError::required(FIELD)),
+        (true, false) => push_all(FIELD, namespace, formats::dns_label(namespace), errors),
+        (false, true) => {}
+        (false, false) => errors.push(FieldError::forbidden(FIELD, "not allowed on this type")),
+    }
+}
+
+fn validate_labels(object: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.labels";
+    for (key, value) in members(&object["metadata"]["labels"]) {
+        push_all(FIELD, key, formats::label_key(key), errors);
+        push_all(FIELD, value, formats::label_value(value), errors);
+    }
+}
+
+fn validate_annotations(object: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.annotations";
+    let mut bytes = 0;
+    for (key, value) in members(&object["metadata"]["annotations"]) {
+        let wrong = formats::label_key(&key.to_lowercase());
+        push_all(FIELD, key, wrong, errors);
+        bytes += key.len() + value.len();
+    }
+    if bytes > ANNOTATIONS_BYTES_MAX {
+        errors.push(FieldError::new(
+            FieldErrorKind::TooLong,
+            FIELD,
+            format!("may not be more than {ANNOTATIONS_BYTES_MAX} bytes"),
+        ));
+    }
+}
+
+fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.ownerReferences";
+    let mut controller: Option<String> = None;
+    // An error about controllers shows all references.
+    let mut shown_bytes = 0;
+    for reference in references.as_array().into_iter().flatten() {
+        let part = |name: &str| reference[name].as_str().unwrap_or_default();
+        let api_version = part("apiVersion");
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        for (member, value, why) in [
+            ("apiVersion", version, "version must not be empty"),
+            ("kind", part("kind"), "must not be empty"),
+            ("name", part("name"), "must not be empty"),
+            ("uid", part("uid"), "must not be empty"),
+        ] {
+            if value.is_empty() {
+                let found = Value::from(part(member));
+                errors.push(FieldError::invalid(
+                    format!("{FIELD}.{member}"),
+                    &found,
+                    why,
+                ));
+            }
+        }
+        if api_version == "v1" && part("kind") == "Event" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(FIELD, reference, why));
+        }
+        if reference["controller"] == Value::Bool(true) {
+            let this = format!("{}/{}", part("kind"), part("name"));
+            match &controller {
+                None => controller = Some(this),
+                Some(_) if shown_bytes > ERROR_BYTES_MAX => {}
+                Some(first) => {
+                    let why = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                    );
+                    let error = FieldError::invalid(FIELD, references, why);
+                    shown_bytes += error.detail.len();
+                    errors.push(error);
+                }
+            }
+        }
+    }
+}
+
+fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.finalizers";
+    let finalizers = finalizers(object);
+    for finalizer in &finalizers {
+        push_all(FIELD, finalizer, formats::label_key(finalizer), errors);
+    }
+    if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
+        errors.push(FieldError::invalid(
+            FIELD,
+            &object["metadata"]["finalizers"],
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        ));
+    }
+}
+
+fn validate_managed_fields(entries: &Value, errors: &mut Vec<FieldError>) {
+    for (index, entry) in entries.as_array().into_iter().flatten().enumerate() {
+        let field = |member: &str| format!("metadata.managedFields[{index}].{member}");
+        let part = |member: &str| entry[member].as_str().unwrap_or_default();
+        if !matches!(part("operation"), "Apply" | "Update") {
+            let found = Value::from(part("operation"));
+            let why = "must be `Apply` or `Update`";
+            errors.push(FieldError::invalid(field("operation"), &found, why));
+        }
+        if !matches!(part("fieldsType"), "" | "FieldsV1") {
+            let why = "must be `FieldsV1`";
+            errors.push(FieldError::invalid(
+                field("fieldsType"),
+                &entry["fieldsType"],
+                why,
+            ));
+        }
+        for (member, bytes_max) in [
+            ("manager", FIELD_MANAGER_BYTES_MAX),
+            ("subresource", SUBRESOURCE_BYTES_MAX),
+        ] {
+            if part(member).len() > bytes_max {
+                let why = format!("may not be more than {bytes_max} bytes");
+                errors.push(FieldError::new(FieldErrorKind::TooLong, field(member), why));
+            }
+        }
+    }
+}
+
+/// Returns the keys and values of a map of strings.
+fn members(map: &Value) -> impl Iterator<Item = (&str, &str)> {
+    map.as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+fn push_all(field: &str, value: &str, wrong: Vec<String>, errors: &mut Vec<FieldError>) {
+    let value = Value::from(value);
+    errors.extend(
+        wrong
+            .into_iter()
+            .map(|why| FieldError::invalid(field, &value, why)),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wrong(metadata: Value) -> Vec<String> {
+        let object = json!({"metadata": metadata});
+        validate_object_meta(&object, true, NameRule::DnsSubdomain)
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.message()))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_right_passes() {
+        let metadata = json!({
+            "name": "a", "namespace": "b", "labels": {"app": "x"}, "annotations": {"Example.com/A": "any thing"},
+            "finalizers": ["example.com/x", "orphan"], "generation": 1,
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true}],
+            "managedFields": [{"manager": "m", "operation": "Update", "fieldsType": "FieldsV1"}],
+        });
+        assert_eq!(wrong(metadata), Vec::<String>::new());
+    }
+
+    #[test]
+    fn name_and_namespace_are_required() {
+        assert_eq!(
+            wrong(json!({})),
+            [
+                "metadata.name: Required value: name or generateName is required",
+                "metadata.namespace: Required value",
+            ]
+        );
+        let object = json!({"metadata": {"name": "a", "namespace": "b"}});
+        let errors = validate_object_meta(&object, false, NameRule::DnsSubdomain);
+        assert_eq!(errors[0].message(), "Forbidden: not allowed on this type");
+    }
+
+    #[test]
+    fn a_bad_generate_name_is_named_as_well() {
+        let errors = wrong(json!({"generateName": "A.B-", "name": "A.B-x", "namespace": "b"}));
+        assert!(
+            errors[0].starts_with("metadata.generateName: Invalid value: \"A.B-\": a lowercase")
+        );
+        assert!(errors[1].starts_with("metadata.name: Invalid value: \"A.B-x\": a lowercase"));
+    }
+
+    #[test]
+    fn labels_are_keys_and_values() {
+        let errors = wrong(json!({"name": "a", "namespace": "b", "labels": {"a b": "c d"}}));
+        assert!(errors[0].starts_with("metadata.labels: Invalid value: \"a b\": name part must"));
+        assert!(errors[1].starts_with("metadata.labels: Invalid value: \"c d\": a valid label"));
+    }
+
+    #[test]
+    fn annotations_hold_256_kib_together() {
+        let metadata =
+            |bytes| json!({"name": "a", "namespace": "b", "annotations": {"k": "v".repeat(bytes)}});
+        assert_eq!(wrong(metadata(256 * 1024 - 1)), Vec::<String>::new());
+        assert_eq!(
+            wrong(metadata(256 * 1024)),
+            ["metadata.annotations: Too long: may not be more than 262144 bytes"]
+        );
+        let errors = wrong(json!({"name": "a", "namespace": "b", "annotations": {"a b": ""}}));
+        assert!(errors[0].starts_with("metadata.annotations: Invalid value: \"a b\": name part"));
+    }
+
+    #[test]
+    fn owner_references_are_complete_and_one_controls() {
+        let owner = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "name": "n", "uid": "u", "controller": true});
+        let errors = wrong(json!({"name": "a", "namespace": "b", "ownerReferences": [{}]}));
+        assert_eq!(
+            errors,
+            [
+                "metadata.ownerReferences.apiVersion: Invalid value: \"\": version must not be empty",
+                "metadata.ownerReferences.kind: Invalid value: \"\": must not be empty",
+                "metadata.ownerReferences.name: Invalid value: \"\": must not be empty",
+                "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
+            ]
+        );
+        let two = json!([owner("Node"), owner("Pod")]);
+        let errors = wrong(json!({"name": "a", "namespace": "b", "ownerReferences": two}));
+        assert!(
+            errors[0].ends_with("in references for Node/n and Pod/n"),
+            "{errors:?}"
+        );
+        let event = json!([owner("Event")]);
+        let errors = wrong(json!({"name": "a", "namespace": "b", "ownerReferences": event}));
+        assert!(errors[0].ends_with("/v1, Kind=Event is disallowed from being an owner"));
+    }
+
+    #[test]
+    fn finalizers_are_qualified_and_do_not_contradict() {
+        let metadata = json!({"name": "a", "namespace": "b", "finalizers": ["orphan", "x", "a/b"]});
+        assert_eq!(wrong(metadata.clone()), Vec::<String>::new());
+        let errors = validate_kube_finalizers(&json!({"metadata": metadata}));
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].field, "metadata.finalizers[1]");
+        assert_eq!(
+            errors[0].message(),
+            "Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualified"
+        );
+        let both = json!(["orphan", "foregroundDeletion"]);
+        let errors = wrong(json!({"name": "a", "namespace": "b", "finalizers": both}));
+        assert_eq!(
+            errors,
+            [
+                "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set"
+            ]
+        );
+    }
+
+    #[test]
+    fn managed_fields_say_how_and_by_whom() {
+        let entry = json!([{"operation": "Guess", "fieldsType": "X", "manager": "m".repeat(129)}]);
+        let errors = wrong(json!({"name": "a", "namespace": "b", "managedFields": entry}));
+        assert_eq!(
+            errors,
+            [
+                "metadata.managedFields[0].operation: Invalid value: \"Guess\": must be `Apply` or `Update`",
+                "metadata.managedFields[0].fieldsType: Invalid value: \"X\": must be `FieldsV1`",
+                "metadata.managedFields[0].manager: Too long: may not be more than 128 bytes",
+            ]
+        );
+    }
+}

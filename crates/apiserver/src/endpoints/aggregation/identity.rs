@@ -1,0 +1,93 @@
+//! The `X-Remote-*` headers by which an API server tells another one the user of a proxied request.
+
+use std::fmt::Write as _;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ringwatch_apimachinery::User;
+
+const PREFIX: &str = "x-remote-";
+const USER: HeaderName = HeaderName::from_static("x-remote-user");
+const UID: HeaderName = HeaderName::from_static("x-remote-uid");
+const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
+const EXTRA_PREFIX: &str = "x-remote-extra-";
+
+/// Says that the user asks, and nothing of what the client may have said about itself.
+pub fn set_identity(headers: &mut HeaderMap, user: &User) {
+    let names = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(PREFIX));
+    for name in names.cloned().collect::<Vec<_>>() {
+        headers.remove(name);
+    }
+    let mut say = |name: HeaderName, value: &str| {
+        // Go writes a blank for what would end a line. Nothing else cannot be in a header's value.
+        let value = value.replace(['\r', '\n', '\0'], " ");
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            headers.append(name, value);
+        }
+    };
+    say(USER, &user.name);
+    if !user.uid.is_empty() {
+        say(UID, &user.uid);
+    }
+    for group in &user.groups {
+        say(GROUP, group);
+    }
+    for (key, values) in &user.extra {
+        let name = format!("{EXTRA_PREFIX}{}", escaped(key));
+        let Ok(name) = HeaderName::try_from(name) else {
+            continue;
+        };
+        for value in values {
+            say(name.clone(), value);
+        }
+    }
+}
+
+/// A key as part of a header's name: what cannot be there as `%` and two digits.
+fn escaped(key: &str) -> String {
+    let mut escaped = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_client_says_of_itself_is_replaced() {
+        let mut headers = HeaderMap::new();
+        for name in ["x-remote-user", "x-remote-group", "x-remote-extra-scopes"] {
+            headers.insert(name, HeaderValue::from_static("system:masters"));
+        }
+        let user = User {
+            name: "ann\r\nx".to_owned(),
+            uid: "7".to_owned(),
+            groups: vec!["a".to_owned(), "b".to_owned()],
+            extra: [("example.com/Key 1".to_owned(), vec!["x".to_owned()])].into(),
+        };
+        set_identity(&mut headers, &user);
+        let mut said: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))
+            .collect();
+        said.sort();
+        assert_eq!(
+            said,
+            [
+                "x-remote-extra-example.com%2fkey%201: x",
+                "x-remote-group: a",
+                "x-remote-group: b",
+                "x-remote-uid: 7",
+                "x-remote-user: ann  x",
+            ]
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! APIs that other servers serve: what is known of them, and requests that are passed on to them.
+//!
+//! ```text
+//!   APIService, with a service --server::aggregation--> Remote --+-- discovery, the index of OpenAPI
+//!                                                                |
+//!   client --request, authorised here--> proxy --X-Remote-User---+--> the service's server
+//! ```
+//!
+//! The server's controller checks that those servers are available, and fetches their discovery.
+
+mod discovery;
+mod identity;
+mod proxy;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use percent_encoding::percent_decode_str;
+use rustls::ClientConfig;
+
+pub use self::discovery::{NotDiscovery, ResourceDiscovery, aggregated, legacy};
+pub use self::identity::set_identity;
+pub(super) use self::proxy::{Asked, proxy};
+use ringwatch_apimachinery::GroupVersion;
+
+use super::openapi;
+use super::relay::{Backend, PROXY_CONNECT_TIMEOUT};
+use crate::{RemoteApi, ServiceAddresses};
+
+/// How many parts of a path after the version say what is asked for: `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
+const AUTHORISED_PARTS: usize = 6;
+
+/// Marks an answer whose body comes from another server, which may never end it.
+#[derive(Clone, Copy, Debug)]
+pub struct FromElsewhere;
+
+/// An API that another server serves, and what that server says of it.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// The parsed APIService.
+    pub api: RemoteApi,
+    /// How TLS is spoken with the server; else why it cannot be.
+    pub tls: Result<Arc<ClientConfig>, String>,
+    /// Its resources.
+    pub resources: Arc<Vec<ResourceDiscovery>>,
+    /// True if the server did not answer discovery the last time, so that older resources are shown.
+    pub is_stale: bool,
+    /// Where its OpenAPI document is, with the hash in the query; `None` if it has none.
+    pub openapi: Option<String>,
+}
+
+impl Remote {
+    /// An API of which nothing is known yet.
+    #[must_use]
+    pub fn new(tls: Result<Arc<ClientConfig>, String>, api: RemoteApi) -> Self {
+        Self {
+            api,
+            tls,
+            resources: Arc::default(),
+            is_stale: true,
+            openapi: None,
+        }
+    }
+
+    /// The backend at a place where the service is reached. Who proves to be the right one may be anywhere; one who need
+    /// not must not be on this machine or its link, where more listens than is meant for others.
+    #[must_use]
+    pub fn backend(&self, (host, port): (String, u16), tls: Arc<ClientConfig>) -> Backend {
+        Backend {
+            host,
+            port,
+            tls: Some(tls),
+            name: self.api.server_name(),
+            may_be_local: !self.api.insecure,
+            connect_timeout: PROXY_CONNECT_TIMEOUT,
+        }
+    }
+}
+
+/// All APIs that other servers serve.
+#[derive(Clone, Debug, Default)]
+pub struct Remotes {
+    by_version: BTreeMap<GroupVersion, Arc<Remote>>,
+    /// Where services are.
+    services: Option<ServiceAddresses>,
+    /// The name of this server in the `Via` header of proxied requests.
+    via: String,
+}
+
+impl Remotes {
+    /// These APIs, whose services are found there.
+    #[must_use]
+    pub fn new(
+        remotes: impl IntoIterator<Item = Arc<Remote>>,
+        services: ServiceAddresses,
+        via: &str,
+    ) -> Self {
+        let filed = remotes.into_iter();
+        Self {
+            by_version: filed.map(|it| (it.api.group_version.clone(), it)).collect(),
+            services: Some(services),
+            via: via.to_owned(),
+        }
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Remote>> {
+        self.by_version.values()
+    }
+
+    /// Returns the other server that serves a path, or the document that describes it; `None` if that is this server.
+    pub(super) fn serving(&self, path: &str) -> Option<&Arc<Remote>> {
+        if self.by_version.is_empty() {
+            return None;
+        }
+        if let Some(root) = path.strip_prefix(openapi::V3) {
+            return self.serving(root).filter(|it| it.openapi.is_some());
+        }
+        // As the request was authorised.
+        let parts = path.split('/').filter(|part| !part.is_empty());
+        let mut parts = parts.map(|part| percent_decode_str(part).decode_utf8_lossy());
+        let group = match &*parts.next()? {
+            "api" => "".into(),
+            "apis" => parts.next()?,
+            _ => return None,
+        };
+        let version = GroupVersion::new(&group, &parts.next()?);
+        // Other servers take an escaped slash for one that parts names, and so would see another request.
+        let is_ambiguous = parts.take(AUTHORISED_PARTS).any(|part| part.contains('/'));
+        self.by_version.get(&version).filter(|_| !is_ambiguous)
+    }
+
+    /// Where their OpenAPI documents are, by their roots, such as `apis/apps/v1`.
+    pub(super) fn openapi(&self) -> BTreeMap<String, String> {
+        let documents = self.iter().filter_map(|remote| {
+            let root = remote.api.path().trim_start_matches('/').to_owned();
+            Some((root, remote.openapi.clone()?))
+        });
+        documents.collect()
+    }
+}

@@ -1,0 +1,110 @@
+//! A request that another server answers.
+//!
+//! Errors are lines of text, as kube-apiserver's aggregator writes them.
+
+use http::header::{HeaderName, LOCATION, VIA};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use ringwatch_apimachinery::User;
+
+use super::super::body::{RequestBody, ResponseBody, full};
+use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
+use super::super::response::{error_text, respond};
+use super::identity::set_identity;
+use super::{FromElsewhere, Remote, Remotes};
+
+/// The path under which the client reaches what is proxied.
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+/// The message about a server that redirects clients elsewhere, where its authority would not be checked.
+const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
+
+/// A request that is to be proxied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// The method.
+    pub(in super::super) method: &'a Method,
+    /// The path and query as the client wrote them.
+    pub(in super::super) path_and_query: &'a str,
+    /// The headers.
+    pub(in super::super) headers: &'a HeaderMap,
+}
+
+/// Passes a request on.
+pub(crate) async fn proxy(
+    remotes: &Remotes,
+    remote: &Remote,
+    asked: Asked<'_>,
+    body: RequestBody,
+    user: &User,
+) -> Response<ResponseBody> {
+    if !remote.api.available {
+        return unavailable("service unavailable");
+    }
+    let tls = match &remote.tls {
+        Ok(tls) => tls,
+        Err(why) => return error_text(StatusCode::INTERNAL_SERVER_ERROR, why),
+    };
+    // A loop would go on until somebody's time is over.
+    let via = format!("1.1 {}", remotes.via);
+    if asked.headers.get_all(VIA).iter().any(|it| *it == via) {
+        return unavailable("error trying to reach service: the request came from this server");
+    }
+    let Some(place) = remotes.place(remote).await else {
+        return unavailable("service unavailable");
+    };
+    let backend = remote.backend(place, tls.clone());
+    let request = passed_on(asked.method, asked.headers, asked.path_and_query, body);
+    let mut request = match request {
+        Ok(request) => request,
+        Err(error) => return unavailable(&error.status().message),
+    };
+    set_identity(request.headers_mut(), user);
+    request
+        .headers_mut()
+        .extend(HeaderValue::try_from(via).map(|via| (VIA, via)));
+    if is_upgrade(asked.headers) {
+        let upgraded = upgrade(&backend, request).await;
+        return upgraded.unwrap_or_else(|error| unavailable(&error.to_string()));
+    }
+    strip(request.headers_mut());
+    let path = request.uri().path().to_owned();
+    let path = HeaderValue::try_from(path).map(|path| (FORWARDED_URI, path));
+    request.headers_mut().extend(path);
+    let mut answer = match exchange(&backend, request).await {
+        Ok(Relayed::Answered(answer)) => answer,
+        Ok(Relayed::Switched(..)) => return unreachable("an upgrade that nobody asked for"),
+        Err(error) => return unreachable(&error.to_string()),
+    };
+    if answer.status().is_redirection() && answer.headers().contains_key(LOCATION) {
+        let text = "text/plain; charset=utf-8";
+        return respond(StatusCode::BAD_GATEWAY, text, full(REDIRECTED));
+    }
+    strip_answer(answer.headers_mut());
+    answer.extensions_mut().insert(FromElsewhere);
+    answer
+}
+
+fn unavailable(why: &str) -> Response<ResponseBody> {
+    error_text(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+fn unreachable(why: &str) -> Response<ResponseBody> {
+    unavailable(&format!("error trying to reach service: {why}"))
+}
+
+impl Remotes {
+    /// A place where the service of an API is reached.
+    async fn place(&self, remote: &Remote) -> Option<(String, u16)> {
+        let service = &remote.api.service;
+        let addresses = self.services.as_ref()?;
+        let place = addresses.address(&service.namespace, &service.name, service.port);
+        match place.await {
+            Ok(place) => Some(place),
+            Err(error) => {
+                let api = &remote.api.name;
+                tracing::warn!(error, api, "cannot find the service of an APIService");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! The API as a function from requests to responses.
+//!
+//! [`Api::handle`] is the same few steps for every request: find who answers, let them, then add
+//! what every answer has (audit id, warnings, compression) and count it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use hyper::body::Body;
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch_apimachinery::User;
+use ringwatch_authentication::Authenticator;
+use ringwatch_authentication::service_accounts::TokenIssuer;
+use ringwatch_authorization::Authorizer;
+use ringwatch_registry::{Resource, Store, Verb};
+
+use super::aggregation::{self, Remotes};
+use super::body::{RequestBody, ResponseBody};
+use super::call::{Call, WatchTerms};
+use super::discovery::Discovery;
+use super::encoding::EncodingCache;
+use super::errors::Failure;
+use super::handlers;
+use super::memory_gate::MemoryGate;
+use super::metrics::{Metrics, Outcome, RequestKind};
+use super::negotiation::{self, status_format};
+use super::openapi::{Documents, OpenApi};
+use super::params::Query;
+use super::relay::Kubelets;
+use super::request_info::RequestInfo;
+use super::response;
+use super::routes::{NoRoute, Route, Routes};
+use super::version::VersionInfo;
+use super::warnings::warning_headers;
+
+/// The header that names a request in logs.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Bindings of pods that are named in the body.
+const BINDINGS: &str = "bindings";
+
+/// How long an audit id from a client may be, in bytes.
+const AUDIT_ID_BYTES_MAX: usize = 64;
+
+/// The parts of an [`Api`].
+#[derive(Debug)]
+pub struct ApiConfig {
+    /// The resources that are served from the start, in the order of discovery.
+    pub stores: Vec<Arc<Store>>,
+    /// Resources that discovery shows though no store serves them, such as reviews.
+    pub storeless: Vec<Arc<Resource>>,
+    /// Authorizes requests.
+    pub authorizer: Arc<Authorizer>,
+    /// The time.
+    pub clock: Clock,
+    /// The answer of `/version`.
+    pub version: VersionInfo,
+    /// Where clients reach the server, as `host:port`; `/api` shows it.
+    pub server_address: String,
+    /// Paths that the server itself serves, for the list at `/`.
+    pub extra_root_paths: Vec<String>,
+    /// The metrics of requests and watches.
+    pub metrics: Metrics,
+    /// The memory budget of lists and watches.
+    pub ledger: Ledger,
+    /// The cache of encoded objects.
+    pub encodings: EncodingCache,
+    /// For how long a watch without `timeoutSeconds` runs: this long up to twice as long.
+    pub min_request_timeout: Duration,
+    /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
+    pub unsafe_deletion: bool,
+    /// How kubelets are reached.
+    pub kubelets: Kubelets,
+    /// Judges the tokens of reviews.
+    pub authenticator: Arc<Authenticator>,
+    /// Makes tokens of service accounts.
+    pub token_issuer: TokenIssuer,
+}
+
+/// The API: everything below `/api` and `/apis`, and the documents that describe it.
+#[derive(Debug)]
+pub struct Api {
+    config: ApiConfig,
+    /// The resources and documents that are served now.
+    served: ArcSwap<Served>,
+    /// The part of them that is not served from the start.
+    later: Mutex<Later>,
+    memory: MemoryGate,
+    /// The cached OpenAPI documents.
+    documents: Documents,
+}
+
+/// The resources that come and go while the server runs.
+#[derive(Debug, Default)]
+struct Later {
+    custom: Vec<Arc<Store>>,
+    remotes: Remotes,
+}
+
+/// The resources and documents that are served at one time. A request is answered by those that were served when it came.
+#[derive(Debug)]
+struct Served {
+    routes: Routes,
+    discovery: Discovery,
+    openapi: OpenApi,
+    remotes: Remotes,
+}
+
+impl Served {
+    fn new(config: &ApiConfig, later: &Later) -> Self {
+        let stores = [config.stores.as_slice(), &later.custom].concat();
+        Self {
+            routes: Routes::new(&stores, &config.storeless),
+            discovery: Discovery::new(config, &stores, &later.remotes),
+            openapi: OpenApi::new(config, &stores, &later.remotes),
+            remotes: later.remotes.clone(),
+        }
+    }
+}
+
+fn expect_watches(config: &ApiConfig, stores: &[Arc<Store>]) {
+    let resources = stores.iter().map(|store| store.resource());
+    for resource in resources.filter(|it| it.verbs.contains(&Verb::Watch)) {
+        config.metrics.expect_watches(resource);
+    }
+}
+
+/// A request without its body.
+struct Asked<'a> {
+    method: &'a Method,
+    info: &'a RequestInfo,
+    query: &'a Query,
+    headers: &'a HeaderMap,
+    pretty: bool,
+}
+
+impl Api {
+    /// An API of these resources.
+    #[must_use]
+    pub fn new(config: ApiConfig) -> Self {
+        expect_watches(&config, &config.stores);
+        Self {
+            served: ArcSwap::from_pointee(Served::new(&config, &Later::default())),
+            later: Mutex::default(),
+            memory: MemoryGate::new(config.ledger.clone(), config.metrics.clone()),
+            documents: Documents::new(&config.ledger),
+            config,
+        }
+    }
+
+    /// Serves these custom resources from now on, beside the resources of the start and instead of
+    /// the custom resources that were served before.
+    pub fn serve_custom(&self, custom: &[Arc<Store>]) {
+        expect_watches(&self.config, custom);
+        self.serve(|later| later.custom = custom.to_vec());
+    }
+
+    /// Has these APIs served by others from now on, instead of those that were before.
+    pub fn serve_remote(&self, remotes: Remotes) {
+        self.serve(|later| later.remotes = remotes);
+    }
+
+    fn serve(&self, change: impl FnOnce(&mut Later)) {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut later);
+        let served = Served::new(&self.config, &later);
+        self.served.store(Arc::new(served));
+    }
+
+    /// Answers a request of an authenticated user. Never fails: what goes wrong is in the response.
+    pub async fn handle(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+    ) -> Response<ResponseBody> {
+        let started = self.config.clock.now();
+        let served = self.served.load_full();
+        let (parts, body) = request.into_parts();
+        let query_text = parts.uri.query().unwrap_or_default();
+        let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
+        let query = Query::parse(query_text);
+        let asked = Asked {
+            method: &parts.method,
+            info: &info,
+            query: &query,
+            headers: &parts.headers,
+            pretty: negotiation::wants_pretty(&query, &parts.headers),
+        };
+        let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
+            let path = parts.uri.path_and_query();
+            let asked = aggregation::Asked {
+                method: &parts.method,
+                path_and_query: path.map_or(&info.path, |path| path.as_str()),
+                headers: &parts.headers,
+            };
+            let response = aggregation::proxy(&served.remotes, remote, asked, body, &user).await;
+            (response, RequestKind::unknown(&info))
+        } else {
+            self.answer(&served, &asked, body, user).await
+        };
+        response
+            .headers_mut()
+            .insert(AUDIT_ID, audit_id(&parts.headers));
+        let outcome = Outcome {
+            code: response.status().as_u16(),
+            seconds: (self.config.clock.now() - started).as_secs_f64(),
+            response_bytes: response.body().size_hint().exact(),
+            dry_run: query.has("dryRun"),
+        };
+        self.config.metrics.observe(&kind, outcome);
+        response
+    }
+
+    /// Answers a request for what is served here.
+    async fn answer(
+        &self,
+        served: &Served,
+        asked: &Asked<'_>,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let info = asked.info;
+        let (mut response, kind) = if info.is_resource {
+            self.resource(served, asked, body, user).await
+        } else {
+            let response = self.document(served, asked).await;
+            (response, RequestKind::unknown(info))
+        };
+        if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
+            response = response::compress(asked.headers, response);
+        }
+        (response, kind)
+    }
+
+    /// Answers a request for a document about the API.
+    async fn document(&self, served: &Served, asked: &Asked<'_>) -> Response<ResponseBody> {
+        let (method, path, headers) = (asked.method, &asked.info.path, asked.headers);
+        if OpenApi::has(path) {
+            let Served { openapi, .. } = served;
+            return openapi
+                .serve(&self.documents, method, path, asked.query, headers)
+                .await;
+        }
+        served.discovery.serve(method, path, headers, asked.pretty)
+    }
+
+    /// Answers a request about a resource.
+    async fn resource(
+        &self,
+        served: &Served,
+        asked: &Asked<'_>,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let format = status_format(asked.headers, asked.pretty);
+        let refused = match served.routes.find(asked.info) {
+            Ok(Route::Stored(store, verb)) => {
+                return self
+                    .stored(&served.routes, asked, (store, verb), body, user)
+                    .await;
+            }
+            Ok(Route::Review(resource)) if resource.plural == BINDINGS => {
+                return self.binding(&served.routes, asked, body, user).await;
+            }
+            Ok(Route::Review(resource)) => {
+                return self
+                    .review(&served.routes, asked, resource, body, user)
+                    .await;
+            }
+            Err(NoRoute::Nothing) => super::discovery::page_not_found(),
+            Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
+        };
+        (refused, RequestKind::unknown(asked.info))
+    }
+
+    /// Lets a pod be bound that the body names, as the subresource of pods does.
+    async fn binding(
+        &self,
+        routes: &Routes,
+        asked: &Asked<'_>,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let kind = RequestKind::of(asked.info, true);
+        let pods = match routes.needed("", "v1", "pods") {
+            Ok(pods) => pods,
+            Err(failure) => {
+                let format = status_format(asked.headers, asked.pretty);
+                return (response::failure(format, &failure), kind);
+            }
+        };
+        let info = RequestInfo {
+            resource: "pods".to_owned(),
+            subresource: "binding".to_owned(),
+            ..asked.info.clone()
+        };
+        let asked = Asked {
+            info: &info,
+            ..*asked
+        };
+        let served = (pods, Verb::Create);
+        let (response, _) = self.stored(routes, &asked, served, body, user).await;
+        (response, kind)
+    }
+
+    /// Answers a question about the user.
+    async fn review(
+        &self,
+        routes: &Routes,
+        asked: &Asked<'_>,
+        resource: &Resource,
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let Asked {
+            info,
+            query,
+            headers,
+            pretty,
+            ..
+        } = *asked;
+        let context = Call::context(info, query, headers, user, &self.config);
+        let review = handlers::Review {
+            routes,
+            resource,
+            query,
+            headers,
+            context: &context,
+            authorizer: &self.config.authorizer,
+            memory: &self.memory,
+            authenticator: &self.config.authenticator,
+            namespace: &info.namespace,
+            pretty,
+        };
+        let answer = handlers::review(review, body).await;
+        let format = status_format(headers, pretty);
+        let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
+        warning_headers(&context.warnings(), response.headers_mut());
+        (response, RequestKind::of(info, resource.namespaced))
+    }
+
+    /// Answers a request about a resource that has a store.
+    async fn stored(
+        &self,
+        routes: &Routes,
+        asked: &Asked<'_>,
+        (store, verb): (&Arc<Store>, Verb),
+        body: RequestBody,
+        user: User,
+    ) -> (Response<ResponseBody>, RequestKind) {
+        let format = status_format(asked.headers, asked.pretty);
+        let Asked {
+            info,
+            query,
+            headers,
+            pretty,
+            method,
+        } = *asked;
+        let call = Call {
+            routes,
+            store,
+            encodings: &self.config.encodings,
+            memory: &self.memory,
+            kubelets: &self.config.kubelets,
+            token_issuer: &self.config.token_issuer,
+            method,
+            info,
+            query,
+            headers,
+            context: Call::context(info, query, headers, user, &self.config),
+            pretty,
+            unsafe_deletion: self.config.unsafe_deletion,
+        };
+        if let Some(text) = store.resource().deprecation() {
+            call.context.warn(text);
+        }
+        let mut kind = RequestKind::of(info, store.resource().namespaced);
+        if verb == Verb::Patch && handlers::is_apply(headers) {
+            kind.verb = "APPLY".to_owned();
+        }
+        let answer = self.verb(&call, verb, body, &kind).await;
+        let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
+        warning_headers(&call.context.warnings(), response.headers_mut());
+        (response, kind)
+    }
+
+    /// Lets the verb's handler answer.
+    async fn verb(
+        &self,
+        call: &Call<'_>,
+        verb: Verb,
+        body: RequestBody,
+        kind: &RequestKind,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let subresource = call.store.resource().subresource(&call.info.subresource);
+        if subresource.is_some_and(|it| it.served == ringwatch_registry::Served::Handler) {
+            return special(call, verb, body).await;
+        }
+        match verb {
+            Verb::Get => handlers::get(call).await,
+            Verb::List => {
+                let share = self.memory.list()?;
+                let response = handlers::list(call, &self.memory).await?;
+                self.memory.send_list(share, response)
+            }
+            Verb::Watch => {
+                let selectors = ["labelSelector", "fieldSelector"];
+                let selectors = selectors.map(|name| call.query.first(name).len());
+                let terms = WatchTerms {
+                    share: self.memory.watch(selectors.iter().sum())?,
+                    running: self.config.metrics.long_running(kind),
+                    counts: self.config.metrics.watch(kind),
+                    default_timeout: self.config.min_request_timeout,
+                };
+                handlers::watch(call, terms).await
+            }
+            Verb::Create => handlers::create(call, body).await,
+            Verb::Update => handlers::update(call, body).await,
+            Verb::Patch if handlers::is_apply(call.headers) => handlers::apply(call, body).await,
+            Verb::Patch => handlers::patch(call, body).await,
+            Verb::Delete => handlers::delete(call, body).await,
+            Verb::DeleteCollection => handlers::delete_collection(call, body).await,
+        }
+    }
+}
+
+/// Lets the handler of a subresource answer that is not written like its object.
+async fn special(
+    call: &Call<'_>,
+    verb: Verb,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    match (call.info.subresource.as_str(), verb) {
+        ("scale", Verb::Get) => handlers::get_scale(call).await,
+        ("scale", Verb::Update) => handlers::update_scale(call, body).await,
+        ("scale", Verb::Patch) => handlers::patch_scale(call, body).await,
+        ("token", Verb::Create) => handlers::request_token(call, body).await,
+        ("binding", Verb::Create) => handlers::bind(call, body).await,
+        ("eviction", Verb::Create) => handlers::evict(call, body).await,
+        ("log", Verb::Get) => handlers::pod_log(call).await,
+        ("exec" | "attach" | "portforward", _) => handlers::pod_stream(call).await,
+        ("proxy", _) => handlers::proxy(call, body).await,
+        _ => Err(Failure::method_not_allowed()),
+    }
+}
+
+/// The client's audit id, or a new one.
+fn audit_id(headers: &HeaderMap) -> HeaderValue {
+    headers
+        .get(AUDIT_ID)
+        .filter(|id| !id.is_empty() && id.len() <= AUDIT_ID_BYTES_MAX)
+        .cloned()
+        .or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok())
+        .unwrap_or_else(|| HeaderValue::from_static("-"))
+}

@@ -1,0 +1,110 @@
+//! Authorizes requests, and makes the answer to one that is forbidden.
+
+use http::header::X_CONTENT_TYPE_OPTIONS;
+use http::{HeaderMap, HeaderValue, Response};
+use ringwatch::meta::{FieldSelector, LabelSelector};
+use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_authorization::{Attributes, Authorizer};
+
+use super::body::ResponseBody;
+use super::errors::Failure;
+use super::negotiation::{status_format, wants_pretty};
+use super::params::Query;
+use super::request_info::RequestInfo;
+use super::response;
+
+/// The verbs that take selectors.
+const SELECTING_VERBS: [&str; 3] = ["deletecollection", "list", "watch"];
+
+/// The refusal of a request that its user may not make.
+///
+/// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be authorised as
+/// one thing and served as another.
+pub async fn refuse(
+    authorizer: &Authorizer,
+    user: &User,
+    info: &RequestInfo,
+    query: &str,
+    headers: &HeaderMap,
+) -> Option<Response<ResponseBody>> {
+    work::at_size(Work::Body, query.as_bytes()).await;
+    let query = Query::parse(query);
+    let selector = selector(info, &query);
+    let selected = selected_name(info, selector.as_ref());
+    let narrows = knows_selectors(info) && SELECTING_VERBS.contains(&info.verb.as_str());
+    let fields = narrows.then(|| FieldSelector::parse(query.first("fieldSelector")));
+    let fields = fields.and_then(Result::ok).filter(|it| !it.is_empty());
+    let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
+    let labels = labels.and_then(Result::ok).filter(|it| !it.is_empty());
+    let asked = Attributes {
+        user,
+        verb: &info.verb,
+        is_resource: info.is_resource,
+        namespace: &info.namespace,
+        group: &info.group,
+        version: &info.version,
+        resource: &info.resource,
+        subresource: &info.subresource,
+        name: selected.as_deref().unwrap_or(&info.name),
+        fields: fields.as_ref(),
+        labels: labels.as_ref(),
+        path: &info.path,
+    };
+    refuse_what(authorizer, &asked, &query, headers).await
+}
+
+/// Returns true if a list or watch selects one object by its name.
+#[must_use]
+pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
+    let selector = selector(info, &Query::parse(query));
+    selected_name(info, selector.as_ref()).is_some()
+}
+
+/// The refusal of what somebody wants to do and may not.
+pub(super) async fn refuse_what(
+    authorizer: &Authorizer,
+    asked: &Attributes<'_>,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Option<Response<ResponseBody>> {
+    let decision = authorizer.decide(asked).await;
+    if decision.allowed {
+        return None;
+    }
+    tracing::debug!(
+        user = asked.user.name,
+        reason = decision.reason,
+        "forbidden"
+    );
+    let failure = Failure::forbidden(asked, &decision.explain(asked));
+    let pretty = wants_pretty(query, headers);
+    let mut refusal = response::failure(status_format(headers, pretty), &failure);
+    let no_sniff = HeaderValue::from_static("nosniff");
+    refusal
+        .headers_mut()
+        .insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
+    Some(refusal)
+}
+
+/// Returns false for the old prefix of paths: what selectors say there is not authorised.
+fn knows_selectors(info: &RequestInfo) -> bool {
+    info.is_resource && !info.legacy_watch
+}
+
+/// Returns the field selector of a list or watch.
+fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
+    let selects = knows_selectors(info) && matches!(info.verb.as_str(), "list" | "watch");
+    let selector = Some(query.first("fieldSelector")).filter(|it| selects && !it.is_empty())?;
+    FieldSelector::parse(selector).ok()
+}
+
+/// The one name that a list or watch selects: rules that allow that name allow it.
+fn selected_name(info: &RequestInfo, selector: Option<&FieldSelector>) -> Option<String> {
+    if !info.name.is_empty() {
+        return None;
+    }
+    let name = selector?.requires_exact("metadata.name")?;
+    let is_segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
+    is_segment.then(|| name.to_owned())
+}

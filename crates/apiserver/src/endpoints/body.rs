@@ -1,0 +1,30 @@
+//! The bodies of requests and responses, whatever carries them.
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use ringwatch::clock::Instant;
+
+/// An error of a body: the transport's own.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request.
+pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// The body of a response.
+pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Marks a response, in its extensions, whose body is the events of a watch as they come.
+#[derive(Clone, Copy, Debug)]
+pub struct EventStream {
+    /// When the body ends by itself at the latest.
+    pub deadline: Instant,
+}
+
+/// A body of known content.
+#[must_use]
+pub fn full(content: impl Into<Bytes>) -> ResponseBody {
+    Full::new(content.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}

@@ -1,0 +1,243 @@
+//! One request about a resource: everything that its handler needs to know.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Method};
+use ringwatch::budget::Share;
+use ringwatch::codec;
+use ringwatch_apimachinery::{Error, GroupVersion, User};
+use ringwatch_authentication::service_accounts::TokenIssuer;
+use ringwatch_authorization::Attributes;
+use ringwatch_registry::{RequestContext, Store};
+
+use super::api::ApiConfig;
+use super::decode::{self, Expected};
+use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
+use super::errors::{About, Failure};
+use super::memory_gate::MemoryGate;
+use super::metrics::{LongRunning, WatchCounts};
+use super::negotiation::{self, Form, Output, TableForm};
+use super::params::{FieldValidation, Query, WriteParams, manager_name, write_options};
+use super::patches::Patch;
+use super::relay::Kubelets;
+use super::request_info::RequestInfo;
+use super::routes::Routes;
+
+/// A request about a resource.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    /// The resources that are served.
+    pub(super) routes: &'a Routes,
+    /// The store of the resource.
+    pub(super) store: &'a Arc<Store>,
+    /// The cache of encoded objects.
+    pub(super) encodings: &'a EncodingCache,
+    /// Admits its body.
+    pub(super) memory: &'a MemoryGate,
+    /// How kubelets are reached.
+    pub(super) kubelets: &'a Kubelets,
+    /// Makes tokens of service accounts.
+    pub(super) token_issuer: &'a TokenIssuer,
+    /// The request's method.
+    pub(super) method: &'a Method,
+    /// The parsed path of the request.
+    pub(super) info: &'a RequestInfo,
+    /// Its parameters.
+    pub(super) query: &'a Query,
+    /// Its headers.
+    pub(super) headers: &'a HeaderMap,
+    /// The user and the time of the request; collects warnings.
+    pub(super) context: RequestContext,
+    /// True if the answer is indented for people.
+    pub(super) pretty: bool,
+    /// True if deletions may ignore that an object cannot be read.
+    pub(super) unsafe_deletion: bool,
+}
+
+/// The metrics, memory and duration of a watch.
+#[derive(Debug)]
+pub(super) struct WatchTerms {
+    /// Counts the watch as running for as long as it is held.
+    pub(super) running: LongRunning,
+    /// The watch's share of the memory budget.
+    pub(super) share: Share,
+    /// Counts its events.
+    pub(super) counts: WatchCounts,
+    /// For how long it runs if the client does not say.
+    pub(super) default_timeout: std::time::Duration,
+}
+
+impl Call<'_> {
+    /// The circumstances of a request, with the field manager that its parameters name.
+    pub(super) fn context(
+        info: &RequestInfo,
+        query: &Query,
+        headers: &HeaderMap,
+        user: User,
+        config: &ApiConfig,
+    ) -> RequestContext {
+        let agent = negotiation::user_agent(headers);
+        let manager = manager_name(query.first("fieldManager"), agent);
+        let mut context = RequestContext::new(user, manager, config.clock.clone());
+        context.authorizer = Some(Arc::clone(&config.authorizer));
+        context.subresource.clone_from(&info.subresource);
+        if let Some(options) = write_options(&info.verb, query) {
+            // Nobody else has set them yet.
+            let _ = context.options.set(options);
+        }
+        context
+    }
+
+    /// Checks that the user may do something to what the request is about, besides the request itself.
+    ///
+    /// # Errors
+    /// 403 if not.
+    pub(super) async fn check(&self, verb: &str) -> Result<(), Failure> {
+        let (user, info) = (&self.context.user, self.info);
+        let asked = Attributes {
+            namespace: &info.namespace,
+            version: &info.version,
+            subresource: &info.subresource,
+            name: &info.name,
+            ..Attributes::of_resource(user, verb, &info.group, &info.resource)
+        };
+        let checked = self.context.check(&asked).await;
+        checked.map_err(|error| self.fail(error))
+    }
+
+    /// The namespace; empty for resources that have none.
+    pub(super) fn namespace(&self) -> &str {
+        if self.store.resource().namespaced {
+            &self.info.namespace
+        } else {
+            ""
+        }
+    }
+
+    /// The object's name.
+    pub(super) fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// Returns the object of the request, for errors.
+    pub(super) fn about(&self) -> About<'_> {
+        About {
+            resource: self.store.resource(),
+            name: &self.info.name,
+            verb: &self.info.verb,
+        }
+    }
+
+    /// The client's view of an error.
+    pub(super) fn fail(&self, error: Error) -> Failure {
+        Failure::of(&error, self.about())
+    }
+
+    /// How an object is answered with.
+    ///
+    /// # Errors
+    /// 406 when nothing that is accepted can be written.
+    pub(super) fn output(&self) -> Result<Output, Failure> {
+        self.negotiate(negotiation::OBJECT_MEDIA_TYPES)
+    }
+
+    /// How a list is answered with.
+    ///
+    /// # Errors
+    /// 406 when nothing that is accepted can be written.
+    pub(super) fn list_output(&self) -> Result<Output, Failure> {
+        self.negotiate(negotiation::LIST_MEDIA_TYPES)
+    }
+
+    fn negotiate(&self, produced: &[&str]) -> Result<Output, Failure> {
+        negotiation::negotiate(self.headers, self.pretty, produced, self.in_protobuf())?
+            .with_table_options(self.query)
+    }
+
+    /// How the events of a watch are answered with.
+    ///
+    /// # Errors
+    /// 406 when nothing that is accepted can be written.
+    pub(super) fn stream_output(&self) -> Result<Output, Failure> {
+        negotiation::negotiate_stream(self.headers, self.in_protobuf())?
+            .with_table_options(self.query)
+    }
+
+    /// Writes the resource's objects as rows.
+    pub(super) fn tables(&self, form: TableForm) -> Tables {
+        Tables::new(Arc::clone(self.store), form, self.context.clock.clone())
+    }
+
+    /// Encodes the events of a watch.
+    pub(super) fn event_encoder(&self, output: Output) -> EventEncoder {
+        match output.form {
+            Form::Table(form) => EventEncoder::tables(self.tables(form)),
+            Form::Whole | Form::Metadata | Form::MetadataList => {
+                EventEncoder::Objects(self.encoder(output))
+            }
+        }
+    }
+
+    /// Encodes the resource's objects.
+    pub(super) fn encoder(&self, output: Output) -> Encoder {
+        Encoder::new(self.encodings.clone(), Arc::clone(self.store), output)
+    }
+
+    /// Returns true if the resource's kind can be encoded in protobuf.
+    fn in_protobuf(&self) -> bool {
+        let resource = self.store.resource();
+        let version = resource.group_version.to_string();
+        codec::kind(&version, &resource.kind).is_some()
+    }
+
+    /// Reads the object in a body: the resource's kind, or that of the subresource.
+    ///
+    /// # Errors
+    /// 415 and 400, as [`super::decode::object`].
+    pub(super) fn decode(
+        &self,
+        content: &[u8],
+        group_version: &GroupVersion,
+        kind: &str,
+        params: &WriteParams,
+    ) -> Result<serde_json::Value, Failure> {
+        decode::object(
+            self.headers,
+            content,
+            self.expected(group_version, kind),
+            &|group_version, kind| self.routes.knows(group_version, kind),
+            params.field_validation,
+            &self.context,
+        )
+    }
+
+    /// Checks what a patch has made of an existing object of the resource.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`], as [`super::decode::patched`]; else as [`super::decode::check_patched`].
+    pub(super) fn check_patched(
+        &self,
+        object: &mut serde_json::Value,
+        patch: (&Patch, &serde_json::Value),
+        validation: FieldValidation,
+    ) -> Result<(), Error> {
+        let resource = self.store.resource();
+        let expected = self.expected(&resource.group_version, &resource.kind);
+        let known = |version: &GroupVersion, kind: &str| self.routes.knows(version, kind);
+        decode::patched(object, expected, &known)
+            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
+        decode::check_patched(object, patch, expected, validation, &self.context)
+    }
+
+    /// Returns the kind that a body must have: the resource's, or that of the subresource.
+    fn expected<'a>(&'a self, group_version: &'a GroupVersion, kind: &'a str) -> Expected<'a> {
+        let resource = self.store.resource();
+        let is_own = (group_version, kind) == (&resource.group_version, resource.kind.as_str());
+        Expected {
+            group_version,
+            kind,
+            strategy: is_own.then_some(&*resource.strategy),
+            custom: is_own && resource.is_custom(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The fields of an object of a known kind: their types, and that there are no others.
+//!
+//! Custom resources are not looked into here: their schema knows their fields.
+
+use ringwatch::codec;
+use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_registry::RequestContext;
+use serde_json::{Map, Value};
+
+use super::super::params::FieldValidation;
+use super::super::patches::Patch;
+use super::{Expected, metadata};
+
+/// Checks the types of the fields, drops fields that the kind does not have, and puts metadata where
+/// there is none. Returned are the paths of what was dropped.
+///
+/// # Errors
+/// The error of Go's decoder about a value of the wrong type.
+pub(super) fn check(
+    object: &mut Map<String, Value>,
+    expected: Expected<'_>,
+) -> Result<Vec<String>, String> {
+    let version = expected.group_version.to_string();
+    let kind = codec::kind(&version, expected.kind).filter(|_| !expected.custom);
+    let unknown = match kind {
+        Some(kind) => codec::check_types(kind, object).map_err(|error| error.to_string())?,
+        None => Vec::new(),
+    };
+    metadata::check(object)?;
+    Ok(unknown)
+}
+
+/// Returns the message about a field that its kind does not have.
+pub(super) fn unknown_field(path: &str) -> String {
+    format!("unknown field {path:?}")
+}
+
+/// Checks what a patch has made of an existing object, as [`check`] does, and tells of unknown fields and
+/// of those that the patch has twice, as the client wishes.
+///
+/// # Errors
+/// [`Error::Invalid`], since it is the patch that is wrong.
+pub(crate) fn check_patched(
+    object: &mut Value,
+    (patch, existing): (&Patch, &Value),
+    expected: Expected<'_>,
+    validation: FieldValidation,
+    context: &RequestContext,
+) -> Result<(), Error> {
+    let invalid = |why: &str| Error::Invalid {
+        kind: String::new(),
+        name: String::new(),
+        errors: vec![FieldError::invalid(
+            "patch",
+            &Value::String(patch.shown(existing)),
+            why,
+        )],
+    };
+    let Some(members) = object.as_object_mut() else {
+        return Err(Error::Unprocessable);
+    };
+    let unknown = check(members, expected).map_err(|error| invalid(&error))?;
+    let unknown = unknown.iter().map(|path| unknown_field(path));
+    let complaints: Vec<_> = patch.complaints.iter().cloned().chain(unknown).collect();
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => Err(invalid(&format!(
+            "strict decoding error: {}",
+            complaints.join(", ")
+        ))),
+        FieldValidation::Warn => {
+            complaints.into_iter().for_each(|text| context.warn(text));
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    }
+}

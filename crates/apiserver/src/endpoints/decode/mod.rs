@@ -1,0 +1,482 @@
+//! Objects from the bodies of requests: limits, syntax, kind and version, fields.
+//!
+//! The hard part is the words: Go's JSON errors reach clients, and duplicate or unknown fields are an
+//! error, a warning or nothing, as the client wishes.
+
+mod complaints;
+mod configuration;
+mod fields;
+mod go_json;
+mod metadata;
+mod protobuf;
+mod strict;
+mod yaml;
+
+use bytes::Bytes;
+use complaints::Complaints;
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::BodyExt;
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_registry::{RequestContext, Strategy};
+use serde_json::{Map, Value};
+
+use super::body::RequestBody;
+use super::errors::Failure;
+use super::memory_gate::MemoryGate;
+use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
+use super::params::FieldValidation;
+pub(super) use complaints::yaml_error;
+pub(super) use configuration::configuration;
+pub(super) use fields::check_patched;
+pub(super) use strict::Decoded;
+
+/// How large a request's body may be, in bytes.
+pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// How many bytes of an unreadable body are shown.
+const SUMMARY_BYTES_MAX: usize = 30;
+
+/// The kind that a body must have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected<'a> {
+    /// The group and version.
+    pub(super) group_version: &'a GroupVersion,
+    /// The kind.
+    pub(super) kind: &'a str,
+    /// How the kind is written, if it is that of a stored resource.
+    pub(super) strategy: Option<&'a dyn Strategy>,
+    /// True for the kind of a custom resource. Then another kind is refused when it is written.
+    pub(super) custom: bool,
+}
+
+impl Expected<'_> {
+    /// Returns true if there is a schema that knows the fields of the kind.
+    fn has_schema(&self) -> bool {
+        let strategy = self.strategy;
+        strategy.is_some_and(|it| it.merge_schema().is_some())
+    }
+}
+
+/// Reads a body of limited size. What follows is done where so large a body may be worked on.
+///
+/// # Errors
+/// 413 when it is too large, 400 when it breaks off.
+pub(super) async fn read_body(
+    memory: &MemoryGate,
+    headers: &HeaderMap,
+    mut body: RequestBody,
+) -> Result<Bytes, Failure> {
+    let too_large = || {
+        Failure::too_large(format!(
+            "Request entity too large: limit is {BODY_BYTES_MAX}"
+        ))
+    };
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > BODY_BYTES_MAX) {
+        return Err(too_large());
+    }
+    let mut content = Vec::with_capacity(announced.unwrap_or(0));
+    let mut receiving = memory.receive();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Failure::bad_request(format!("the request body could not be read: {error}"))
+        })?;
+        let data = frame.into_data().unwrap_or_default();
+        if content.len() + data.len() > BODY_BYTES_MAX {
+            return Err(too_large());
+        }
+        receiving.keep(content.len() + data.len()).await;
+        content.extend_from_slice(&data);
+    }
+    let work = match media_type(headers) {
+        PROTOBUF_MEDIA_TYPE => Work::ProtobufBody,
+        _ => Work::Body,
+    };
+    work::at_size(work, &content).await;
+    Ok(content.into())
+}
+
+/// The media type of a request's body, without parameters; JSON if it is not said.
+pub(super) fn media_type(headers: &HeaderMap) -> &str {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .map(|value| value.split(';').next().unwrap_or_default().trim())
+        .filter(|value| !value.is_empty())
+        .unwrap_or("application/json")
+}
+
+/// Reads any document in the syntax that the headers name. If it is protobuf and does not tell its
+/// version and kind, they are `default`.
+///
+/// # Errors
+/// 415 for a syntax that is not known; the inner error tells in Go's words what is wrong.
+pub(super) fn document(
+    headers: &HeaderMap,
+    content: &[u8],
+    default: (&str, &str),
+) -> Result<Result<Decoded, String>, Failure> {
+    match media_type(headers) {
+        "application/json" => Ok(strict::json(content).map_err(|error| {
+            format!(
+                "couldn't get version/kind; json parse error: {}",
+                go_json::message(&error, content)
+            )
+        })),
+        "application/yaml" => Ok(yaml::read(content)
+            .map_err(|error| format!("couldn't get version/kind; yaml parse error: {error}"))),
+        PROTOBUF_MEDIA_TYPE => Ok(protobuf::read(content, default).map_err(|it| it.to_string())),
+        _ => Err(Failure::unknown_format(OBJECT_MEDIA_TYPES)),
+    }
+}
+
+/// Reads an object of the expected kind. Kind and version may be left out.
+///
+/// # Errors
+/// 415 for a syntax that is not known, 400 for everything that is wrong with the content.
+pub(super) fn object(
+    headers: &HeaderMap,
+    content: &[u8],
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+    validation: FieldValidation,
+    context: &RequestContext,
+) -> Result<Value, Failure> {
+    let unrecognized = |error: &str| unrecognized(content, expected, error);
+    let decoded = if media_type(headers) == PROTOBUF_MEDIA_TYPE {
+        protobuf::object(content, expected, known, &unrecognized)?
+    } else {
+        document(headers, content, ("", ""))?.map_err(|error| unrecognized(&error))?
+    };
+    checked(decoded, content, expected, known, validation, context)
+}
+
+/// An object of the expected kind, and what is wrong with the document that it came as.
+#[derive(Debug)]
+pub(super) struct Typed {
+    /// The object, without what its kind does not have.
+    pub(super) value: Value,
+    /// The paths of fields that its kind does not have.
+    pub(super) unknown: Vec<String>,
+    /// Fields that come twice, by path.
+    duplicates: Vec<String>,
+    /// Keys that YAML repeats, by line.
+    pub(super) repeated: Vec<String>,
+}
+
+impl Typed {
+    /// Returns the document with the complaints of a strict decoder. The fields of custom resources are only known to their
+    /// schema, which is asked when everything has been read.
+    fn complaints(self, content: &[u8], expected: Expected<'_>) -> (Value, Complaints) {
+        let mut fields = self.duplicates;
+        let unknown = self.unknown.iter().map(|path| fields::unknown_field(path));
+        fields.extend(unknown);
+        if !expected.has_schema() {
+            complaints::order(content, &mut fields);
+            fields.truncate(strict::COMPLAINTS_MAX);
+        }
+        let repeated = self.repeated;
+        (self.value, Complaints { repeated, fields })
+    }
+}
+
+/// An object of the expected kind, which came as this document.
+///
+/// # Errors
+/// As [`object`].
+pub(super) fn checked(
+    decoded: Decoded,
+    content: &[u8],
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+    validation: FieldValidation,
+    context: &RequestContext,
+) -> Result<Value, Failure> {
+    let typed = typed(decoded, content, expected, known)?;
+    let (value, complaints) = typed.complaints(content, expected);
+    match (validation, complaints.error()) {
+        (FieldValidation::Strict, Some(error)) => {
+            let text = |name: &str| value[name].as_str().unwrap_or_default();
+            let (kind, version) = (text("kind"), text("apiVersion"));
+            Err(cannot_be_handled(kind, version, expected, &error))
+        }
+        (FieldValidation::Warn, _) => {
+            complaints.warnings().for_each(|text| context.warn(text));
+            Ok(value)
+        }
+        (FieldValidation::Strict | FieldValidation::Ignore, _) => Ok(value),
+    }
+}
+
+/// The same, whatever the client wishes about fields that are not known or come twice.
+///
+/// # Errors
+/// As [`object`].
+pub(super) fn typed(
+    decoded: Decoded,
+    content: &[u8],
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+) -> Result<Typed, Failure> {
+    let mut value = decoded.value;
+    let unrecognized = |error: &str| unrecognized(content, expected, error);
+    let Some(members) = value.as_object_mut() else {
+        return Err(unrecognized(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of \
+             type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }",
+        ));
+    };
+    for name in ["apiVersion", "kind"] {
+        let said = members.get(name).filter(|it| !it.is_null());
+        if let Some(said) = said.filter(|it| !it.is_string()) {
+            return Err(unrecognized(&format!(
+                "couldn't get version/kind; json parse error: {}",
+                go_json::wrong(said, "", name, "string")
+            )));
+        }
+    }
+    let (kind, version) = default_type(members, expected);
+    let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
+    check_type(&kind, &version, expected, known)?;
+    let mut unknown = fields::check(members, expected).map_err(|error| cannot(&error))?;
+    let strategy = expected.strategy.filter(|_| kind == expected.kind);
+    unknown.extend(strategy.map_or_else(Vec::new, |it| it.unknown_fields(&value)));
+    Ok(Typed {
+        value,
+        unknown,
+        duplicates: decoded.complaints,
+        repeated: decoded.repeated,
+    })
+}
+
+/// Reads the JSON of a patch.
+///
+/// # Errors
+/// 400 when it is none.
+pub(super) fn patch(content: &[u8]) -> Result<Decoded, Failure> {
+    strict::json(content)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+}
+
+/// Sets kind and version of a patched object if the patch took them away. It cannot change them.
+///
+/// # Errors
+/// 400 when they are another's.
+pub(super) fn patched(
+    object: &mut Value,
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+) -> Result<(), Failure> {
+    let Some(members) = object.as_object_mut() else {
+        return Err(Failure::bad_request("the patched object is no object"));
+    };
+    let (kind, version) = default_type(members, expected);
+    check_type(&kind, &version, expected, known)
+}
+
+/// The body is no object of the expected kind.
+fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure {
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {error} ({})",
+        expected.kind,
+        summarize(content)
+    ))
+}
+
+/// The object is of this kind and version, but wrong.
+fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &str) -> Failure {
+    let (_, version) = version.rsplit_once('/').unwrap_or(("", version));
+    Failure::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {}: {error}",
+        expected.kind
+    ))
+}
+
+/// The kind and version of a body, which are set if they were left out.
+fn default_type(members: &mut Map<String, Value>, expected: Expected<'_>) -> (String, String) {
+    let mut text = |name: &str, default: String| {
+        let said = members
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if said.is_empty() {
+            members.insert(name.to_owned(), Value::String(default.clone()));
+            default
+        } else {
+            said.to_owned()
+        }
+    };
+    let kind = text("kind", expected.kind.to_owned());
+    let version = text("apiVersion", expected.group_version.to_string());
+    (kind, version)
+}
+
+fn check_type(
+    kind: &str,
+    version: &str,
+    expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+) -> Result<(), Failure> {
+    let cannot = |error: &str| cannot_be_handled(kind, version, expected, error);
+    let wanted = expected.group_version.to_string();
+    if (kind == expected.kind || expected.custom) && version == wanted {
+        return Ok(());
+    }
+    let (group, short) = version.split_once('/').unwrap_or(("", version));
+    if !expected.custom && !known(&GroupVersion::new(group, short), kind) {
+        return Err(cannot(&format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\""
+        )));
+    }
+    if expected.custom || kind == expected.kind && group == expected.group_version.group {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({wanted})"
+        )));
+    }
+    let package = go_package(&expected.group_version.group);
+    Err(cannot(&format!(
+        "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+        expected.kind
+    )))
+}
+
+/// Returns the name of the Go package of a group's types in kube-apiserver.
+pub(super) fn go_package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    }
+}
+
+/// The beginning of an unreadable body.
+fn summarize(content: &[u8]) -> String {
+    if content.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let shown = &content[..content.len().min(SUMMARY_BYTES_MAX)];
+    let mut text = if content[0] == b'{' {
+        String::from_utf8_lossy(shown).into_owned()
+    } else {
+        shown.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    if content.len() > SUMMARY_BYTES_MAX {
+        text.push_str(" ...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+
+    use super::*;
+
+    fn decode(content: &str, validation: FieldValidation) -> (Result<Value, Failure>, Vec<String>) {
+        let core = GroupVersion::new("", "v1");
+        let expected = Expected {
+            group_version: &core,
+            kind: "ConfigMap",
+            strategy: None,
+            custom: false,
+        };
+        let known = |version: &GroupVersion, kind: &str| {
+            version.to_string() == "v1" && matches!(kind, "ConfigMap" | "Secret")
+        };
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let headers = HeaderMap::new();
+        let found = object(
+            &headers,
+            content.as_bytes(),
+            expected,
+            &known,
+            validation,
+            &context,
+        );
+        (found, context.warnings())
+    }
+
+    fn message(content: &str) -> String {
+        let (found, _) = decode(content, FieldValidation::Strict);
+        found.expect_err(content).status().message.clone()
+    }
+
+    #[test]
+    fn kind_and_version_may_be_left_out() {
+        let (value, _) = decode("{\"data\":{\"a\":\"1\"}}", FieldValidation::Warn);
+        let value = value.expect("an object");
+        assert_eq!(value["kind"], "ConfigMap");
+        assert_eq!(value["apiVersion"], "v1");
+    }
+
+    #[test]
+    fn unreadable_bodies_are_told_in_gos_words() {
+        assert_eq!(
+            message("hello"),
+            "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: invalid character 'h' looking for beginning of value (68656c6c6f)"
+        );
+        assert!(message("").ends_with("unexpected end of JSON input (<empty>)"));
+        assert!(
+            message("{\"apiVersion\":\"v1\",")
+                .ends_with("unexpected end of JSON input ({\"apiVersion\":\"v1\",)")
+        );
+    }
+
+    #[test]
+    fn wrong_types_are_told_apart() {
+        assert_eq!(
+            message("{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}"),
+            "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion"
+        );
+        assert_eq!(
+            message("{\"kind\":\"ConfigMap\",\"apiVersion\":\"v2\"}"),
+            "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for version \"v2\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        );
+    }
+
+    #[test]
+    fn duplicate_and_unknown_fields_follow_the_clients_wish() {
+        let twice = "{\"data\":{\"a\":\"1\"},\"data\":{\"b\":\"2\"}}";
+        assert_eq!(
+            message(twice),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: duplicate field \"data\""
+        );
+        let (value, warnings) = decode(twice, FieldValidation::Warn);
+        assert_eq!(value.expect("an object")["data"]["b"], "2");
+        assert_eq!(warnings, ["duplicate field \"data\""]);
+        let (value, warnings) = decode("{\"bogus\":1}", FieldValidation::Warn);
+        assert!(value.expect("an object").get("bogus").is_none());
+        assert_eq!(warnings, ["unknown field \"bogus\""]);
+        let (_, warnings) = decode("{\"bogus\":1}", FieldValidation::Ignore);
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn wrong_types_of_fields_are_told_in_gos_words() {
+        assert_eq!(
+            message("{\"data\":{\"a\":1}}"),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
+        );
+        assert!(message("{\"kind\":1}").contains(
+            "cannot unmarshal number into Go struct field .kind of type string ({\"kind\":1})"
+        ));
+    }
+
+    #[tokio::test]
+    async fn bodies_have_a_limit() {
+        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
+        let (memory, headers) = (MemoryGate::open(), HeaderMap::new());
+        let failure = read_body(&memory, &headers, body).await;
+        let failure = failure.expect_err("large");
+        assert_eq!(failure.code(), 413);
+        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX]);
+        assert!(read_body(&memory, &headers, body).await.is_ok());
+    }
+}

@@ -1,0 +1,210 @@
+//! Discovery: the documents that list groups, versions and resources.
+//!
+//! All documents are put together once. The hard part is the order of groups, which clients show
+//! and prefer by: it is that of the resources given.
+
+mod aggregated;
+mod groups;
+mod resources;
+mod root;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use ringwatch_registry::Store;
+
+use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
+use self::groups::{Content, Version};
+use super::aggregation::Remotes;
+use super::api::ApiConfig;
+use super::body::{ResponseBody, full};
+use super::errors::Failure;
+use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
+use super::openapi;
+use super::response;
+
+/// The documents.
+#[derive(Debug)]
+pub(super) struct Discovery {
+    documents: HashMap<String, Document>,
+}
+
+/// A document at a path.
+#[derive(Debug)]
+struct Document {
+    /// Its content.
+    json: Bytes,
+    /// True if it is indented for every client.
+    always_pretty: bool,
+    /// Its other form, if it has one.
+    aggregated: Option<Aggregated>,
+}
+
+/// The groups with all their resources in one document.
+#[derive(Debug)]
+struct Aggregated {
+    json: Bytes,
+    protobuf: Bytes,
+    /// Changes with the content.
+    etag: HeaderValue,
+}
+
+/// Which form of a document is wanted.
+enum Wanted {
+    Plain(Format),
+    Aggregated(Format),
+}
+
+impl Discovery {
+    /// Puts the documents together.
+    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
+        let groups = groups::groups(stores, &config.storeless, remotes);
+        let mut documents = HashMap::new();
+        let mut add = |path: String, json: Vec<u8>| {
+            documents.insert(path, Document::new(json, false));
+        };
+        add(
+            "/api".to_owned(),
+            groups::api_versions(&groups, &config.server_address),
+        );
+        add("/apis".to_owned(), groups::group_list(&groups));
+        for group in &groups {
+            if !group.name.is_empty() {
+                add(format!("/apis/{}", group.name), groups::group(group));
+            }
+            for version in &group.versions {
+                // The others are asked for theirs.
+                if let Content::Local(resources) = &version.content {
+                    let list = resources::resource_list(&version.group_version, resources);
+                    add(version.path(), list);
+                }
+            }
+        }
+        for (path, core) in [("/api", true), ("/apis", false)] {
+            if let Some(document) = documents.get_mut(path) {
+                document.aggregated = Some(aggregated::document(&groups, core));
+            }
+        }
+        let versions = groups.iter().flat_map(|group| &group.versions);
+        let mut paths: Vec<String> = versions.map(Version::path).collect();
+        paths.extend(documents.keys().cloned());
+        paths.extend(config.extra_root_paths.iter().cloned());
+        let described = [openapi::V2, openapi::V3].map(str::to_owned);
+        paths.extend(described.into_iter().chain([format!("{}/", openapi::V3)]));
+        documents.insert("/".to_owned(), Document::new(root::root(paths), true));
+        let version = serde_json::to_vec(&config.version).unwrap_or_default();
+        documents.insert("/version".to_owned(), Document::new(version, true));
+        Self { documents }
+    }
+
+    /// Answers a request that is not about a resource.
+    pub(super) fn serve(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        pretty: bool,
+    ) -> Response<ResponseBody> {
+        let known = self.documents.get(path).or_else(|| {
+            let path = path.trim_end_matches('/');
+            self.documents.get(path)
+        });
+        let Some(document) = known else {
+            return page_not_found();
+        };
+        let format = negotiation::status_format(headers, pretty);
+        let answer = if method == Method::GET || method == Method::HEAD {
+            document.answer(headers, pretty)
+        } else {
+            Err(Failure::method_not_allowed())
+        };
+        answer.unwrap_or_else(|failure| {
+            let mut response = response::failure(format, &failure);
+            if failure.code() == StatusCode::METHOD_NOT_ALLOWED {
+                let get = HeaderValue::from_static("GET");
+                response.headers_mut().insert(ALLOW, get);
+            }
+            response
+        })
+    }
+}
+
+impl Document {
+    fn new(json: Vec<u8>, always_pretty: bool) -> Self {
+        Self {
+            json: json.into(),
+            always_pretty,
+            aggregated: None,
+        }
+    }
+
+    fn answer(&self, headers: &HeaderMap, pretty: bool) -> Result<Response<ResponseBody>, Failure> {
+        if self.always_pretty {
+            return response::document(StatusCode::OK, Format::PrettyJson, &self.json);
+        }
+        match (self.wanted(headers, pretty)?, &self.aggregated) {
+            (Wanted::Aggregated(format), Some(aggregated)) => {
+                Ok(aggregated.answer(headers, format))
+            }
+            (Wanted::Plain(format), _) => response::document(StatusCode::OK, format, &self.json),
+            (Wanted::Aggregated(_), None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
+        }
+    }
+
+    /// The best form that the client accepts and the document has.
+    fn wanted(&self, headers: &HeaderMap, pretty: bool) -> Result<Wanted, Failure> {
+        for clause in negotiation::clauses(headers) {
+            let Some(format) = clause.format() else {
+                continue;
+            };
+            if clause.parameter("as").is_none() {
+                return Ok(Wanted::Plain(match format {
+                    Format::Json if pretty => Format::PrettyJson,
+                    other => other,
+                }));
+            }
+            if self.aggregated.is_some() && aggregated::is_wanted(&clause) {
+                return Ok(Wanted::Aggregated(format));
+            }
+        }
+        Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES))
+    }
+}
+
+impl Aggregated {
+    fn answer(&self, headers: &HeaderMap, format: Format) -> Response<ResponseBody> {
+        let (media_type, content) = if format == Format::Protobuf {
+            (AGGREGATED_PROTOBUF_MEDIA_TYPE, &self.protobuf)
+        } else {
+            (AGGREGATED_MEDIA_TYPE, &self.json)
+        };
+        let fresh = headers
+            .get_all(IF_NONE_MATCH)
+            .iter()
+            .any(|known| *known == self.etag);
+        let mut response = if fresh {
+            let mut response = Response::new(full(Bytes::new()));
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            Response::new(full(content.clone()))
+        };
+        let answer = response.headers_mut();
+        if !fresh {
+            let media_type = HeaderValue::from_static(media_type);
+            answer.insert(CONTENT_TYPE, media_type);
+        }
+        answer.insert(ETAG, self.etag.clone());
+        answer.insert(VARY, HeaderValue::from_static("Accept"));
+        answer.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+        response
+    }
+}
+
+/// The answer at a path where nothing is, in Go's words.
+pub(super) fn page_not_found() -> Response<ResponseBody> {
+    response::error_text(StatusCode::NOT_FOUND, "404 page not found")
+}

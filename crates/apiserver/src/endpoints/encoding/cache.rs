@@ -1,0 +1,320 @@
+//! The encodings that are kept on objects, and the bytes they may take together.
+//!
+//! An encoding lies on its object ([`Object::encoding`]) and goes with it. Here is only the order in
+//! which they were made: when they take too much, the oldest are forgotten first. That suits watch
+//! frames, which are wanted by all watchers at once and then hardly ever again.
+//!
+//! No lock is taken under another: an object's while an encoding is looked for or made, then that
+//! of the queue.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use ringwatch::budget::{Account, Ledger, Share};
+use ringwatch::meta::{EncodedBytes, EncodingKey, Object};
+use ringwatch_apimachinery::GroupVersion;
+
+/// How many bytes the encodings of all objects may take by default.
+pub const ENCODINGS_BYTES_MAX_DEFAULT: usize = 64 << 20;
+
+/// How many encodings may be kept. Those whose objects are gone count until their turn comes.
+const ENCODINGS_MAX: usize = 65_536;
+
+/// How many encodings whose objects are gone are forgotten with each new one, beside those that
+/// must be.
+const GONE_FORGOTTEN_MAX: usize = 4;
+
+/// The encodings of all objects. Clones are the same cache.
+#[derive(Clone, Debug)]
+pub struct EncodingCache(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// How many bytes the encodings may take.
+    bytes_max: usize,
+    /// How many they take.
+    sum: EncodedBytes,
+    /// Tells how many they may take when memory is short.
+    ledger: Ledger,
+    queue: Mutex<Queue>,
+    /// The served versions that have been encoded; their places are their numbers in keys.
+    versions: Mutex<Vec<GroupVersion>>,
+    made: Counter,
+    evicted: Counter,
+}
+
+/// The order of the encodings.
+#[derive(Debug)]
+struct Queue {
+    /// Oldest first.
+    kept: VecDeque<Kept>,
+    /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the next
+    /// change.
+    share: Share,
+}
+
+/// Where an encoding is.
+#[derive(Debug)]
+struct Kept {
+    object: Weak<Object>,
+    key: EncodingKey,
+}
+
+impl EncodingCache {
+    /// A cache of so many bytes, or fewer when the ledger says so.
+    #[must_use]
+    pub fn new(bytes_max: usize, ledger: &Ledger) -> Self {
+        Self(Arc::new(Shared {
+            bytes_max,
+            sum: EncodedBytes::default(),
+            ledger: ledger.clone(),
+            queue: Mutex::new(Queue {
+                kept: VecDeque::new(),
+                share: ledger.share(Account::Encodings),
+            }),
+            versions: Mutex::default(),
+            made: Counter::default(),
+            evicted: Counter::default(),
+        }))
+    }
+
+    /// Makes the cache's numbers part of what `/metrics` shows.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(self.clone()));
+        registry.register(
+            "ringwatch_encoding_cache_made",
+            "[ALPHA] Encodings of objects that were made.",
+            self.0.made.clone(),
+        );
+        registry.register(
+            "ringwatch_encoding_cache_evicted",
+            "[ALPHA] Encodings of objects that were dropped because they took too much memory.",
+            self.0.evicted.clone(),
+        );
+    }
+
+    /// How many bytes the encodings take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.sum.get()
+    }
+
+    /// How many encodings have been made.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        self.0.made.get()
+    }
+
+    /// The number of a served version, for keys. There are as many as the server serves.
+    pub(crate) fn version(&self, version: &GroupVersion) -> u32 {
+        let versions = &self.0.versions;
+        let mut versions = versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = versions.iter().position(|known| known == version);
+        let place = known.unwrap_or_else(|| {
+            versions.push(version.clone());
+            versions.len() - 1
+        });
+        u32::try_from(place).unwrap_or(u32::MAX)
+    }
+
+    /// An encoding of an object; made if it is not kept.
+    ///
+    /// # Errors
+    /// That of `make`.
+    pub(crate) fn get_or_make<E>(
+        &self,
+        object: &Arc<Object>,
+        key: EncodingKey,
+        make: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
+        let encoded = object.encoding(key, &self.0.sum, make)?;
+        if encoded.is_new {
+            self.0.made.inc();
+            self.keep(Kept {
+                object: Arc::downgrade(object),
+                key,
+            });
+        }
+        Ok(encoded.bytes)
+    }
+
+    /// Notes a new encoding, and forgets the oldest if there is no room for it.
+    fn keep(&self, new: Kept) {
+        let mut queue = self.queue();
+        queue.kept.push_back(new);
+        for _ in 0..GONE_FORGOTTEN_MAX {
+            if queue.kept.front().is_none_or(|oldest| !oldest.is_gone()) {
+                break;
+            }
+            queue.kept.pop_front();
+        }
+        drop(queue);
+        self.settle();
+    }
+
+    /// Forgets the oldest until the others take no more than they may now.
+    pub fn settle(&self) {
+        while let Some(oldest) = self.one_too_many() {
+            // Waits for whoever makes an encoding of the object, and so not with the queue locked.
+            if let Some(object) = oldest.object.upgrade() {
+                object.forget_encoding(oldest.key);
+                self.0.evicted.inc();
+            }
+        }
+    }
+
+    /// The oldest encoding, if there are too many.
+    fn one_too_many(&self) -> Option<Kept> {
+        let mut queue = self.queue();
+        let bytes = self.bytes();
+        queue.share.set(bytes as u64);
+        let allowed = self.0.ledger.allowed_to_encodings();
+        let too_many =
+            queue.kept.len() > ENCODINGS_MAX || bytes > self.0.bytes_max || bytes as u64 > allowed;
+        too_many.then(|| queue.kept.pop_front()).flatten()
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // A queue is whole after each of its changes.
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn is_gone(&self) -> bool {
+        self.object.strong_count() == 0
+    }
+}
+
+impl Collector for EncodingCache {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let bytes = ConstGauge::new(i64::try_from(self.bytes()).unwrap_or(i64::MAX));
+        let help = "[ALPHA] Memory that the encodings of objects take.";
+        let name = "ringwatch_encoding_cache_bytes";
+        bytes.encode(encoder.encode_descriptor(name, help, None, bytes.metric_type())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use prometheus_client::encoding::text::encode;
+    use ringwatch::meta::FieldSchema;
+    use serde_json::json;
+
+    use super::*;
+
+    const ENCODING_BYTES: usize = 1_000;
+
+    fn object() -> Arc<Object> {
+        let value = json!({"kind": "A", "apiVersion": "v1", "metadata": {"name": "a"}});
+        Arc::new(Object::from_value(&value, 1, &FieldSchema::default()).expect("an object"))
+    }
+
+    fn cache(bytes_max: usize) -> EncodingCache {
+        EncodingCache::new(bytes_max, &Ledger::unlimited())
+    }
+
+    fn get(cache: &EncodingCache, object: &Arc<Object>, key: u32) -> Bytes {
+        let make = || Ok::<_, Infallible>(Bytes::from(vec![b'x'; ENCODING_BYTES]));
+        let bytes = cache.get_or_make(object, EncodingKey(key), make);
+        bytes.unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn the_oldest_give_way_and_are_made_again() {
+        let cache = cache(10 * ENCODING_BYTES);
+        let objects: Vec<_> = (0..20).map(|_| object()).collect();
+        for object in &objects {
+            get(&cache, object, 1);
+            assert!(cache.bytes() <= 10 * ENCODING_BYTES);
+        }
+        assert!(cache.bytes() > 8 * ENCODING_BYTES);
+        assert_eq!(cache.made(), 20);
+        get(&cache, &objects[19], 1);
+        assert_eq!(cache.made(), 20);
+        assert_eq!(get(&cache, &objects[0], 1).len(), ENCODING_BYTES);
+        assert_eq!(cache.made(), 21);
+        drop(objects);
+        assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
+    fn they_give_way_when_memory_is_short() {
+        // Three quarters of it may be spent before anybody gives way.
+        let ledger = Ledger::new(40 * ENCODING_BYTES as u64);
+        let cache = EncodingCache::new(usize::MAX, &ledger);
+        let objects: Vec<_> = (0..20).map(|_| object()).collect();
+        for object in &objects {
+            get(&cache, object, 1);
+        }
+        assert_eq!(ledger.spent(Account::Encodings), cache.bytes() as u64);
+        assert!(cache.bytes() > 20 * ENCODING_BYTES);
+        let mut state = ledger.share(Account::Objects);
+        state.set(25 * ENCODING_BYTES as u64);
+        cache.settle();
+        assert!(cache.bytes() <= 5 * ENCODING_BYTES && cache.bytes() > 3 * ENCODING_BYTES);
+        assert_eq!(ledger.spent(Account::Encodings), cache.bytes() as u64);
+    }
+
+    #[test]
+    fn what_has_no_room_at_all_is_not_kept() {
+        let cache = cache(ENCODING_BYTES);
+        let object = object();
+        for _ in 0..2 {
+            assert_eq!(get(&cache, &object, 1).len(), ENCODING_BYTES);
+        }
+        assert_eq!((cache.made(), cache.bytes()), (2, 0));
+    }
+
+    #[test]
+    fn encodings_whose_objects_are_gone_leave_the_queue() {
+        let cache = cache(usize::MAX);
+        for _ in 0..2 * ENCODINGS_MAX {
+            get(&cache, &object(), 1);
+            assert!(cache.queue().kept.len() <= 1);
+        }
+        // Not even one that stays may keep back more of them than there may be.
+        let object_that_stays = object();
+        get(&cache, &object_that_stays, 1);
+        for _ in 0..2 * ENCODINGS_MAX {
+            get(&cache, &object(), 1);
+        }
+        assert!(cache.queue().kept.len() <= ENCODINGS_MAX);
+        assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
+    fn makers_at_the_same_time_make_it_once() {
+        let cache = cache(1 << 20);
+        let object = object();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..100).for_each(|key| drop(get(&cache, &object, key))));
+            }
+        });
+        assert_eq!(cache.made(), 100);
+    }
+
+    #[test]
+    fn the_numbers_are_shown() {
+        let cache = cache(1 << 20);
+        let mut registry = Registry::default();
+        cache.register(&mut registry);
+        let object = object();
+        get(&cache, &object, 1);
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        let bytes = format!("\nringwatch_encoding_cache_bytes {}\n", cache.bytes());
+        assert!(text.contains(&bytes), "{text}");
+        assert!(text.contains("\nringwatch_encoding_cache_made_total 1\n"));
+        assert!(text.contains("\nringwatch_encoding_cache_evicted_total 0\n"));
+    }
+}

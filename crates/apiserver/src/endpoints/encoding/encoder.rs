@@ -1,0 +1,213 @@
+//! The objects of a resource in the form that a client asked for.
+//!
+//! Encodings that depend on the object alone are made once and shared through the [`EncodingCache`]. An encoding in the form
+//! in which the object is stored is a slice of that, and need not be made.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ringwatch::codec;
+use ringwatch::codec::ListItemHead;
+use ringwatch::meta::{EncodingKey, Item, Object};
+use ringwatch_registry::Store;
+use serde_json::Value;
+
+use super::super::errors::Failure;
+use super::super::negotiation::{Form, Format, Output};
+use super::cache::EncodingCache;
+use super::frame;
+
+/// Encodes the objects of a resource.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    cache: EncodingCache,
+    store: Arc<Store>,
+    format: Format,
+    /// True if only metadata is encoded: PartialObjectMetadata.
+    partial: bool,
+    /// The part that all keys have in common.
+    key: u32,
+}
+
+/// An item that is a part of what is stored.
+#[derive(Debug)]
+pub(crate) struct StoredItem<'a> {
+    /// The bytes before it.
+    pub(crate) head: ListItemHead,
+    /// The part, of [`Object::bytes`].
+    pub(crate) body: &'a [u8],
+}
+
+/// An encoding of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum What {
+    /// The event of a watch in whose selection it came.
+    Added,
+    /// The event of a watch in whose selection it changed.
+    Modified,
+    /// The event of a watch whose selection it left.
+    Deleted,
+    /// An item of a list.
+    Item,
+}
+
+/// Where in a key it says that only metadata is told.
+const KEY_PARTIAL: u32 = 1 << 2;
+/// Where it says that it is protobuf.
+const KEY_PROTOBUF: u32 = 1 << 3;
+/// Where the served version begins.
+const KEY_VERSION_SHIFT: u32 = 4;
+
+impl Encoder {
+    /// An encoder for a watch, or for a list.
+    pub(crate) fn new(cache: EncodingCache, store: Arc<Store>, output: Output) -> Self {
+        let partial = output.form != Form::Whole;
+        let version = cache.version(&store.resource().group_version);
+        let mut key = version << KEY_VERSION_SHIFT;
+        if partial {
+            key |= KEY_PARTIAL;
+        }
+        if output.format == Format::Protobuf {
+            key |= KEY_PROTOBUF;
+        }
+        Self {
+            cache,
+            store,
+            format: output.format,
+            partial,
+            key,
+        }
+    }
+
+    /// Returns the store of the objects.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// In which syntax; people's are written as JSON first.
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// An event about an object, or an item.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be converted or written.
+    pub(crate) fn encode(&self, what: What, object: &Arc<Object>) -> Result<Bytes, Failure> {
+        let key = EncodingKey(self.key | what as u32);
+        self.cache
+            .get_or_make(object, key, || self.make(what, object))
+    }
+
+    /// An item that needs not be made; JSON comes without its opening brace. Items of custom resources
+    /// tell their kind, others leave it to the list.
+    pub(crate) fn stored_item<'a>(&self, object: &'a Object) -> Option<StoredItem<'a>> {
+        if self.partial || self.store.converts_objects() {
+            return None;
+        }
+        match (object.item(), self.format == Format::Protobuf) {
+            (Item::Json(item), false) => Some(StoredItem {
+                head: ListItemHead::default(),
+                body: if self.store.resource().is_custom() {
+                    &object.bytes()[1..]
+                } else {
+                    item
+                },
+            }),
+            (Item::Protobuf(body), true) => Some(StoredItem {
+                head: codec::list_item_head(body.len()),
+                body,
+            }),
+            (Item::Json(_), true) | (Item::Protobuf(_), false) => None,
+        }
+    }
+
+    /// The length of all items together, in bytes. Other tasks get their turn in between.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    pub(crate) async fn items_bytes(&self, objects: &[Arc<Object>]) -> Result<usize, Failure> {
+        let mut bytes = 0;
+        for object in objects {
+            bytes += match self.stored_item(object) {
+                Some(item) => item.len(),
+                None => {
+                    tokio::task::consume_budget().await;
+                    self.encode(What::Item, object)?.len()
+                }
+            };
+        }
+        Ok(bytes)
+    }
+
+    /// A bookmark of a watch.
+    ///
+    /// # Errors
+    /// 500 when the kind cannot be written.
+    pub(crate) fn bookmark(
+        &self,
+        revision: u64,
+        initial_events_end: bool,
+    ) -> Result<Bytes, Failure> {
+        let resource = self.store.resource();
+        let object = frame::bookmark(resource, self.partial, revision, initial_events_end);
+        frame::event(self.format, "BOOKMARK", object.as_bytes())
+    }
+
+    /// The last event of a watch that fails; empty if not even that can be written.
+    pub(crate) fn error(&self, failure: &Failure) -> Bytes {
+        let status = serde_json::to_vec(failure.status()).unwrap_or_default();
+        // A Status has every form. If it had not, the watch would end without one.
+        frame::event(self.format, "ERROR", &status).unwrap_or_default()
+    }
+
+    fn make(&self, what: What, object: &Arc<Object>) -> Result<Bytes, Failure> {
+        let served = self.store.to_served(Arc::clone(object));
+        let served = served.map_err(Failure::internal)?;
+        if let (Item::Protobuf(_), Format::Protobuf, false, Some(event)) =
+            (served.item(), self.format, self.partial, what.event())
+        {
+            return Ok(frame::protobuf_event(event, served.bytes()));
+        }
+        let mut json = codec::json(&served).map_err(Failure::internal)?;
+        if self.partial {
+            let partial = frame::partial_metadata(&json, "v1").map_err(Failure::internal)?;
+            json = partial.into();
+        }
+        match what.event() {
+            Some(event) => frame::event(self.format, event, &json),
+            None if self.format == Format::Protobuf => protobuf_item(&json),
+            None if self.partial || self.store.resource().is_custom() => Ok(json.slice(1..)),
+            None => Ok(json.slice(codec::item_at(&json)..)),
+        }
+    }
+}
+
+impl StoredItem<'_> {
+    /// How many bytes it has.
+    fn len(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+}
+
+impl What {
+    /// The event's name; `None` for what is no event.
+    fn event(self) -> Option<&'static str> {
+        match self {
+            Self::Added => Some("ADDED"),
+            Self::Modified => Some("MODIFIED"),
+            Self::Deleted => Some("DELETED"),
+            Self::Item => None,
+        }
+    }
+}
+
+/// An object of a list in protobuf, as a whole field.
+fn protobuf_item(json: &[u8]) -> Result<Bytes, Failure> {
+    let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
+    let item = codec::list_item(&value)
+        .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
+    // It may be kept for long, so without the room that it was written into.
+    Ok(item.into_boxed_slice().into())
+}

@@ -1,0 +1,137 @@
+//! The events of one watch, in the form that its client asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ringwatch::meta::Object;
+use ringwatch_registry::Store;
+
+use super::super::errors::Failure;
+use super::super::negotiation::Format;
+use super::encoder::{Encoder, What};
+use super::frame;
+use super::table::Tables;
+
+/// Writes the events of a watch.
+#[derive(Debug)]
+pub(crate) enum EventEncoder {
+    /// As objects, or their metadata. The same bytes for every watch.
+    Objects(Encoder),
+    /// As tables of one row. Apart, so that a watch of objects stays small.
+    Tables(Box<TableEvents>),
+}
+
+/// The type of a watch event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventType {
+    /// It came into the selection.
+    Added,
+    /// It changed.
+    Modified,
+    /// It left the selection.
+    Deleted,
+}
+
+/// Writes events as tables.
+#[derive(Debug)]
+pub(crate) struct TableEvents {
+    tables: Tables,
+    /// True once the client has been told the columns, which come with the first table alone.
+    columns_told: bool,
+}
+
+impl EventEncoder {
+    /// An encoder of tables.
+    pub(crate) fn tables(tables: Tables) -> Self {
+        Self::Tables(Box::new(TableEvents {
+            tables,
+            columns_told: false,
+        }))
+    }
+
+    /// Returns the store of the objects.
+    pub(crate) fn store(&self) -> &Store {
+        match self {
+            Self::Objects(encoder) => encoder.store(),
+            Self::Tables(events) => events.tables.store(),
+        }
+    }
+
+    /// An event about an object.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be converted or written.
+    pub(crate) fn event(
+        &mut self,
+        kind: EventType,
+        object: &Arc<Object>,
+    ) -> Result<Bytes, Failure> {
+        match self {
+            Self::Objects(encoder) => encoder.encode(kind.what(), object),
+            Self::Tables(events) => events.event(kind, object),
+        }
+    }
+
+    /// A bookmark.
+    ///
+    /// # Errors
+    /// 500 when the kind cannot be written.
+    pub(crate) fn bookmark(
+        &mut self,
+        revision: u64,
+        initial_events_end: bool,
+    ) -> Result<Bytes, Failure> {
+        match self {
+            Self::Objects(encoder) => encoder.bookmark(revision, initial_events_end),
+            Self::Tables(events) => events.bookmark(revision, initial_events_end),
+        }
+    }
+
+    /// The last event of a watch that fails, which is no table; empty if not even that can be
+    /// written.
+    pub(crate) fn error(&self, failure: &Failure) -> Bytes {
+        match self {
+            Self::Objects(encoder) => encoder.error(failure),
+            Self::Tables(_) => {
+                let status = serde_json::to_vec(failure.status()).unwrap_or_default();
+                frame::event(Format::Json, "ERROR", &status).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl EventType {
+    fn what(self) -> What {
+        match self {
+            Self::Added => What::Added,
+            Self::Modified => What::Modified,
+            Self::Deleted => What::Deleted,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+impl TableEvents {
+    fn event(&mut self, kind: EventType, object: &Arc<Object>) -> Result<Bytes, Failure> {
+        let table = self.tables.of_object(object, !self.columns_told)?;
+        self.columns_told = true;
+        frame::event(Format::Json, kind.name(), &table)
+    }
+
+    /// A bookmark is a row too, that of an object without anything but its version.
+    fn bookmark(&mut self, revision: u64, initial_events_end: bool) -> Result<Bytes, Failure> {
+        let resource = self.tables.store().resource();
+        let object = frame::bookmark(resource, false, revision, initial_events_end);
+        let object = serde_json::from_str(&object).map_err(Failure::internal)?;
+        let table = self.tables.of_value(&object, !self.columns_told)?;
+        self.columns_told = true;
+        frame::event(Format::Json, "BOOKMARK", &table)
+    }
+}

@@ -1,0 +1,181 @@
+//! A list as a body that is put together while it is sent.
+//!
+//! In the form in which it is stored every item is a slice of its object's own bytes; in other forms it
+//! is made when its turn comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of
+//! memory, however long it is. Its length must be known beforehand, which takes a first round.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Frame, SizeHint};
+use ringwatch::codec;
+use ringwatch::meta::Object;
+
+use super::super::body::BoxError;
+use super::super::errors::Failure;
+use super::super::negotiation::Format;
+use super::encoder::{Encoder, What};
+
+/// How much is put together before it is handed on, in bytes. Longer items go out as they are.
+const LIST_CHUNK_BYTES: usize = 32 * 1024;
+
+/// JSON, whose items come without their opening braces.
+const JSON: Punctuation = Punctuation {
+    first: b"{",
+    next: b",{",
+    end: b"]}\n",
+};
+
+/// Protobuf, whose items come as whole fields.
+const PROTOBUF: Punctuation = Punctuation {
+    first: b"",
+    next: b"",
+    end: codec::LIST_END,
+};
+
+/// The bytes around the items.
+#[derive(Clone, Copy, Debug)]
+struct Punctuation {
+    /// The bytes before the first item.
+    first: &'static [u8],
+    /// The bytes before every other item.
+    next: &'static [u8],
+    /// The bytes after the last item.
+    end: &'static [u8],
+}
+
+/// A list.
+#[derive(Debug)]
+pub(crate) struct ListBody {
+    encoder: Encoder,
+    items: std::vec::IntoIter<Arc<Object>>,
+    /// Bytes that go out before anything else is read.
+    pending: BytesMut,
+    /// An item that did not fit into the last chunk.
+    waiting: Option<Bytes>,
+    /// True once an item has gone out.
+    begun: bool,
+    around: Punctuation,
+    /// True once the end has gone out.
+    ended: bool,
+    /// How many bytes are still to come.
+    remaining: u64,
+}
+
+impl ListBody {
+    /// A list of these objects. `head` writes all that comes before them, and is told their length.
+    ///
+    /// # Errors
+    /// 500 when an object cannot be converted or written.
+    pub(crate) async fn new(
+        encoder: Encoder,
+        items: Vec<Arc<Object>>,
+        head: impl FnOnce(usize) -> Vec<u8>,
+    ) -> Result<Self, Failure> {
+        let around = if encoder.format() == Format::Protobuf {
+            PROTOBUF
+        } else {
+            JSON
+        };
+        let separators = match items.len() {
+            0 => 0,
+            items => around.first.len() + (items - 1) * around.next.len(),
+        };
+        let content = encoder.items_bytes(&items).await?;
+        let head = head(content);
+        let total = head.len() + content + separators + around.end.len();
+        Ok(Self {
+            encoder,
+            items: items.into_iter(),
+            pending: BytesMut::from(&head[..]),
+            waiting: None,
+            begun: false,
+            around,
+            ended: false,
+            remaining: total as u64,
+        })
+    }
+
+    /// The next chunk; empty at the end.
+    fn next_chunk(&mut self) -> Result<Bytes, Failure> {
+        if let Some(item) = self.waiting.take() {
+            if item.len() >= LIST_CHUNK_BYTES {
+                return Ok(item);
+            }
+            self.pending.reserve(LIST_CHUNK_BYTES);
+            self.pending.extend_from_slice(&item);
+        } else {
+            let room = LIST_CHUNK_BYTES.saturating_sub(self.pending.len());
+            self.pending.reserve(room);
+        }
+        while !self.ended && self.waiting.is_none() {
+            self.append_next()?;
+        }
+        Ok(self.pending.split().freeze())
+    }
+
+    /// Writes the next item, or lets it wait if there is no room for it; after the last, the end.
+    fn append_next(&mut self) -> Result<(), Failure> {
+        let Some(object) = self.items.next() else {
+            self.ended = true;
+            self.pending.extend_from_slice(self.around.end);
+            return Ok(());
+        };
+        let separator = if self.begun {
+            self.around.next
+        } else {
+            self.around.first
+        };
+        self.pending.extend_from_slice(separator);
+        self.begun = true;
+        let room = LIST_CHUNK_BYTES.saturating_sub(self.pending.len());
+        let item = match self.encoder.stored_item(&object) {
+            Some(item) => {
+                self.pending.extend_from_slice(&item.head);
+                if item.body.len() <= room {
+                    self.pending.extend_from_slice(item.body);
+                    return Ok(());
+                }
+                object.bytes().slice_ref(item.body)
+            }
+            None => self.encoder.encode(What::Item, &object)?,
+        };
+        if item.len() <= room {
+            self.pending.extend_from_slice(&item);
+        } else {
+            self.waiting = Some(item);
+        }
+        Ok(())
+    }
+}
+
+impl Body for ListBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let chunk = match self.next_chunk() {
+            Ok(chunk) => chunk,
+            // It could be made a moment ago, when the length was found.
+            Err(failure) => return Poll::Ready(Some(Err(failure.status().message.clone().into()))),
+        };
+        if chunk.is_empty() {
+            return Poll::Ready(None);
+        }
+        self.remaining = self.remaining.saturating_sub(chunk.len() as u64);
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.remaining == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining)
+    }
+}

@@ -1,0 +1,24 @@
+//! How answers become bytes.
+
+mod cache;
+mod encoder;
+mod events;
+pub(crate) mod frame;
+mod gzip;
+pub(crate) mod indent;
+mod list;
+mod piecewise;
+pub(crate) mod protobuf;
+mod table;
+pub(crate) mod yaml;
+
+pub use cache::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
+pub(super) use encoder::Encoder;
+pub(super) use events::{EventEncoder, EventType};
+pub(super) use gzip::{GZIP_MIN_BYTES, GzipBody};
+pub(super) use indent::indent;
+pub(super) use list::ListBody;
+pub(super) use piecewise::{Items, PiecewiseBody};
+pub(super) use protobuf::protobuf;
+pub(super) use table::Tables;
+pub(super) use yaml::yaml;

@@ -1,0 +1,143 @@
+//! Objects as rows of a Table: what people want to see, with the cells made by the server.
+//!
+//! Rows are written when they are wanted and never kept, since the ages in them move.
+//!
+//! ```text
+//! {"kind":"Table",...,"metadata":{...},"columnDefinitions":[...],"rows":[{"cells":[...],"object":{...}},...]}
+//! ^ head                                                                ^ row
+//! ```
+
+use std::sync::Arc;
+
+use ringwatch::clock::Clock;
+use ringwatch::codec;
+use ringwatch::meta::Object;
+use ringwatch_registry::Store;
+use ringwatch_resources::table::Printer;
+use serde_json::{Value, json};
+
+use super::super::errors::Failure;
+use super::super::negotiation::{IncludeObject, TableForm};
+use super::frame;
+
+/// The bytes after the rows.
+pub(crate) const TABLE_END: &[u8] = b"]}";
+
+/// Writes tables of a resource's objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    store: Arc<Store>,
+    form: TableForm,
+    /// The time, for ages.
+    clock: Clock,
+    printer: Printer,
+}
+
+impl Tables {
+    /// Tables of the objects of a store.
+    pub(crate) fn new(store: Arc<Store>, form: TableForm, clock: Clock) -> Self {
+        let printer = Printer::of(store.resource());
+        Self {
+            store,
+            form,
+            clock,
+            printer,
+        }
+    }
+
+    /// Tables of what is not the resource's kind.
+    pub(crate) fn with_printer(self, printer: Printer) -> Self {
+        Self { printer, ..self }
+    }
+
+    /// Returns the store of the objects.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// An object as a table of one row.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be converted or read.
+    pub(crate) fn of_object(
+        &self,
+        object: &Arc<Object>,
+        with_columns: bool,
+    ) -> Result<Vec<u8>, Failure> {
+        let version = object.revision();
+        let metadata = if version == 0 {
+            json!({})
+        } else {
+            json!({"resourceVersion": version.to_string()})
+        };
+        let mut table = self.head(&metadata, with_columns)?;
+        table.extend(self.row(object)?);
+        table.extend_from_slice(TABLE_END);
+        Ok(table)
+    }
+
+    /// A table of one row, made of an object that is not stored as it is shown.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be written.
+    pub(crate) fn of_value(&self, object: &Value, with_columns: bool) -> Result<Vec<u8>, Failure> {
+        let version = object.pointer("/metadata/resourceVersion");
+        let metadata = version.map_or_else(|| json!({}), |it| json!({"resourceVersion": it}));
+        let mut table = self.head(&metadata, with_columns)?;
+        table.extend(self.row_of(object, object.to_string().as_bytes())?);
+        table.extend_from_slice(TABLE_END);
+        Ok(table)
+    }
+
+    /// Returns the bytes before the rows of a table with this metadata.
+    ///
+    /// # Errors
+    /// 500 when the columns cannot be written.
+    pub(crate) fn head(&self, metadata: &Value, with_columns: bool) -> Result<Vec<u8>, Failure> {
+        let columns = if with_columns {
+            self.printer.columns().map_err(Failure::internal)?
+        } else {
+            "null".to_owned()
+        };
+        let version = self.form.version;
+        let head = format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{metadata},\
+             \"columnDefinitions\":{columns},\"rows\":["
+        );
+        Ok(head.into_bytes())
+    }
+
+    /// An object as a row.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be converted or read.
+    pub(crate) fn row(&self, object: &Arc<Object>) -> Result<Vec<u8>, Failure> {
+        let json = codec::json(object).map_err(Failure::internal)?;
+        let stored: Value = serde_json::from_slice(&json).map_err(Failure::internal)?;
+        if !self.store.converts_objects() {
+            return self.row_of(&stored, &json);
+        }
+        let served = self.store.to_served(Arc::clone(object));
+        let served = served.map_err(Failure::internal)?;
+        let json = codec::json(&served).map_err(Failure::internal)?;
+        self.row_of(&stored, &json)
+    }
+
+    /// A row of an object as it is stored, and as it is served.
+    fn row_of(&self, stored: &Value, served: &[u8]) -> Result<Vec<u8>, Failure> {
+        let row = self.printer.row(stored, self.clock.wall());
+        let mut json = serde_json::to_vec(&row).map_err(Failure::internal)?;
+        json.pop();
+        json.extend_from_slice(b",\"object\":");
+        match self.form.include {
+            IncludeObject::None => json.extend_from_slice(b"null"),
+            IncludeObject::Object => json.extend_from_slice(served),
+            IncludeObject::Metadata => {
+                let metadata = frame::partial_metadata(served, self.form.version);
+                json.extend(metadata.map_err(Failure::internal)?);
+            }
+        }
+        json.push(b'}');
+        Ok(json)
+    }
+}

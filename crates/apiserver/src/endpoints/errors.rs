@@ -1,0 +1,469 @@
+//! The one place that decides which HTTP status and which words an error becomes.
+//!
+//! The hard part is that kube-apiserver is not uniform: the same cause is told in different ways
+//! depending on the verb, and some errors that it forgot to translate are plain 500s without a
+//! reason. Clients have learned all of that, so it is kept.
+
+mod relayed;
+
+use ringwatch::meta::{Cause, Status, StatusDetails};
+use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
+use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_authorization::Attributes;
+use ringwatch_registry::Resource;
+
+/// How long a client waits after the store could not be reached, in seconds.
+const UNREACHABLE_RETRY_AFTER_SECONDS: u32 = 2;
+
+/// How long a client waits after no free generated name was found, in seconds.
+const GENERATED_NAME_RETRY_AFTER_SECONDS: u32 = 1;
+
+/// How long a client waits after the server had no memory for its list or watch, in seconds. Long
+/// enough that thousands of clients that come back cost little.
+const MEMORY_RETRY_AFTER_SECONDS: u32 = 5;
+
+/// A request that failed, as the client will be told.
+#[derive(Debug)]
+pub(crate) struct Failure(Box<Status>);
+
+/// The object that a failed request was about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    /// The resource.
+    pub(crate) resource: &'a Resource,
+    /// The object's name; empty for collections.
+    pub(crate) name: &'a str,
+    /// The verb, in the words of [`super::RequestInfo`].
+    pub(crate) verb: &'a str,
+}
+
+impl Failure {
+    /// The HTTP status.
+    pub(crate) fn code(&self) -> http::StatusCode {
+        let code = self.0.code.unwrap_or(500);
+        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// When the client may retry, if that is said.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
+        self.0.details.as_ref()?.retry_after_seconds
+    }
+
+    /// Returns the Status that the client gets.
+    pub(crate) fn status(&self) -> &Status {
+        &self.0
+    }
+
+    /// The request makes no sense.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self(Box::new(Status::failure(400, "BadRequest", message)))
+    }
+
+    /// The user may not do this, as the message says.
+    pub(crate) fn forbidden(asked: &Attributes<'_>, message: &str) -> Self {
+        let (name, resource) = (asked.name, asked.resource);
+        let message = if !asked.is_resource {
+            format!("forbidden: {message}")
+        } else {
+            let dot = if asked.group.is_empty() { "" } else { "." };
+            let qualified = format!("{resource}{dot}{}", asked.group);
+            if name.is_empty() {
+                format!("{qualified} is forbidden: {message}")
+            } else {
+                format!("{qualified} {name:?} is forbidden: {message}")
+            }
+        };
+        let details = StatusDetails {
+            name: name.to_owned(),
+            group: asked.group.to_owned(),
+            kind: resource.to_owned(),
+            ..StatusDetails::default()
+        };
+        let status = Status::failure(403, "Forbidden", message);
+        Self(Box::new(status.with_details(details)))
+    }
+
+    /// The method is not one that the path knows.
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::plain(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    /// There is no such resource.
+    pub(crate) fn no_such_resource() -> Self {
+        Self::plain(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+    }
+
+    /// None of the accepted media types is among those that the path produces.
+    pub(crate) fn not_produced(available: &[&str]) -> Self {
+        let available = available.join(", ");
+        Self::plain(
+            406,
+            "NotAcceptable",
+            format!("406: Not Acceptable\n\nAvailable representations: {available}"),
+        )
+    }
+
+    /// The media type is known, but not what its parameters ask for.
+    pub(crate) fn not_acceptable(accepted: &[&str]) -> Self {
+        let accepted = accepted.join(", ");
+        Self(Box::new(Status::failure(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {accepted}"),
+        )))
+    }
+
+    /// The object cannot be shown in the form that was asked for.
+    pub(crate) fn not_convertible(message: impl Into<String>) -> Self {
+        Self(Box::new(Status::failure(406, "NotAcceptable", message)))
+    }
+
+    /// The body is of a media type that is never read here.
+    pub(crate) fn unsupported_media_type() -> Self {
+        Self::plain(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    }
+
+    /// The body is of a media type that objects cannot be read from.
+    pub(crate) fn unknown_format(accepted: &[&str]) -> Self {
+        let accepted = accepted.join(", ");
+        Self(Box::new(Status::failure(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 {accepted}"
+            ),
+        )))
+    }
+
+    /// The body is too large.
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self(Box::new(Status::failure(
+            413,
+            "RequestEntityTooLarge",
+            message,
+        )))
+    }
+
+    /// There is no memory for another list or watch.
+    pub(crate) fn out_of_memory() -> Self {
+        let message = "the server is short of memory and begins no lists and watches now, please try \
+                       again later";
+        Self::plain(429, "TooManyRequests", message).retry_after(Some(MEMORY_RETRY_AFTER_SECONDS))
+    }
+
+    /// A fault of this program.
+    pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
+        internal(&message.to_string())
+    }
+
+    /// The parameters of a subresource of an object are not valid.
+    pub(crate) fn invalid_parameters(kind: &str, name: &str, errors: Vec<FieldError>) -> Self {
+        invalid(&Error::Invalid {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            errors,
+        })
+    }
+
+    /// Parameters of the group `meta.k8s.io` are not valid.
+    pub(crate) fn invalid_options(kind: &str, errors: Vec<FieldError>) -> Self {
+        invalid(&Error::Invalid {
+            kind: format!("{kind}.meta.k8s.io"),
+            name: String::new(),
+            errors,
+        })
+    }
+
+    /// Translates an error of the registry.
+    pub(crate) fn of(error: &Error, about: About<'_>) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::NotFound { resource, name } => named(404, "NotFound", message, resource, name),
+            Error::AlreadyExists {
+                resource,
+                name,
+                generated,
+                ..
+            } => {
+                let failure = named(409, "AlreadyExists", message, resource, name);
+                let retry = generated.then_some(GENERATED_NAME_RETRY_AFTER_SECONDS);
+                failure.retry_after(retry)
+            }
+            Error::Conflict { resource, name, .. } => {
+                named(409, "Conflict", message, resource, name)
+            }
+            Error::ApplyConflict { causes } => apply_conflict(message, causes),
+            Error::Invalid { .. } => invalid(error),
+            Error::BadRequest(message) => Self::bad_request(message),
+            Error::Forbidden {
+                resource,
+                name,
+                cause,
+                ..
+            } => {
+                let mut failure = named(403, "Forbidden", message, resource, name);
+                if let (Some((reason, field)), Some(details)) = (cause, &mut failure.0.details) {
+                    details.causes.push(forbidden_cause(error, reason, field));
+                }
+                failure
+            }
+            Error::TooManyRequests {
+                cause,
+                retry_after_seconds,
+                ..
+            } => too_many(message, cause, *retry_after_seconds),
+            Error::TooLarge(_) => Self::too_large(message),
+            Error::Denied(status) => Self(status.clone()),
+            Error::NotTyped(_) => unknown(message),
+            Error::Unprocessable => Self::plain(422, "Invalid", message),
+            Error::ServerTimeout {
+                resource,
+                operation,
+            } => unreachable(message, resource, operation),
+            Error::Internal(message) => internal(message),
+            Error::Storage(error) => Self::of_storage(error, about),
+        }
+    }
+
+    /// Translates an error of the store.
+    pub(crate) fn of_storage(error: &StorageError, about: About<'_>) -> Self {
+        let message = error.to_string();
+        let resource = about.resource.qualified_name();
+        match error {
+            StorageError::KeyNotFound { .. } => {
+                let message = format!("{resource} {:?} not found", about.name);
+                named(404, "NotFound", message, &resource, about.name)
+            }
+            StorageError::KeyExists { .. } if about.verb == "create" => {
+                let message = format!("{resource} {:?} already exists", about.name);
+                named(409, "AlreadyExists", message, &resource, about.name)
+            }
+            StorageError::KeyExists { .. }
+            | StorageError::Conflict { .. }
+            | StorageError::InvalidObject { .. } => {
+                let message = format!(
+                    "Operation cannot be fulfilled on {resource} {:?}: {message}",
+                    about.name
+                );
+                named(409, "Conflict", message, &resource, about.name)
+            }
+            StorageError::TooLargeResourceVersion {
+                retry_after_seconds,
+                ..
+            } => too_fresh(&message, *retry_after_seconds),
+            StorageError::TooOld { .. } | StorageError::WatchExpired | StorageError::Expired => {
+                Self(Box::new(Status::failure(410, "Expired", message)))
+            }
+            StorageError::ContinueExpired { token } => {
+                let mut status = Status::failure(410, "Expired", message);
+                status.metadata.continue_token = Some(token.clone());
+                Self(Box::new(status))
+            }
+            StorageError::InvalidContinue(_) | StorageError::ContinueWithVersion => {
+                Self::bad_request(message)
+            }
+            StorageError::InvalidResourceVersion(_) if about.verb == "list" => {
+                Self::bad_request(format!("invalid resource version: {message}"))
+            }
+            StorageError::NotReady {
+                retry_after_seconds,
+                ..
+            } => {
+                Self::plain(429, "TooManyRequests", message).retry_after(Some(*retry_after_seconds))
+            }
+            StorageError::OutOfMemory(_) => Self::out_of_memory(),
+            StorageError::Unreachable { .. } => store_unreachable(&resource, about.verb),
+            StorageError::Timeout { .. } if about.verb == "list" => {
+                store_unreachable(&resource, about.verb)
+            }
+            StorageError::Corrupt { keys }
+                if matches!(about.verb, "list" | "watch" | "deletecollection") =>
+            {
+                corrupt_list(&resource, keys)
+            }
+            StorageError::Corrupt { .. } => internal(&message),
+            StorageError::Internal { message } => internal(message),
+            StorageError::Rejected(rejection) => match rejection.downcast_ref::<Error>() {
+                Some(error) => Self::of(error, about),
+                None => unknown(message),
+            },
+            StorageError::Shared(error) => Self::of_storage(error, about),
+            StorageError::VersionOnCreate
+            | StorageError::InvalidKey(_)
+            | StorageError::InvalidResourceVersion(_)
+            | StorageError::Timeout { .. }
+            | StorageError::NoSpace { .. }
+            | StorageError::TooLarge { .. } => unknown(message),
+        }
+    }
+
+    /// The same failure, which the client may retry after a while.
+    fn retry_after(mut self, seconds: Option<u32>) -> Self {
+        if let Some(details) = &mut self.0.details {
+            details.retry_after_seconds = seconds.filter(|seconds| *seconds > 0);
+        }
+        self
+    }
+
+    /// A failure about nothing in particular: its details are there, but empty.
+    fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        let status = Status::failure(code, reason, message);
+        Self(Box::new(status.with_details(StatusDetails::default())))
+    }
+}
+
+/// A failure about an object, its resource given as `deployments.apps`.
+fn named(code: u16, reason: &'static str, message: String, resource: &str, name: &str) -> Failure {
+    let (kind, group) = resource.split_once('.').unwrap_or((resource, ""));
+    Failure(Box::new(
+        Status::failure(code, reason, message).with_details(StatusDetails {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            ..StatusDetails::default()
+        }),
+    ))
+}
+
+/// An error that kube-apiserver does not translate.
+fn unknown(message: String) -> Failure {
+    Failure(Box::new(Status::failure(500, "", message)))
+}
+
+fn internal(message: &str) -> Failure {
+    let text = format!("Internal error occurred: {message}");
+    let details = StatusDetails {
+        causes: vec![Cause {
+            reason: "".into(),
+            message: message.to_owned(),
+            field: String::new(),
+        }],
+        ..StatusDetails::default()
+    };
+    Failure(Box::new(
+        Status::failure(500, "InternalError", text).with_details(details),
+    ))
+}
+
+fn invalid(error: &Error) -> Failure {
+    let Error::Invalid { kind, name, errors } = error else {
+        return internal(&error.to_string());
+    };
+    let mut failure = named(422, "Invalid", error.to_string(), kind, name);
+    if let Some(details) = &mut failure.0.details {
+        details.causes = errors
+            .iter()
+            .map(|error| Cause {
+                reason: error.kind.reason().into(),
+                message: error.message(),
+                field: error.field.clone(),
+            })
+            .collect();
+    }
+    failure
+}
+
+fn too_many(message: String, cause: &(&'static str, String), retry_after: Option<u32>) -> Failure {
+    let mut failure = Failure::plain(429, "TooManyRequests", message).retry_after(retry_after);
+    if let Some(details) = &mut failure.0.details {
+        details.causes.push(Cause {
+            reason: cause.0.into(),
+            message: cause.1.clone(),
+            field: String::new(),
+        });
+    }
+    failure
+}
+
+fn apply_conflict(message: String, causes: &[(String, String)]) -> Failure {
+    let causes = causes
+        .iter()
+        .map(|(message, field)| Cause {
+            reason: "FieldManagerConflict".into(),
+            message: message.clone(),
+            field: field.clone(),
+        })
+        .collect();
+    let details = StatusDetails {
+        causes,
+        ..StatusDetails::default()
+    };
+    Failure(Box::new(
+        Status::failure(409, "Conflict", message).with_details(details),
+    ))
+}
+
+/// The cause of a refusal: what follows `because` names the namespace itself.
+fn forbidden_cause(error: &Error, reason: &'static str, field: &str) -> Cause {
+    let message = match error {
+        Error::Forbidden { message, .. } => message
+            .strip_prefix("unable to create new content in ")
+            .and_then(|rest| rest.split_once(" because it "))
+            .map_or_else(|| message.clone(), |(what, why)| format!("{what} {why}")),
+        other => other.to_string(),
+    };
+    Cause {
+        reason: reason.into(),
+        message,
+        field: field.to_owned(),
+    }
+}
+
+fn too_fresh(message: &str, retry_after_seconds: u32) -> Failure {
+    let details = StatusDetails {
+        causes: vec![Cause {
+            reason: "ResourceVersionTooLarge".into(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        }],
+        retry_after_seconds: Some(retry_after_seconds).filter(|seconds| *seconds > 0),
+        ..StatusDetails::default()
+    };
+    let text = format!("Timeout: {message}");
+    Failure(Box::new(
+        Status::failure(504, "Timeout", text).with_details(details),
+    ))
+}
+
+fn store_unreachable(resource: &str, verb: &str) -> Failure {
+    let message = format!(
+        "The {verb} operation against {resource} could not be completed at this time, please try \
+         again."
+    );
+    unreachable(message, resource, verb)
+}
+
+fn unreachable(message: String, resource: &str, operation: &str) -> Failure {
+    named(500, "ServerTimeout", message, resource, operation)
+        .retry_after(Some(UNREACHABLE_RETRY_AFTER_SECONDS))
+}
+
+/// A list that leaves nothing out cannot be answered; what to do about each value is up to people.
+fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
+    let told = keys.iter().take(CORRUPT_KEYS_MAX);
+    let cause = |(key, why): &(String, String)| Cause {
+        reason: "UnexpectedServerResponse".into(),
+        message: corrupt_object(key, why),
+        field: key.clone(),
+    };
+    let more = (keys.len() > CORRUPT_KEYS_MAX).then(|| Cause {
+        reason: "FieldValueTooMany".into(),
+        message: "too many errors, the list is truncated".to_owned(),
+        field: String::new(),
+    });
+    let message = format!("failed to read one or more {resource} from the storage");
+    let mut failure = named(500, "StorageReadError", message, resource, "list");
+    if let Some(details) = &mut failure.0.details {
+        details.causes = told.map(cause).chain(more).collect();
+    }
+    failure
+}

@@ -1,0 +1,145 @@
+//! Server-side apply: the fields that a client wants, merged with those of others.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderMap, Response, StatusCode};
+use ringwatch_apimachinery::Error;
+use ringwatch_apply::Manager;
+use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::{self, read_body};
+use super::super::errors::Failure;
+use super::super::params::{FieldValidation, WriteKind, WriteParams};
+use super::super::response;
+use super::update::check_name;
+
+/// The media type of configurations.
+const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
+
+/// Returns true if a patch is a server-side apply.
+pub(crate) fn is_apply(headers: &HeaderMap) -> bool {
+    decode::media_type(headers) == APPLY_MEDIA_TYPE
+}
+
+/// Applies the configuration in the body, creates the object if there is none, and answers with it.
+///
+/// # Errors
+/// 400, 413 and 422 for a bad configuration, 409 when others manage its fields.
+pub(crate) async fn apply(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let content = read_body(call.memory, call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Apply)?;
+    let config = configuration(call, &content, &params)?;
+    let resource = call.store.resource();
+    let mut applied = Applied {
+        config,
+        api_version: resource.group_version.to_string(),
+        resource: Arc::clone(resource),
+        force: params.force,
+    };
+    let options = UpdateOptions {
+        dry_run: params.dry_run,
+        force_allow_create: true,
+    };
+    let (object, created) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut applied,
+            &options,
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    response::object(code, output, call, object).await
+}
+
+/// The configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that its
+/// type does not have, whatever the client wishes.
+fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
+    let resource = call.store.resource();
+    let decoded = decode::configuration(content)?;
+    ringwatch_apply::check_version(&decoded.value, &resource.group_version.to_string())
+        .map_err(|error| call.fail(error))?;
+    let sent = decoded.value.clone();
+    let typed = decode::typed(
+        decoded,
+        content,
+        decode::Expected {
+            group_version: &resource.group_version,
+            kind: &resource.kind,
+            strategy: Some(&*resource.strategy),
+            custom: false,
+        },
+        &|group_version, kind| call.routes.knows(group_version, kind),
+    )?;
+    let schema = resource.strategy.merge_schema();
+    ringwatch_apply::check_declared(&sent, schema, &typed.unknown)
+        .map_err(|error| call.fail(error))?;
+    match (params.field_validation, decode::yaml_error(&typed.repeated)) {
+        (FieldValidation::Strict, Some(error)) => {
+            return Err(Failure::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {error}"
+            )));
+        }
+        (FieldValidation::Warn, _) => {
+            let repeated = typed.repeated.into_iter();
+            repeated.for_each(|text| call.context.warn(text));
+        }
+        (FieldValidation::Strict | FieldValidation::Ignore, _) => {}
+    }
+    let config = typed.value;
+    if config.pointer("/metadata/name").is_some() {
+        check_name(call, &config)?;
+    }
+    Ok(config)
+}
+
+/// The object after an apply.
+struct Applied {
+    config: Value,
+    api_version: String,
+    resource: Arc<Resource>,
+    force: bool,
+}
+
+#[async_trait]
+impl UpdatedObject for Applied {
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &self.api_version,
+            subresource: &context.subresource,
+            has_status_subresource: self.resource.subresource("status").is_some(),
+            custom: self.resource.strategy.merge_schema(),
+            time: Some(context.clock.wall()),
+        };
+        ringwatch_apply::apply(existing, &self.config, &manager, self.force)
+    }
+
+    fn precondition_uid(&self) -> Option<String> {
+        let uid = self.config.pointer("/metadata/uid")?.as_str()?;
+        (!uid.is_empty()).then(|| uid.to_owned())
+    }
+
+    fn tracks_fields(&self) -> bool {
+        true
+    }
+}

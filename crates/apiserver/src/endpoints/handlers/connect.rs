@@ -1,0 +1,48 @@
+//! Admission of a connection, by its options, before it is made.
+
+use ringwatch_registry::Operation;
+use serde_json::{Map, Value, json};
+
+use super::super::call::Call;
+use super::super::errors::Failure;
+
+/// The options of streams.
+const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];
+
+/// Asks admission whether the client may be connected. `more` are options of this subresource alone.
+///
+/// # Errors
+/// A refusal.
+pub(super) async fn admit_connection(
+    call: &Call<'_>,
+    more: Map<String, Value>,
+) -> Result<(), Failure> {
+    let resource = call.store.resource();
+    let part = resource.subresource(&call.info.subresource);
+    let part = part.ok_or_else(Failure::no_such_resource)?;
+    let version = part.group_version.as_ref();
+    let version = version.unwrap_or(&resource.group_version).to_string();
+    let mut options = json!({"kind": part.kind, "apiVersion": version});
+    for stream in STREAMS {
+        if call.query.switch(stream) == Some(true) {
+            options[stream] = true.into();
+        }
+    }
+    let container = call.query.first("container");
+    if !container.is_empty() {
+        options["container"] = container.into();
+    }
+    for (name, value) in more {
+        options[name] = value;
+    }
+    call.store
+        .admit_other(
+            &call.context,
+            (call.namespace(), call.name()),
+            Operation::Connect,
+            (&mut options, None),
+            false,
+        )
+        .await
+        .map_err(|error| call.fail(error))
+}

@@ -1,0 +1,35 @@
+//! Creating an object.
+
+use http::{Response, StatusCode};
+use ringwatch_registry::CreateOptions;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::read_body;
+use super::super::errors::Failure;
+use super::super::params::{WriteKind, WriteParams};
+use super::super::response;
+
+/// Creates the object in the body and answers with it.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for a bad request, 404 without the namespace, 409 for a taken name.
+pub(crate) async fn create(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let content = read_body(call.memory, call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Create)?;
+    let resource = call.store.resource();
+    let object = call.decode(&content, &resource.group_version, &resource.kind, &params)?;
+    let options = CreateOptions {
+        dry_run: params.dry_run,
+    };
+    let created = call
+        .store
+        .create(&call.context, call.namespace(), object, &options)
+        .await
+        .map_err(|error| call.fail(error))?;
+    response::object(StatusCode::CREATED, output, call, created).await
+}

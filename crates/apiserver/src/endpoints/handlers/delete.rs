@@ -1,0 +1,87 @@
+//! Deleting one object.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use ringwatch::meta::{Status, StatusDetails};
+use ringwatch_registry::DeleteOptions;
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::{self, read_body};
+use super::super::errors::Failure;
+use super::super::params::read_delete_options;
+use super::super::response;
+
+/// The verb that deleting an object needs, beside its own, when the object need not be readable.
+const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";
+
+/// Deletes the object, or begins to, and answers with it or a Status about it.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for bad options, 403, 404, 409 when a precondition fails.
+pub(crate) async fn delete(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let options = delete_options(call, body).await?;
+    let cascades_by_hand = options.orphan_dependents == Some(false);
+    let unsafely = options.ignore_store_read_error;
+    let deleted = call
+        .store
+        .delete(&call.context, call.namespace(), call.name(), options)
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if !deleted.finished && cascades_by_hand {
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
+    if !deleted.finished || deleted.returns_object {
+        return response::object(code, output, call, deleted.object).await;
+    }
+    let resource = call.store.resource();
+    if unsafely {
+        let status = Status::success(StatusDetails {
+            name: call.name().to_owned(),
+            kind: resource.kind.clone(),
+            ..StatusDetails::default()
+        });
+        return response::serialized(code, output.format, &status);
+    }
+    let status = Status::success(StatusDetails {
+        name: call.name().to_owned(),
+        group: resource.group_version.group.clone(),
+        kind: resource.plural.clone(),
+        uid: deleted.object.uid().to_owned(),
+        ..StatusDetails::default()
+    });
+    response::serialized(code, output.format, &status)
+}
+
+/// The options in the body, or in the parameters.
+pub(super) async fn delete_options(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<DeleteOptions, Failure> {
+    let content = read_body(call.memory, call.headers, body).await?;
+    let options = document(call, &content)?;
+    let options = read_delete_options(call.query, options, call.unsafe_deletion)?;
+    if options.ignore_store_read_error {
+        call.check(UNSAFE_DELETE).await?;
+    }
+    // Nobody else has set them: this is read once.
+    let _ = call.context.options.set(options.to_value());
+    Ok(options)
+}
+
+fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> {
+    if content.is_empty() {
+        return Ok(None);
+    }
+    match decode::document(call.headers, content, ("v1", "DeleteOptions"))? {
+        Ok(decoded) => Ok(Some(decoded.value)),
+        Err(error) => Err(Failure::bad_request(error)),
+    }
+}

@@ -1,0 +1,36 @@
+//! Deleting what a list selects.
+
+use http::Response;
+use ringwatch_apimachinery::FieldError;
+use ringwatch_registry::IGNORE_STORE_READ_ERROR;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::errors::Failure;
+use super::super::params::ListParams;
+use super::super::response;
+use super::delete::delete_options;
+
+/// Deletes the objects and answers with the list of them.
+///
+/// # Errors
+/// As a list and a deletion.
+pub(crate) async fn delete_collection(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let selection = ListParams::read(call.query)?.into_options(call.about())?;
+    let options = delete_options(call, body).await?;
+    if options.ignore_store_read_error {
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        let error = FieldError::invalid(IGNORE_STORE_READ_ERROR, &true.into(), why);
+        return Err(Failure::invalid_options("DeleteOptions", vec![error]));
+    }
+    let list = call
+        .store
+        .delete_collection(&call.context, call.namespace(), options, selection)
+        .await
+        .map_err(|error| call.fail(error))?;
+    response::list(output, call, list).await
+}

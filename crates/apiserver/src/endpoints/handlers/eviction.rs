@@ -1,0 +1,134 @@
+//! The `eviction` subresource of pods: a deletion that says why, if the pod's disruption budget
+//! allows it. `kubectl drain` asks for it.
+
+mod budget;
+mod mark;
+
+use http::{Response, StatusCode};
+use ringwatch::meta::Status;
+use ringwatch_apimachinery::{Error, GroupVersion};
+use ringwatch_registry::DeleteOptions;
+use ringwatch_registry::Operation;
+use ringwatch_resources::disruption_budgets::{is_guarded, still_processed};
+use serde_json::{Value, json};
+
+use self::budget::Permission;
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::read_body;
+use super::super::errors::Failure;
+use super::super::params::{WriteKind, WriteParams, read_delete_options};
+use super::super::response;
+
+/// How often a pod is read again that changes while it is deleted, as in kube-apiserver.
+const ATTEMPTS_MAX: u32 = 20;
+
+/// Deletes a pod with the options in the Eviction. One that runs must have the permission of
+/// its budget, and is marked before.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for a bad Eviction, 404, 409 when a precondition fails, 429 when the budget
+/// allows no disruption, 500 when there are several budgets.
+pub(crate) async fn evict(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let content = read_body(call.memory, call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Create)?;
+    let version = GroupVersion::new("policy", "v1");
+    let mut eviction = call.decode(&content, &version, "Eviction", &params)?;
+    call.store
+        .ensure_namespace(call.namespace(), &mut eviction)
+        .map_err(|error| call.fail(error))?;
+    let name = eviction.pointer("/metadata/name").and_then(Value::as_str);
+    if name != Some(call.name()) {
+        return Err(Failure::bad_request(
+            "name in URL does not match name in Eviction object",
+        ));
+    }
+    call.store
+        .admit_other(
+            &call.context,
+            (call.namespace(), call.name()),
+            Operation::Create,
+            (&mut eviction, None),
+            params.dry_run,
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let options = eviction.get("deleteOptions").filter(|it| !it.is_null());
+    let options = options.cloned().unwrap_or_else(|| json!({}));
+    let mut options = read_delete_options(call.query, Some(options), false)?;
+    options.dry_run |= params.dry_run;
+    evict_pod(call, &params, options).await?;
+    let mut status = Status::success(ringwatch::meta::StatusDetails::default());
+    status.details = None;
+    status.code = Some(StatusCode::CREATED.as_u16());
+    response::serialized(StatusCode::CREATED, output.format, &status)
+}
+
+async fn evict_pod(
+    call: &Call<'_>,
+    params: &WriteParams,
+    options: DeleteOptions,
+) -> Result<(), Failure> {
+    let unset = options.precondition_resource_version.is_none();
+    let mut attempts = ATTEMPTS_MAX;
+    loop {
+        attempts -= 1;
+        let pod = call
+            .store
+            .get(call.namespace(), call.name(), Default::default());
+        let pod = pod.await.map_err(|error| call.fail(error))?;
+        let tree = ringwatch::codec::tree(&pod).map_err(Failure::internal)?;
+        if is_guarded(&tree) {
+            let permission = budget::ask(call, &pod, &tree, options.dry_run).await?;
+            return evict_guarded(call, params, options, permission).await;
+        }
+        let mut now = options.clone();
+        let may_run_yet = tree["status"]["phase"] == "Pending";
+        if unset && may_run_yet && tree["metadata"]["deletionTimestamp"].is_null() {
+            now.precondition_resource_version = Some(pod.revision().to_string());
+        }
+        match delete(call, now).await {
+            Err(Error::Conflict { .. }) if unset && attempts > 0 => {}
+            result => return result.map_err(|error| call.fail(error)),
+        }
+    }
+}
+
+/// Deletes a pod that runs.
+async fn evict_guarded(
+    call: &Call<'_>,
+    params: &WriteParams,
+    mut options: DeleteOptions,
+    permission: Permission,
+) -> Result<(), Failure> {
+    let mut spared_by = None;
+    if let Permission::Uncounted { budget, version } = permission {
+        // Should it be ready meanwhile, it would have to be counted.
+        let unset = options.precondition_resource_version.is_none();
+        options.precondition_resource_version = Some(version);
+        spared_by = unset.then_some(budget);
+    }
+    let mut result = Ok(());
+    if !options.dry_run {
+        result = mark::mark(call, params, &mut options).await;
+    }
+    if result.is_ok() {
+        result = delete(call, options).await;
+    }
+    let error = match (result, spared_by) {
+        (Ok(()), _) => return Ok(()),
+        (Err(Error::Conflict { .. }), Some(budget)) => still_processed(&budget),
+        (Err(error), _) => error,
+    };
+    Err(call.fail(error))
+}
+
+async fn delete(call: &Call<'_>, options: DeleteOptions) -> Result<(), Error> {
+    let store = call.store.admitted();
+    let deleted = store.delete(&call.context, call.namespace(), call.name(), options);
+    deleted.await.map(|_| ())
+}

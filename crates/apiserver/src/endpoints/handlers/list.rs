@@ -1,0 +1,32 @@
+//! Listing the objects of a namespace, or of all.
+
+use http::Response;
+use ringwatch::storage::StorageError;
+use ringwatch_apimachinery::Error;
+
+use super::super::body::ResponseBody;
+use super::super::call::Call;
+use super::super::errors::Failure;
+use super::super::memory_gate::MemoryGate;
+use super::super::params::ListParams;
+use super::super::response;
+
+/// Answers with the list.
+///
+/// # Errors
+/// 400 and 422 for bad parameters, 406, 410 when the version is gone, 429 when memory is short, 504
+/// when the version is not reached.
+pub(crate) async fn list(
+    call: &Call<'_>,
+    memory: &MemoryGate,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.list_output()?;
+    let mut options = ListParams::read(call.query)?.into_options(call.about())?;
+    options.memory = Some(memory.ledger().clone());
+    let list = call.store.list(call.namespace(), options).await;
+    let list = list.map_err(|error| match error {
+        Error::Storage(StorageError::OutOfMemory(exceeded)) => memory.refuse_list(exceeded),
+        other => call.fail(other),
+    })?;
+    response::list(output, call, list).await
+}

@@ -1,0 +1,112 @@
+//! Changing an object by a patch.
+//!
+//! The patch runs inside the update, again on every new content, so that it never conflicts with
+//! other writers unless it carries a resource version itself.
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::{RequestContext, UpdatedObject};
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::{self, Decoded, read_body};
+use super::super::errors::Failure;
+use super::super::params::{FieldValidation, WriteKind, WriteParams};
+use super::super::patches::{Patch, Syntax};
+use super::super::response;
+use super::update::update_options;
+
+/// The patches whose lists are merged by keys, which only built-in kinds have.
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// The patches of custom resources.
+const CUSTOM_PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// Patches the object and answers with it.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for a bad patch, 404, 409 when it carries a version that is not current.
+pub(crate) async fn patch(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let (patch, params) = read_patch(call, body).await?;
+    let mut patched = Patched {
+        call,
+        patch,
+        validation: params.field_validation,
+    };
+    let (object, created) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut patched,
+            &update_options(&params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    response::object(code, output, call, object).await
+}
+
+/// The patch in the body, and the parameters.
+pub(super) async fn read_patch(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<(Patch, WriteParams), Failure> {
+    let media_type = decode::media_type(call.headers);
+    if !media_type.ends_with("-patch+json") {
+        return Err(Failure::unsupported_media_type());
+    }
+    if call.store.resource().is_custom() && media_type == STRATEGIC {
+        return Err(Failure::unknown_format(CUSTOM_PATCHES));
+    }
+    let content = read_body(call.memory, call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Patch)?;
+    let syntax = Syntax::of(media_type)?;
+    let Decoded {
+        value, complaints, ..
+    } = decode::patch(&content)?;
+    Ok((Patch::read(syntax, value, complaints)?, params))
+}
+
+/// The object after a patch.
+struct Patched<'a> {
+    call: &'a Call<'a>,
+    patch: Patch,
+    validation: FieldValidation,
+}
+
+#[async_trait]
+impl UpdatedObject for Patched<'_> {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: self.call.store.resource().qualified_name(),
+                name: self.call.name().to_owned(),
+            });
+        };
+        let mut object = self.patch.apply(existing)?;
+        let patch = (&self.patch, existing);
+        self.call
+            .check_patched(&mut object, patch, self.validation)?;
+        Ok(object)
+    }
+}

@@ -1,0 +1,111 @@
+//! The `exec`, `attach` and `portforward` subresources of pods: an upgrade that the kubelet of
+//! the pod's node answers.
+
+use form_urlencoded::Serializer;
+use http::Response;
+use serde_json::{Map, Value};
+
+use super::super::body::ResponseBody;
+use super::super::call::Call;
+use super::super::errors::Failure;
+use super::super::relay::is_upgrade;
+use super::connect::admit_connection;
+use super::pod_container::container;
+use super::relaying::{kubelet, node_of, pod, upgrade};
+
+/// The streams that a client may ask for, and what the kubelet calls them, in the kubelet's order.
+const STREAMS: [(&str, &str); 4] = [
+    ("stderr", "error"),
+    ("stdin", "input"),
+    ("stdout", "output"),
+    ("tty", "tty"),
+];
+
+/// Joins the client with the kubelet.
+///
+/// # Errors
+/// 403 for a user who may not create the subresource, 404 for a pod or node that does not exist, 400 for a container that the pod does not have, for a
+/// pod without a node, and for a request that is no upgrade; 500 when the kubelet cannot be asked.
+pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
+    // A client upgrades with a GET, but doing something in a pod is more than reading it: `ensureAuthorizedForVerb` of
+    // Kubernetes 1.36 (`pkg/registry/core/pod/rest`).
+    if call.info.verb != "create" {
+        call.check("create").await?;
+    }
+    let ports = ports(call)?;
+    admit_connection(call, own_options(call, &ports)).await?;
+    let pod = pod(call).await?;
+    let path = match call.info.subresource.as_str() {
+        "portforward" => portforward(call, &ports),
+        subresource => in_container(call, &pod, subresource)?,
+    };
+    let node = node_of(&pod).ok_or_else(|| {
+        let name = call.name();
+        Failure::bad_request(format!("pod {name} does not have a host assigned"))
+    })?;
+    let backend = kubelet(call, node, false).await?;
+    if !is_upgrade(call.headers) {
+        return Err(Failure::bad_request("Upgrade request required"));
+    }
+    upgrade(call, &backend, &path).await
+}
+
+/// The options that only one of the subresources has.
+fn own_options(call: &Call<'_>, ports: &[String]) -> Map<String, Value> {
+    let mut options = Map::new();
+    let command = call.query.all("command");
+    if call.info.subresource == "exec" && !command.is_empty() {
+        options.insert("command".to_owned(), command.into());
+    }
+    let ports: Vec<i32> = ports.iter().filter_map(|port| port.parse().ok()).collect();
+    if !ports.is_empty() {
+        options.insert("ports".to_owned(), ports.into());
+    }
+    options
+}
+
+/// The ports to forward; only numbers are ports.
+fn ports(call: &Call<'_>) -> Result<Vec<String>, Failure> {
+    if call.info.subresource != "portforward" {
+        return Ok(Vec::new());
+    }
+    let ports = call.query.all("ports");
+    for port in &ports {
+        port.parse::<i32>().map_err(|_| {
+            Failure::bad_request(format!(
+                "strconv.ParseInt: parsing {port:?}: invalid syntax"
+            ))
+        })?;
+    }
+    Ok(ports)
+}
+
+fn portforward(call: &Call<'_>, ports: &[String]) -> String {
+    let path = format!("/portForward/{}/{}", call.namespace(), call.name());
+    if ports.is_empty() {
+        return path;
+    }
+    let mut query = Serializer::new(String::new());
+    query.append_pair("port", &ports.join(","));
+    format!("{path}?{}", query.finish())
+}
+
+fn in_container(call: &Call<'_>, pod: &Value, subresource: &str) -> Result<String, Failure> {
+    let (namespace, name) = (call.namespace(), call.name());
+    let container = container(pod, name, call.query.first("container"))?;
+    let mut query = Serializer::new(String::new());
+    if subresource == "exec" {
+        for word in call.query.all("command") {
+            query.append_pair("command", &word);
+        }
+    }
+    for (stream, theirs) in STREAMS {
+        if call.query.switch(stream) == Some(true) {
+            query.append_pair(theirs, "1");
+        }
+    }
+    let query = query.finish();
+    Ok(format!(
+        "/{subresource}/{namespace}/{name}/{container}?{query}"
+    ))
+}

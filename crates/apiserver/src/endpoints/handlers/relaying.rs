@@ -1,0 +1,70 @@
+//! The common parts of the handlers that ask kubelets: the pod, its node's kubelet, and the headers that are relayed.
+
+use http::{Request, Response};
+use ringwatch::codec;
+use ringwatch::storage::GetOptions;
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody, full};
+use super::super::call::Call;
+use super::super::errors::{About, Failure};
+use super::super::relay::{self, Backend};
+
+/// The pod that the request is about.
+pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {
+    let pod = call
+        .store
+        .get(call.namespace(), call.name(), GetOptions::default())
+        .await
+        .map_err(|error| call.fail(error))?;
+    codec::tree(&pod).map_err(Failure::internal)
+}
+
+/// The node of a pod, once it has one.
+pub(super) fn node_of(pod: &Value) -> Option<&str> {
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str);
+    node.filter(|node| !node.is_empty())
+}
+
+/// The kubelet of a node.
+///
+/// # Errors
+/// 404 when there is no such node, 500 when it does not say where its kubelet is.
+pub(super) async fn kubelet(
+    call: &Call<'_>,
+    node: &str,
+    unverified: bool,
+) -> Result<Backend, Failure> {
+    let nodes = call.routes.needed("", "v1", "nodes")?;
+    let about = About {
+        resource: nodes.resource(),
+        name: node,
+        verb: "get",
+    };
+    let node = nodes.get("", node, GetOptions::default()).await;
+    let node = node.map_err(|error| Failure::of(&error, about))?;
+    let node = codec::tree(&node).map_err(Failure::internal)?;
+    call.kubelets.backend(&node, unverified)
+}
+
+/// The client's request as the kubelet gets it: without the client's credentials.
+pub(super) fn request(
+    call: &Call<'_>,
+    path_and_query: &str,
+    body: RequestBody,
+) -> Result<Request<RequestBody>, Failure> {
+    relay::passed_on(call.method, call.headers, path_and_query, body)
+}
+
+/// Asks the kubelet to speak what the client wants to speak.
+///
+/// # Errors
+/// 500 when the kubelet cannot be reached or does not upgrade.
+pub(super) async fn upgrade(
+    call: &Call<'_>,
+    backend: &Backend,
+    path_and_query: &str,
+) -> Result<Response<ResponseBody>, Failure> {
+    let upgraded = relay::upgrade(backend, request(call, path_and_query, full(""))?).await;
+    upgraded.map_err(|error| Failure::untranslated(error.to_string()))
+}

@@ -1,0 +1,162 @@
+//! Reviews: who somebody is and what they may do. Nothing is stored.
+
+mod access;
+mod token;
+
+use http::{HeaderMap, Response, StatusCode};
+use ringwatch::codec;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_apimachinery::{Error, User};
+use ringwatch_apply::Manager;
+use ringwatch_authentication::Authenticator;
+use ringwatch_authorization::Authorizer;
+use ringwatch_registry::{RequestContext, Resource};
+use serde_json::{Value, json};
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::decode::{self, Expected, read_body};
+use super::super::errors::{About, Failure};
+use super::super::memory_gate::MemoryGate;
+use super::super::negotiation::negotiate_whole;
+use super::super::params::{Query, WriteKind, WriteParams};
+use super::super::response;
+use super::super::routes::Routes;
+
+/// One question.
+#[derive(Debug)]
+pub(crate) struct Review<'a> {
+    /// The resources that are served.
+    pub(in super::super) routes: &'a Routes,
+    /// Which review.
+    pub(in super::super) resource: &'a Resource,
+    /// The parameters.
+    pub(in super::super) query: &'a Query,
+    /// The headers.
+    pub(in super::super) headers: &'a HeaderMap,
+    /// The user and the time of the request.
+    pub(in super::super) context: &'a RequestContext,
+    /// Authorizes requests.
+    pub(in super::super) authorizer: &'a Authorizer,
+    /// Admits its body.
+    pub(in super::super) memory: &'a MemoryGate,
+    /// Judges tokens.
+    pub(in super::super) authenticator: &'a Authenticator,
+    /// The namespace of the request; empty for none.
+    pub(in super::super) namespace: &'a str,
+    /// True if the answer is indented for people.
+    pub(in super::super) pretty: bool,
+}
+
+/// Answers with the review in the body, its status filled in.
+///
+/// # Errors
+/// 400, 406, 413, 415 and 422 for a bad review.
+pub(crate) async fn review(
+    review: Review<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let resource = review.resource;
+    let version = resource.group_version.to_string();
+    let in_protobuf = codec::kind(&version, &resource.kind).is_some();
+    let output = negotiate_whole(review.headers, review.pretty, in_protobuf)?;
+    let content = read_body(review.memory, review.headers, body).await?;
+    let params = WriteParams::read(review.query, WriteKind::Create)?;
+    let expected = Expected {
+        group_version: &resource.group_version,
+        kind: &resource.kind,
+        strategy: None,
+        custom: false,
+    };
+    let asked = decode::object(
+        review.headers,
+        &content,
+        expected,
+        &|group_version, kind| review.routes.knows(group_version, kind),
+        params.field_validation,
+        review.context,
+    )?;
+    let about = About {
+        resource,
+        name: "",
+        verb: "create",
+    };
+    let answer = answer(&review, &version, asked).await;
+    let answer = answer.map_err(|error| Failure::of(&error, about))?;
+    response::serialized(StatusCode::CREATED, output.format, &answer)
+}
+
+async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<Value, Error> {
+    let context = review.context;
+    let status = match review.resource.kind.as_str() {
+        "SelfSubjectReview" => {
+            return Ok(json!({
+                "kind": review.resource.kind,
+                "apiVersion": version,
+                "metadata": {"creationTimestamp": time(context)},
+                "status": {"userInfo": user_info(&context.user)},
+            }));
+        }
+        "SelfSubjectAccessReview" => {
+            access::check_attributes(&asked)?;
+            access::decide(review.authorizer, &context.user, &asked).await
+        }
+        "SubjectAccessReview" => {
+            access::check_subject(&asked)?;
+            access::decide(review.authorizer, &access::subject(&asked), &asked).await
+        }
+        "LocalSubjectAccessReview" => {
+            access::check_local(&asked, review.namespace)?;
+            access::decide(review.authorizer, &access::subject(&asked), &asked).await
+        }
+        "SelfSubjectRulesReview" => {
+            let namespace = asked.pointer("/spec/namespace").and_then(Value::as_str);
+            let namespace = namespace.unwrap_or_default();
+            if namespace.is_empty() {
+                return Err(Error::BadRequest("no namespace on request".to_owned()));
+            }
+            // A user may have any number of rules.
+            work::leave(Work::Permissions).await;
+            access::rules(&review.authorizer.rules(&context.user, namespace))
+        }
+        "TokenReview" => token::status(review.authenticator, context, &asked).await?,
+        other => return Err(Error::Internal(format!("no answer to a {other}"))),
+    };
+    note_manager(context, version, &mut asked);
+    asked["status"] = status;
+    Ok(asked)
+}
+
+/// Notes who manages the fields, as with any object that is created.
+fn note_manager(context: &RequestContext, version: &str, asked: &mut Value) {
+    if !asked.get("metadata").is_some_and(Value::is_object) {
+        asked["metadata"] = json!({});
+    }
+    let manager = Manager {
+        name: &context.field_manager,
+        api_version: version,
+        subresource: "",
+        has_status_subresource: true,
+        custom: None,
+        time: Some(context.clock.wall()),
+    };
+    ringwatch_apply::update(None, asked, &manager);
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = json!({"username": user.name});
+    if !user.uid.is_empty() {
+        info["uid"] = json!(user.uid);
+    }
+    if !user.groups.is_empty() {
+        info["groups"] = json!(user.groups);
+    }
+    if !user.extra.is_empty() {
+        info["extra"] = json!(user.extra);
+    }
+    info
+}
+
+fn time(context: &RequestContext) -> String {
+    let now = context.clock.wall();
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

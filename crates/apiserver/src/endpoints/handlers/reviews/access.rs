@@ -1,0 +1,287 @@
+//! Reviews of access: what is asked, whether it makes sense, and how the decision is told.
+
+use ringwatch::meta::{FieldSelector, LabelSelector};
+use ringwatch_apimachinery::{Error, FieldError, User};
+use ringwatch_authorization::{Attributes, Authorizer, Rule, SelfRules};
+use serde_json::{Map, Value, json};
+
+/// Returns the status of an access review: the decision of the configured authorizer.
+pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) -> Value {
+    let of = |part: &str, name: &str| {
+        let value = asked.pointer(&format!("/spec/{part}/{name}"));
+        value.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let resource = |name| of("resourceAttributes", name);
+    let path = |name| of("nonResourceAttributes", name);
+    let version = Some(resource("version")).filter(|it| !it.is_empty());
+    let fields = Selected::of(asked, "fieldSelector", field_text, |text| {
+        FieldSelector::parse(text).ok()
+    });
+    let labels = Selected::of(asked, "labelSelector", label_text, |text| {
+        LabelSelector::parse(text).ok()
+    });
+    let decision = if attributes(asked, "resourceAttributes").is_some() {
+        authorizer
+            .decide(&Attributes {
+                namespace: &resource("namespace"),
+                subresource: &resource("subresource"),
+                name: &resource("name"),
+                version: version.as_deref().unwrap_or("*"),
+                fields: fields.read.as_ref(),
+                labels: labels.read.as_ref(),
+                ..Attributes::of_resource(
+                    user,
+                    &resource("verb"),
+                    &resource("group"),
+                    &resource("resource"),
+                )
+            })
+            .await
+    } else {
+        authorizer
+            .decide(&Attributes::of_path(user, &path("verb"), &path("path")))
+            .await
+    };
+    let mut status = json!({"allowed": decision.allowed});
+    if decision.denied {
+        status["denied"] = json!(true);
+    }
+    if !decision.reason.is_empty() {
+        status["reason"] = json!(decision.reason);
+    }
+    let wrong: Vec<String> = [
+        fields.complaint("fieldSelector"),
+        labels.complaint("labelSelector"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !wrong.is_empty() {
+        status["evaluationError"] = json!(wrong.join("; "));
+    }
+    status
+}
+
+/// A selector of a review. What cannot be read of it is left out, which asks for more than is meant.
+struct Selected<T> {
+    read: Option<T>,
+    is_partial: bool,
+}
+
+impl<T> Selected<T> {
+    fn of(
+        asked: &Value,
+        member: &str,
+        text_of: fn(&Value) -> Option<String>,
+        parse: fn(&str) -> Option<T>,
+    ) -> Self {
+        let written = asked.pointer(&format!("/spec/resourceAttributes/{member}"));
+        let written = written.unwrap_or(&Value::Null);
+        let requirements = written["requirements"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        if requirements.is_empty() {
+            let raw = written["rawSelector"].as_str().filter(|it| !it.is_empty());
+            let read = raw.and_then(parse);
+            return Self {
+                is_partial: raw.is_some() && read.is_none(),
+                read,
+            };
+        }
+        let texts = requirements.iter().filter_map(text_of);
+        let good: Vec<String> = texts.filter(|text| parse(text).is_some()).collect();
+        Self {
+            is_partial: good.len() < requirements.len(),
+            read: parse(&good.join(",")).filter(|_| !good.is_empty()),
+        }
+    }
+
+    fn complaint(&self, member: &str) -> Option<String> {
+        let ignored = if self.read.is_some() {
+            "partially ignored"
+        } else {
+            "ignored"
+        };
+        let why = format!("spec.resourceAttributes.{member} {ignored} due to parse error");
+        self.is_partial.then_some(why)
+    }
+}
+
+/// Returns a requirement on a field as text of a selector.
+fn field_text(requirement: &Value) -> Option<String> {
+    let values = texts(&requirement["values"]);
+    let [value] = values.as_slice() else {
+        return None;
+    };
+    let key = requirement["key"].as_str()?;
+    let selector = FieldSelector::default();
+    match requirement["operator"].as_str()? {
+        "In" => Some(selector.and_exact(key, value).to_string()),
+        "NotIn" => Some(
+            selector
+                .and_exact(key, value)
+                .to_string()
+                .replacen('=', "!=", 1),
+        ),
+        _ => None,
+    }
+}
+
+/// Returns a requirement on a label as text of a selector.
+fn label_text(requirement: &Value) -> Option<String> {
+    let key = requirement["key"].as_str()?;
+    let values = texts(&requirement["values"]);
+    let plain =
+        |text: &str| !text.contains(|it: char| it.is_whitespace() || ",()!=<>".contains(it));
+    if !plain(key) || !values.iter().all(|it| plain(it)) {
+        return None;
+    }
+    let values_text = values.join(",");
+    match (requirement["operator"].as_str()?, values.is_empty()) {
+        ("In", false) => Some(format!("{key} in ({values_text})")),
+        ("NotIn", false) => Some(format!("{key} notin ({values_text})")),
+        ("Exists", true) => Some(key.to_owned()),
+        ("DoesNotExist", true) => Some(format!("!{key}")),
+        _ => None,
+    }
+}
+
+/// Returns the status of a SelfSubjectRulesReview.
+pub(super) fn rules(found: &SelfRules) -> Value {
+    let lists = |lists: &[(&str, &Vec<String>)]| {
+        let set = lists
+            .iter()
+            .filter(|(name, list)| *name == "verbs" || !list.is_empty());
+        Value::Object(
+            set.map(|(name, list)| ((*name).to_owned(), json!(list)))
+                .collect::<Map<_, _>>(),
+        )
+    };
+    let resource = |rule: &&Rule| {
+        lists(&[
+            ("verbs", &rule.verbs),
+            ("apiGroups", &rule.api_groups),
+            ("resources", &rule.resources),
+            ("resourceNames", &rule.resource_names),
+        ])
+    };
+    let path = |rule: &&Rule| {
+        lists(&[
+            ("verbs", &rule.verbs),
+            ("nonResourceURLs", &rule.non_resource_urls),
+        ])
+    };
+    let resources = found.rules.iter().filter(|it| !it.resources.is_empty());
+    let paths = found
+        .rules
+        .iter()
+        .filter(|it| !it.non_resource_urls.is_empty());
+    let mut status = json!({
+        "resourceRules": resources.map(|it| resource(&it)).collect::<Vec<_>>(),
+        "nonResourceRules": paths.map(|it| path(&it)).collect::<Vec<_>>(),
+        "incomplete": false,
+    });
+    if !found.errors.is_empty() {
+        status["evaluationError"] = json!(found.errors.join(", "));
+    }
+    status
+}
+
+/// Returns the user that a review asks about.
+pub(super) fn subject(asked: &Value) -> User {
+    let spec = &asked["spec"];
+    let text = |name: &str| spec[name].as_str().unwrap_or_default().to_owned();
+    let extra = spec["extra"].as_object().into_iter().flatten();
+    User {
+        name: text("user"),
+        uid: text("uid"),
+        groups: texts(&spec["groups"]),
+        extra: extra
+            .map(|(key, values)| (key.to_lowercase(), texts(values)))
+            .collect(),
+    }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).map(String::from).collect()
+}
+
+/// Checks that a review asks either about resources or about paths.
+pub(super) fn check_attributes(asked: &Value) -> Result<(), Error> {
+    refuse(attribute_errors(asked))
+}
+
+/// Checks that it also names a user or group.
+pub(super) fn check_subject(asked: &Value) -> Result<(), Error> {
+    refuse(subject_errors(asked))
+}
+
+/// Checks that it also stays in its namespace.
+pub(super) fn check_local(asked: &Value, namespace: &str) -> Result<(), Error> {
+    let own = asked.pointer("/metadata/namespace").and_then(Value::as_str);
+    let own = own.unwrap_or(namespace);
+    let mut errors = subject_errors(asked);
+    if let Some(resource) = attributes(asked, "resourceAttributes") {
+        let named = resource["namespace"].as_str().unwrap_or_default();
+        if named != own {
+            let field = "spec.resourceAttributes.namespace";
+            let why = "must match metadata.namespace";
+            errors.push(FieldError::invalid(field, &json!(named), why));
+        }
+    }
+    if let Some(path) = attributes(asked, "nonResourceAttributes") {
+        let why = "disallowed on this kind of request";
+        errors.push(FieldError::invalid("spec.nonResourceAttributes", path, why));
+    }
+    refuse(errors)?;
+    if own == namespace {
+        return Ok(());
+    }
+    let message = format!("spec.resourceAttributes.namespace must match namespace: {namespace}");
+    Err(Error::BadRequest(message))
+}
+
+fn attributes<'a>(asked: &'a Value, name: &str) -> Option<&'a Value> {
+    let found = asked.pointer(&format!("/spec/{name}"));
+    found.filter(|it| !it.is_null())
+}
+
+fn attribute_errors(asked: &Value) -> Vec<FieldError> {
+    let resource = attributes(asked, "resourceAttributes");
+    let error = match (resource, attributes(asked, "nonResourceAttributes")) {
+        (None, None) => FieldError::invalid(
+            "spec.resourceAttributes",
+            &Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        ),
+        (Some(_), Some(path)) => FieldError::invalid(
+            "spec.nonResourceAttributes",
+            path,
+            "cannot be specified in combination with resourceAttributes",
+        ),
+        _ => return Vec::new(),
+    };
+    vec![error]
+}
+
+fn subject_errors(asked: &Value) -> Vec<FieldError> {
+    let mut errors = attribute_errors(asked);
+    let user = subject(asked);
+    if user.name.is_empty() && user.groups.is_empty() {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid("spec.user", &json!(""), why));
+    }
+    errors
+}
+
+fn refuse(errors: Vec<FieldError>) -> Result<(), Error> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        kind: ".authorization.k8s.io".to_owned(),
+        name: String::new(),
+        errors,
+    })
+}

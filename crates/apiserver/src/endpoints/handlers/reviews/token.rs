@@ -1,0 +1,37 @@
+//! Reviews of tokens: whose they are.
+
+use ringwatch_apimachinery::Error;
+use ringwatch_authentication::Authenticator;
+use ringwatch_registry::RequestContext;
+use serde_json::{Value, json};
+
+use super::user_info;
+
+/// Returns the status of a TokenReview.
+///
+/// # Errors
+/// [`Error::BadRequest`] without a token.
+pub(super) async fn status(
+    authenticator: &Authenticator,
+    context: &RequestContext,
+    asked: &Value,
+) -> Result<Value, Error> {
+    let token = asked.pointer("/spec/token").and_then(Value::as_str);
+    let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
+        Error::BadRequest("token is required for TokenReview in authentication".to_owned())
+    })?;
+    let audiences = asked.pointer("/spec/audiences").and_then(Value::as_array);
+    let audiences = audiences.into_iter().flatten().filter_map(Value::as_str);
+    let audiences: Vec<String> = audiences.map(String::from).collect();
+    let identified = authenticator.identify(token, &audiences, context.clock.wall());
+    Ok(match identified.await {
+        Ok(identified) => {
+            let mut status = json!({"authenticated": true, "user": user_info(&identified.user)});
+            if !identified.audiences.is_empty() {
+                status["audiences"] = json!(identified.audiences);
+            }
+            status
+        }
+        Err(error) => json!({"user": {}, "error": error.to_string()}),
+    })
+}

@@ -1,0 +1,365 @@
+//! The `scale` subresource: an object's replicas as an `autoscaling/v1` Scale.
+//!
+//! A write of a Scale is an update of the object that sets one number. Its resource version, if
+//! the client sends one, must be the object's.
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use ringwatch::codec;
+use ringwatch::meta::Object;
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
+use ringwatch_registry::Operation;
+use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, UpdatedObject};
+use ringwatch_resources::table::Printer;
+use serde_json::{Map, Value, json};
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::{Expected, check_patched, read_body};
+use super::super::errors::Failure;
+use super::super::negotiation::{Form, Output};
+use super::super::params::{FieldValidation, WriteKind, WriteParams};
+use super::super::patches::Patch;
+use super::super::response;
+use super::get::get_options;
+use super::patch::read_patch;
+use super::update::{check_name, update_options};
+
+/// The group, version and kind.
+const SCALE: (&str, &str, &str) = ("autoscaling", "v1", "Scale");
+
+/// The members of a Scale's metadata.
+const METADATA: &[&str] = &[
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+];
+
+/// Answers with the Scale of an object.
+///
+/// # Errors
+/// As a read of the object.
+pub(crate) async fn get_scale(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let object = call
+        .store
+        .get(call.namespace(), call.name(), get_options(call)?)
+        .await
+        .map_err(|error| call.fail(error))?;
+    respond(call, output, &object)
+}
+
+/// Sets the replicas that the Scale in the body wants.
+///
+/// # Errors
+/// As an update of the object.
+pub(crate) async fn update_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let content = read_body(call.memory, call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Update)?;
+    let scale = call.decode(
+        &content,
+        &GroupVersion::new(SCALE.0, SCALE.1),
+        SCALE.2,
+        &params,
+    )?;
+    check_name(call, &scale)?;
+    write(call, Change::Replace(scale), &params).await
+}
+
+/// Patches the Scale of an object.
+///
+/// # Errors
+/// As a patch of the object.
+pub(crate) async fn patch_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let (patch, params) = read_patch(call, body).await?;
+    write(call, Change::Patch(patch), &params).await
+}
+
+async fn write(
+    call: &Call<'_>,
+    change: Change,
+    params: &WriteParams,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let resource = call.store.resource();
+    let mut scaled = AdmittedScale {
+        store: call.store,
+        namespace: call.namespace(),
+        dry_run: params.dry_run,
+        scaled: Scaled {
+            change,
+            paths: paths(call)?.clone(),
+            resource: resource.qualified_name(),
+            name: call.name().to_owned(),
+            validation: params.field_validation,
+        },
+    };
+    let (object, _) = call
+        .store
+        .admitted()
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut scaled,
+            &update_options(params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    respond(call, output, &object)
+}
+
+fn paths<'a>(call: &'a Call<'_>) -> Result<&'a ScalePaths, Failure> {
+    let paths = call.store.resource().scale.as_ref();
+    paths.ok_or_else(Failure::no_such_resource)
+}
+
+fn respond(
+    call: &Call<'_>,
+    output: Output,
+    object: &Object,
+) -> Result<Response<ResponseBody>, Failure> {
+    let object = codec::tree(object).map_err(Failure::internal)?;
+    let scale = scale_of(&object, paths(call)?);
+    if let Form::Table(form) = output.form {
+        let tables = call.tables(form).with_printer(Printer::of_scales());
+        let table = tables.of_value(&scale, true)?;
+        return response::document(StatusCode::OK, output.format, &table);
+    }
+    response::serialized(StatusCode::OK, output.format, &scale)
+}
+
+/// The change of the Scale.
+enum Change {
+    Replace(Value),
+    Patch(Patch),
+}
+
+/// The object after a change of its Scale.
+struct Scaled {
+    change: Change,
+    paths: ScalePaths,
+    resource: String,
+    name: String,
+    validation: FieldValidation,
+}
+
+impl Scaled {
+    /// The Scale of the existing object after the change.
+    fn scale(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
+        let patch = match &self.change {
+            Change::Replace(scale) => return Ok(scale.clone()),
+            Change::Patch(patch) => patch,
+        };
+        let before = scale_of(existing, &self.paths);
+        let mut scale = patch.apply(&before)?;
+        let expected = Expected {
+            group_version: &GroupVersion::new(SCALE.0, SCALE.1),
+            kind: SCALE.2,
+            strategy: None,
+            custom: false,
+        };
+        check_patched(
+            &mut scale,
+            (patch, &before),
+            expected,
+            self.validation,
+            context,
+        )?;
+        Ok(scale)
+    }
+
+    /// The existing object with the replicas that a Scale wants.
+    fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
+        let replicas = replicas_of(scale, &self.name)?;
+        let mut object = existing.clone();
+        set(&mut object, &self.paths.spec_replicas, json!(replicas));
+        // Without one the object keeps its own: a Scale may be written over whatever there is.
+        if let Some(version) = scale.pointer("/metadata/resourceVersion") {
+            set(&mut object, "metadata.resourceVersion", version.clone());
+        }
+        Ok(object)
+    }
+}
+
+/// The same, once admission agrees to the Scale.
+struct AdmittedScale<'a> {
+    store: &'a Store,
+    namespace: &'a str,
+    dry_run: bool,
+    scaled: Scaled,
+}
+
+#[async_trait]
+impl UpdatedObject for AdmittedScale<'_> {
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let scaled = &self.scaled;
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: scaled.resource.clone(),
+                name: scaled.name.clone(),
+            });
+        };
+        let mut scale = scaled.scale(context, existing)?;
+        let before = scale_of(existing, &scaled.paths);
+        self.store
+            .admit_other(
+                context,
+                (self.namespace, &scaled.name),
+                Operation::Update,
+                (&mut scale, Some(&before)),
+                self.dry_run,
+            )
+            .await?;
+        scaled.object(&scale, existing)
+    }
+
+    fn precondition_uid(&self) -> Option<String> {
+        let Change::Replace(scale) = &self.scaled.change else {
+            return None;
+        };
+        let uid = scale.pointer("/metadata/uid")?.as_str()?;
+        (!uid.is_empty()).then(|| uid.to_owned())
+    }
+}
+
+/// The replicas that a Scale wants.
+fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
+    let wanted = scale.pointer("/spec/replicas").filter(|it| !it.is_null());
+    let replicas = wanted.map_or(Some(0), Value::as_i64);
+    match replicas {
+        Some(replicas) if (0..=i64::from(i32::MAX)).contains(&replicas) => Ok(replicas),
+        _ => Err(Error::Invalid {
+            kind: "Scale.autoscaling".to_owned(),
+            name: name.to_owned(),
+            errors: vec![FieldError::invalid(
+                "spec.replicas",
+                wanted.unwrap_or(&Value::Null),
+                "must be greater than or equal to 0",
+            )],
+        }),
+    }
+}
+
+/// The Scale of an object.
+fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+    let mut metadata = Map::new();
+    for name in METADATA {
+        if let Some(value) = object.get("metadata").and_then(|meta| meta.get(name)) {
+            metadata.insert((*name).to_owned(), value.clone());
+        }
+    }
+    let number = |path: &str| find(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let mut spec = Map::new();
+    let wanted = number(&paths.spec_replicas);
+    if wanted != 0 {
+        spec.insert("replicas".to_owned(), json!(wanted));
+    }
+    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    let selector = paths
+        .selector
+        .as_deref()
+        .and_then(|path| find(object, path));
+    let selector = selector.map(|selector| selector_in_words(selector, paths.selector_form));
+    if let Some(text) = selector.filter(|text| !text.is_empty()) {
+        status["selector"] = Value::String(text);
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec,
+        "status": status})
+}
+
+/// A selector as text.
+fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
+    match form {
+        SelectorForm::Text => selector.as_str().unwrap_or_default().to_owned(),
+        SelectorForm::Map => selector_text::labels(selector),
+        SelectorForm::LabelSelector => selector_text::label_selector(selector),
+    }
+}
+
+/// The value at a dotted path.
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.')
+        .try_fold(object, |value, name| value.get(name))
+}
+
+/// Sets the value at a dotted path; what is on the way and no map becomes one.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for name in path.split('.') {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoints::patches::Syntax;
+
+    fn paths() -> ScalePaths {
+        ScalePaths {
+            spec_replicas: "spec.replicas".to_owned(),
+            status_replicas: "status.replicas".to_owned(),
+            selector: Some("spec.selector".to_owned()),
+            selector_form: SelectorForm::LabelSelector,
+        }
+    }
+
+    #[test]
+    fn a_scale_shows_replicas_and_selector() {
+        let object = json!({"metadata": {"name": "d", "uid": "u", "labels": {"a": "b"}},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "d"},
+                "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}}});
+        assert_eq!(
+            scale_of(&object, &paths()),
+            json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
+                "metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 2},
+                "status": {"replicas": 0, "selector": "a in (x,y),app=d"}})
+        );
+    }
+
+    #[test]
+    fn a_patched_scale_sets_the_number_alone() {
+        let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
+            "spec": {"replicas": 2, "x": 1}});
+        let patch = json!({"spec": {"replicas": 3}});
+        let patch = Patch::read(Syntax::Merge, patch, Vec::new());
+        let mut scaled = Scaled {
+            change: Change::Patch(patch.expect("a patch")),
+            paths: paths(),
+            resource: "deployments.apps".to_owned(),
+            name: "d".to_owned(),
+            validation: FieldValidation::Strict,
+        };
+        let context = RequestContext::new(
+            ringwatch_apimachinery::User::default(),
+            String::new(),
+            ringwatch::clock::Clock::real(),
+        );
+        let next = |scaled: &Scaled| {
+            let scale = scaled.scale(&context, &existing).expect("a Scale");
+            scaled.object(&scale, &existing)
+        };
+        let scaled_up = next(&scaled).expect("fine");
+        assert_eq!(scaled_up["spec"], json!({"replicas": 3, "x": 1}));
+        assert_eq!(scaled_up["metadata"]["resourceVersion"], "5");
+        scaled.change = Change::Replace(json!({"spec": {"replicas": -1}}));
+        assert!(next(&scaled).is_err());
+    }
+}

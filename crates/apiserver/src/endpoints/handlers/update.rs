@@ -1,0 +1,102 @@
+//! Replacing an object, or a subresource that is written like one.
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::{RequestContext, UpdateOptions, UpdatedObject};
+use serde_json::Value;
+
+use super::super::body::{RequestBody, ResponseBody};
+use super::super::call::Call;
+use super::super::decode::read_body;
+use super::super::errors::Failure;
+use super::super::params::{WriteKind, WriteParams};
+use super::super::response;
+
+/// Replaces the object by the one in the body and answers with it.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for a bad request, 404, 409 when it changed meanwhile.
+pub(crate) async fn update(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let content = read_body(call.memory, call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Update)?;
+    let resource = call.store.resource();
+    let object = call.decode(&content, &resource.group_version, &resource.kind, &params)?;
+    check_name(call, &object)?;
+    let (object, created) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut Replacement(object),
+            &update_options(&params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    response::object(code, output, call, object).await
+}
+
+/// Returns the options of an update by its query parameters.
+pub(super) fn update_options(params: &WriteParams) -> UpdateOptions {
+    UpdateOptions {
+        dry_run: params.dry_run,
+        ..UpdateOptions::default()
+    }
+}
+
+/// Checks that the body is about the object that the path names.
+pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
+    let text = |name: &str| {
+        let value = object.get("metadata").and_then(|meta| meta.get(name));
+        value.and_then(Value::as_str).unwrap_or_default()
+    };
+    let (name, wanted) = (text("name"), call.name());
+    if name.is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be \
+             provided"
+        )));
+    }
+    if name != wanted {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )));
+    }
+    let (namespace, wanted) = (text("namespace"), call.namespace());
+    if !namespace.is_empty() && namespace != wanted {
+        return Err(Failure::bad_request(format!(
+            "the namespace of the object ({namespace}) does not match the namespace on the URL \
+             ({wanted})"
+        )));
+    }
+    Ok(())
+}
+
+/// The object in the body of a PUT.
+struct Replacement(Value);
+
+#[async_trait]
+impl UpdatedObject for Replacement {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        _existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        Ok(self.0.clone())
+    }
+
+    fn precondition_uid(&self) -> Option<String> {
+        let uid = self.0.pointer("/metadata/uid")?.as_str()?;
+        (!uid.is_empty()).then(|| uid.to_owned())
+    }
+}

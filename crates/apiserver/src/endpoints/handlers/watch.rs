@@ -1,0 +1,232 @@
+//! Following the objects of a namespace, or of all.
+//!
+//! The hard part is joining: all events that wait go out as one chunk, so that a burst costs one
+//! write and not one an event. A lone event goes out as it is, the same bytes to every watch. The
+//! stream ends with its deadline, or after an error.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use http::{Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use ringwatch::budget::Share;
+use ringwatch::clock::{Clock, Instant, Timer};
+use ringwatch::meta::WatchEvent;
+use ringwatch::storage::{StorageError, WatchStream};
+
+use super::super::body::{BoxError, EventStream, ResponseBody};
+use super::super::call::{Call, WatchTerms};
+use super::super::encoding::{EventEncoder, EventType};
+use super::super::errors::{About, Failure};
+use super::super::event_sizes::Tally;
+use super::super::metrics::{LongRunning, WatchCounts};
+use super::super::params::ListParams;
+use super::super::response;
+
+/// How many bytes of events are joined: what fits into a TLS record, and into a frame of HTTP/2.
+const CHUNK_BYTES_MAX: usize = 16 * 1024;
+
+/// Answers with a stream of events.
+///
+/// # Errors
+/// 400 and 422 for bad parameters, 406, 429 while the cache is not ready. What comes later is told
+/// in the stream.
+pub(crate) async fn watch(
+    call: &Call<'_>,
+    terms: WatchTerms,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.stream_output()?;
+    let mut params = ListParams::read(call.query)?;
+    if !call.name().is_empty() {
+        params.select_name(call.name())?;
+    }
+    let timeout = params
+        .timeout()
+        .unwrap_or_else(|| between_one_and_two_times(terms.default_timeout));
+    let mut options = params.into_options(call.about())?;
+    let begun = call.context.clock.now();
+    let deadline = begun + timeout;
+    options.deadline = Some(deadline);
+    let events = call
+        .store
+        .watch(call.namespace(), options)
+        .await
+        .map_err(|error| call.fail(error))?;
+    let body = WatchBody {
+        events,
+        encoder: call.event_encoder(output),
+        counts: terms.counts,
+        clock: call.context.clock.clone(),
+        begun,
+        _running: terms.running,
+        _share: terms.share,
+        deadline,
+        timer: Box::pin(call.context.clock.timer(deadline)),
+        tally: Tally::default(),
+        task: None,
+        next: None,
+        ended: false,
+    };
+    let media_type = output.format.stream_media_type();
+    let mut response = response::respond(StatusCode::OK, media_type, body.boxed_unsync());
+    response.extensions_mut().insert(EventStream { deadline });
+    Ok(response)
+}
+
+/// A random duration, so that watches that began together do not end together.
+fn between_one_and_two_times(base: Duration) -> Duration {
+    base.mul_f64(1.0 + rand::random::<f64>())
+}
+
+/// The events of a watch as they come.
+struct WatchBody {
+    events: WatchStream,
+    encoder: EventEncoder,
+    /// Counts the events.
+    counts: WatchCounts,
+    /// The events of the chunk that is made.
+    tally: Tally,
+    /// The time.
+    clock: Clock,
+    /// When the watch was asked for.
+    begun: Instant,
+    /// Counts the watch as running.
+    _running: LongRunning,
+    /// The watch's share of the memory budget.
+    _share: Share,
+    /// When the watch ends.
+    deadline: Instant,
+    /// Wakes the task then.
+    timer: Pin<Box<Timer>>,
+    /// The waker of the task that polled last.
+    task: Option<Waker>,
+    /// The event that did not fit into the last chunk.
+    next: Option<Bytes>,
+    /// True if nothing comes after `next`.
+    ended: bool,
+}
+
+impl WatchBody {
+    /// The next event as it is written; `None` at the end. After an error comes the end.
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(next) = self.next.take() {
+            return Poll::Ready(Some(next));
+        }
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let event = match Pin::new(&mut self.events).poll_next(context) {
+            Poll::Ready(event) => event,
+            Poll::Pending => return Poll::Pending,
+        };
+        let written = match event {
+            Some(Ok(event)) => self.write(event),
+            Some(Err(error)) => Err(self.fail(&error)),
+            None => {
+                self.ended = true;
+                return Poll::Ready(None);
+            }
+        };
+        Poll::Ready(Some(written.unwrap_or_else(|failure| {
+            self.ended = true;
+            self.encoder.error(&failure)
+        })))
+    }
+
+    fn write(&mut self, event: WatchEvent) -> Result<Bytes, Failure> {
+        let written = match event {
+            WatchEvent::Added(object) => self.encoder.event(EventType::Added, &object),
+            WatchEvent::Modified(object) => self.encoder.event(EventType::Modified, &object),
+            WatchEvent::Deleted(object) => self.encoder.event(EventType::Deleted, &object),
+            WatchEvent::Bookmark {
+                revision,
+                initial_events_end,
+            } => {
+                if initial_events_end {
+                    let took = self.clock.now() - self.begun;
+                    self.counts.state_sent(took.as_secs_f64());
+                }
+                self.encoder.bookmark(revision, initial_events_end)
+            }
+        }?;
+        self.counts.event(&mut self.tally, written.len());
+        Ok(written)
+    }
+
+    fn fail(&self, error: &StorageError) -> Failure {
+        let about = About {
+            resource: self.encoder.store().resource(),
+            name: "",
+            verb: "watch",
+        };
+        Failure::of_storage(error, about)
+    }
+
+    /// Returns the queued events, joined as far as they fit into a chunk; `None` at the end.
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let Some(first) = std::task::ready!(self.poll_event(context)) else {
+            return Poll::Ready(None);
+        };
+        let mut joined = BytesMut::new();
+        while let Poll::Ready(Some(event)) = self.poll_event(context) {
+            if joined.len().max(first.len()) + event.len() > CHUNK_BYTES_MAX {
+                self.next = Some(event);
+                break;
+            }
+            if joined.is_empty() {
+                joined.reserve(CHUNK_BYTES_MAX);
+                joined.extend_from_slice(&first);
+            }
+            joined.extend_from_slice(&event);
+        }
+        self.counts.chunk(&mut self.tally);
+        let chunk = if joined.is_empty() {
+            first
+        } else {
+            joined.freeze()
+        };
+        Poll::Ready(Some(chunk))
+    }
+
+    /// Returns true if the time is over. The timer keeps the task's waker, so it is polled once a task; from then on the
+    /// time is read, which costs less than to look into the timer.
+    fn is_late(&mut self, context: &mut Context<'_>) -> bool {
+        let task = context.waker();
+        if self
+            .task
+            .as_ref()
+            .is_some_and(|known| known.will_wake(task))
+        {
+            return self.clock.now() >= self.deadline;
+        }
+        self.task = Some(task.clone());
+        self.timer.as_mut().poll(context).is_ready()
+    }
+}
+
+impl Body for WatchBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.is_late(context) {
+            self.next = None;
+            self.ended = true;
+            return Poll::Ready(None);
+        }
+        self.poll_chunk(context)
+            .map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended && self.next.is_none()
+    }
+}

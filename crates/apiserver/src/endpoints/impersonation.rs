@@ -1,0 +1,310 @@
+//! Acting as another user, by the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`.
+//!
+//! Each part of the other's identity is a resource that the user must be allowed to impersonate, as
+//! in kube-apiserver. What is not allowed is refused before anything else is looked at.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use http::{HeaderMap, Response};
+use percent_encoding::percent_decode_str;
+use ringwatch_apimachinery::{SERVICE_ACCOUNT_PREFIX, User, service_account};
+use ringwatch_authorization::{Attributes, Authorizer};
+
+use super::authorization::refuse_what;
+use super::body::ResponseBody;
+use super::params::Query;
+
+const PREFIX: &str = "impersonate-";
+const USER: &str = "impersonate-user";
+const UID: &str = "impersonate-uid";
+const GROUP: &str = "impersonate-group";
+const EXTRA_PREFIX: &str = "impersonate-extra-";
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const ANONYMOUS: &str = "system:anonymous";
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// Why a request cannot be made as somebody else.
+#[derive(Debug)]
+pub enum NotImpersonated {
+    /// The user may not be the other: the answer.
+    Refused(Box<Response<ResponseBody>>),
+    /// There are parts of an identity without a user; what is asked for.
+    NoUser(String),
+}
+
+/// Says whether a request has headers of impersonation.
+#[must_use]
+pub fn impersonates(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with(PREFIX))
+}
+
+/// Returns the user of the request: the authenticated one, or the one that its headers impersonate.
+///
+/// # Errors
+/// [`NotImpersonated`].
+pub async fn acting_user(
+    authorizer: &Authorizer,
+    user: User,
+    query: &str,
+    headers: &HeaderMap,
+) -> Result<User, NotImpersonated> {
+    let parts = parts(headers);
+    let Some(other) = parts.iter().find(|part| part.kind.is_user()) else {
+        if parts.is_empty() {
+            return Ok(user);
+        }
+        let asked: Vec<String> = parts.iter().map(Part::to_string).collect();
+        return Err(NotImpersonated::NoUser(asked.join(" ")));
+    };
+    let query = Query::parse(query);
+    for part in &parts {
+        let asked = part.attributes(&user);
+        if let Some(refusal) = refuse_what(authorizer, &asked, &query, headers).await {
+            return Err(NotImpersonated::Refused(Box::new(refusal)));
+        }
+    }
+    Ok(identity(other, &parts))
+}
+
+/// Takes the headers away, before a request is passed on to somebody who could believe them.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    let names = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(PREFIX));
+    for name in names.cloned().collect::<Vec<_>>() {
+        headers.remove(name);
+    }
+}
+
+/// The kind of an impersonated part.
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    /// A user, or a service account by its namespace.
+    User {
+        namespace: Option<String>,
+    },
+    Group,
+    /// By its key.
+    Extra(String),
+    Uid,
+}
+
+impl Kind {
+    fn is_user(&self) -> bool {
+        matches!(self, Self::User { .. })
+    }
+}
+
+/// A part of an identity.
+#[derive(Debug)]
+struct Part {
+    kind: Kind,
+    /// The name, without namespace if it is a service account's.
+    name: String,
+}
+
+impl Part {
+    /// Returns the attributes of the permission that impersonation requires.
+    fn attributes<'a>(&'a self, user: &'a User) -> Attributes<'a> {
+        let (group, resource, subresource, namespace) = match &self.kind {
+            Kind::User { namespace: None } => ("", "users", "", ""),
+            Kind::User {
+                namespace: Some(namespace),
+            } => ("", "serviceaccounts", "", namespace.as_str()),
+            Kind::Group => ("", "groups", "", ""),
+            Kind::Extra(key) => (AUTHENTICATION, "userextras", key.as_str(), ""),
+            Kind::Uid => (AUTHENTICATION, "uids", "", ""),
+        };
+        Attributes {
+            namespace,
+            subresource,
+            name: &self.name,
+            ..Attributes::of_resource(user, "impersonate", group, resource)
+        }
+    }
+}
+
+/// As Go prints the reference that kube-apiserver makes of it: kind, namespace, name, uid, version,
+/// resource version and field path.
+impl fmt::Display for Part {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.kind {
+            Kind::User { namespace: None } => write!(formatter, "{{User  {name}    }}"),
+            Kind::User {
+                namespace: Some(namespace),
+            } => write!(formatter, "{{ServiceAccount {namespace} {name}    }}"),
+            Kind::Group => write!(formatter, "{{Group  {name}    }}"),
+            Kind::Extra(key) => {
+                write!(
+                    formatter,
+                    "{{UserExtra  {name}  {AUTHENTICATION}/v1  {key}}}"
+                )
+            }
+            Kind::Uid => write!(formatter, "{{UID  {name}  {AUTHENTICATION}/v1  }}"),
+        }
+    }
+}
+
+/// Returns the parts that the headers impersonate.
+fn parts(headers: &HeaderMap) -> Vec<Part> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let one = |name| headers.get(name).map(text).filter(|it| !it.is_empty());
+    let mut parts = Vec::new();
+    parts.extend(one(USER).map(|name| match service_account(&name) {
+        Some((namespace, name)) => Part {
+            kind: Kind::User {
+                namespace: Some(namespace.to_owned()),
+            },
+            name: name.to_owned(),
+        },
+        None => Part {
+            kind: Kind::User { namespace: None },
+            name,
+        },
+    }));
+    for (header, value) in headers {
+        let kind = match header.as_str() {
+            GROUP => Kind::Group,
+            other => match other.strip_prefix(EXTRA_PREFIX) {
+                Some(key) => Kind::Extra(percent_decode_str(key).decode_utf8_lossy().into_owned()),
+                None => continue,
+            },
+        };
+        let name = text(value);
+        parts.push(Part { kind, name });
+    }
+    parts.extend(one(UID).map(|name| Part {
+        kind: Kind::Uid,
+        name,
+    }));
+    parts
+}
+
+/// Builds the impersonated user.
+fn identity(other: &Part, parts: &[Part]) -> User {
+    let mut user = User {
+        name: other.name.clone(),
+        uid: String::new(),
+        groups: Vec::new(),
+        extra: BTreeMap::new(),
+    };
+    for part in parts {
+        match &part.kind {
+            Kind::User { .. } => {}
+            Kind::Group => user.groups.push(part.name.clone()),
+            Kind::Extra(key) => {
+                let values = user.extra.entry(key.clone()).or_default();
+                values.push(part.name.clone());
+            }
+            Kind::Uid => user.uid.clone_from(&part.name),
+        }
+    }
+    if let Kind::User {
+        namespace: Some(namespace),
+    } = &other.kind
+    {
+        user.name = format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{}", other.name);
+        if user.groups.is_empty() {
+            user.groups = vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+            ];
+        }
+    }
+    let (implied, excluding): (_, &[_]) = if user.name == ANONYMOUS {
+        (UNAUTHENTICATED, &[UNAUTHENTICATED])
+    } else {
+        (AUTHENTICATED, &[AUTHENTICATED, UNAUTHENTICATED])
+    };
+    if !user
+        .groups
+        .iter()
+        .any(|it| excluding.contains(&it.as_str()))
+    {
+        user.groups.push(implied.to_owned());
+    }
+    user
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().expect("a value"));
+        }
+        headers
+    }
+
+    fn made(pairs: &[(&'static str, &str)]) -> User {
+        let parts = parts(&headers(pairs));
+        let other = parts.iter().find(|part| part.kind.is_user());
+        identity(other.expect("a user"), &parts)
+    }
+
+    #[test]
+    fn everybody_is_in_the_groups_that_a_login_would_give() {
+        let groups = |pairs| made(pairs).groups;
+        assert_eq!(groups(&[(USER, "jane")]), [AUTHENTICATED]);
+        assert_eq!(groups(&[(USER, ANONYMOUS)]), [UNAUTHENTICATED]);
+        assert_eq!(
+            groups(&[(USER, "jane"), (GROUP, "devs"), (GROUP, UNAUTHENTICATED)]),
+            ["devs", UNAUTHENTICATED]
+        );
+        assert_eq!(
+            groups(&[(USER, "system:serviceaccount:a:robot")]),
+            [
+                "system:serviceaccounts",
+                "system:serviceaccounts:a",
+                AUTHENTICATED
+            ]
+        );
+    }
+
+    #[test]
+    fn all_parts_of_an_identity_are_taken() {
+        let user = made(&[
+            (USER, "jane"),
+            (UID, "7"),
+            ("impersonate-extra-acme.com%2fproject", "a"),
+            ("impersonate-extra-acme.com%2fproject", "b"),
+        ]);
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("jane", "7"));
+        assert_eq!(user.extra["acme.com/project"], ["a", "b"]);
+    }
+
+    #[test]
+    fn each_part_is_a_resource() {
+        let user = made(&[(USER, "boss")]);
+        let asked = |name: &'static str, value: &str| {
+            let parts = parts(&headers(&[(name, value)]));
+            let asked = parts[0].attributes(&user);
+            let resource = asked.combined_resource();
+            format!(
+                "{} {resource} {} {}",
+                asked.group, asked.namespace, asked.name
+            )
+        };
+        assert_eq!(asked(USER, "jane"), " users  jane");
+        assert_eq!(
+            asked(USER, "system:serviceaccount:a:robot"),
+            " serviceaccounts a robot"
+        );
+        assert_eq!(
+            asked(USER, "system:serviceaccount:a"),
+            " users  system:serviceaccount:a"
+        );
+        assert_eq!(asked(GROUP, "devs"), " groups  devs");
+        assert_eq!(
+            asked("impersonate-extra-scopes", "all"),
+            "authentication.k8s.io userextras/scopes  all"
+        );
+        assert_eq!(asked(UID, "7"), "authentication.k8s.io uids  7");
+    }
+}

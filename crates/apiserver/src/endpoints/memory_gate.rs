@@ -1,0 +1,278 @@
+//! Admission of lists and watches by what they will take of the memory budget, and their refusal; turns of large bodies.
+//!
+//! Gets and writes are never refused here, since deleting is how memory comes back. While memory is short, large bodies are
+//! received one at a time.
+//!
+//! The hard part is that nobody knows how long a list is before it has been read. So a list asks
+//! twice: for what every list takes before anything is read, and for the rest once its items are
+//! at hand. From the cache they are shared and cost a reference each; the store asks for its own
+//! before it reads them. What a list was given goes with its body until that is sent.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, SizeHint};
+use ringwatch::budget::{Account, Exceeded, Ledger, Share};
+use ringwatch_apimachinery::work::LARGE_BYTES;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::body::{BoxError, ResponseBody};
+use super::errors::Failure;
+use super::metrics::{Metrics, Shed};
+
+/// Bytes that every list takes: its head, a chunk that is put together, the state of compression.
+const LIST_BYTES: u64 = 64 << 10;
+
+/// Bytes that a watch takes: its stream, its channel, and its part in the connection. Bytes on their way to the client are
+/// the connection's.
+const WATCH_BYTES: u64 = 8 << 10;
+
+/// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among those to look
+/// up.
+const SELECTOR_FACTOR: u64 = 20;
+
+/// Lets lists and watches in as long as there is memory.
+#[derive(Clone, Debug)]
+pub(super) struct MemoryGate {
+    ledger: Ledger,
+    /// Counts those who were refused.
+    metrics: Metrics,
+    /// Lets one large body at a time be received though memory is short.
+    turns: Arc<Semaphore>,
+}
+
+/// The memory that a response takes until it is sent, beside what it shares with others. Goes with the response as an
+/// extension.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// So many bytes that nobody was asked for yet.
+    pub(super) bytes: u64,
+    /// The share of the budget that its objects have already.
+    pub(super) objects: Option<Arc<Share>>,
+}
+
+/// A body that is being received, and its share of the memory budget.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    share: Share,
+    turns: Arc<Semaphore>,
+    /// Held from when memory was short until the body is there.
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Receiving {
+    /// Counts so many bytes as kept. A large body that there is no memory for waits here until no other such body is received.
+    pub(super) async fn keep(&mut self, bytes: usize) {
+        let kept = bytes as u64;
+        let more = kept.saturating_sub(self.share.bytes());
+        if bytes > LARGE_BYTES && self.turn.is_none() && self.share.admit(more).is_err() {
+            // Nobody closes the semaphore.
+            self.turn = Arc::clone(&self.turns).acquire_owned().await.ok();
+        }
+        self.share.set(kept);
+    }
+}
+
+impl MemoryGate {
+    /// A gate that lets everything in, for tests of what is behind it.
+    #[cfg(test)]
+    pub(super) fn open() -> Self {
+        Self::new(Ledger::unlimited(), Metrics::new())
+    }
+
+    /// A gate before a ledger.
+    pub(super) fn new(ledger: Ledger, metrics: Metrics) -> Self {
+        Self {
+            ledger,
+            metrics,
+            turns: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Lets a watch with selectors of so many bytes begin.
+    ///
+    /// # Errors
+    /// 429 when memory is short.
+    pub(super) fn watch(&self, selector_bytes: usize) -> Result<Share, Failure> {
+        let selectors = (selector_bytes as u64).saturating_mul(SELECTOR_FACTOR);
+        let admitted = self.ledger.admit(WATCH_BYTES.saturating_add(selectors));
+        admitted.map_err(|exceeded| self.refuse(Shed::Watch, exceeded))
+    }
+
+    /// Counts a body while it is received.
+    pub(super) fn receive(&self) -> Receiving {
+        Receiving {
+            share: self.ledger.share(Account::Requests),
+            turns: Arc::clone(&self.turns),
+            turn: None,
+        }
+    }
+
+    /// Lets a list begin.
+    ///
+    /// # Errors
+    /// 429 when memory is short.
+    pub(super) fn list(&self) -> Result<Share, Failure> {
+        let admitted = self.ledger.admit(LIST_BYTES);
+        admitted.map_err(|exceeded| self.refuse_list(exceeded))
+    }
+
+    /// Lets a list that has been read be sent, and holds what it takes until it is.
+    ///
+    /// # Errors
+    /// 429 when memory is short.
+    pub(super) fn send_list(
+        &self,
+        mut share: Share,
+        mut response: Response<ResponseBody>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let held: Option<Held> = response.extensions_mut().remove();
+        if let Some(held) = &held {
+            share
+                .admit(held.bytes)
+                .map_err(|exceeded| self.refuse_list(exceeded))?;
+        }
+        Ok(response.map(|inner| {
+            AdmittedBody {
+                inner,
+                _share: share,
+                _objects: held.and_then(|held| held.objects),
+            }
+            .boxed_unsync()
+        }))
+    }
+
+    /// Returns the ledger that a list asks for the memory of the objects that it reads.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The refusal of a list that was not given what it asked for.
+    pub(super) fn refuse_list(&self, exceeded: Exceeded) -> Failure {
+        self.refuse(Shed::List, exceeded)
+    }
+
+    fn refuse(&self, kind: Shed, exceeded: Exceeded) -> Failure {
+        self.metrics.count_shed(kind);
+        tracing::debug!(%exceeded, ?kind, "refused: the memory budget is spent");
+        Failure::out_of_memory()
+    }
+}
+
+/// A body that holds its share of the memory budget.
+struct AdmittedBody {
+    inner: ResponseBody,
+    /// Held for its drop.
+    _share: Share,
+    /// Held for their drop: what the objects have.
+    _objects: Option<Arc<Share>>,
+}
+
+impl Body for AdmittedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.inner).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::full;
+    use super::*;
+
+    fn gate(limit: u64) -> (MemoryGate, Ledger) {
+        let ledger = Ledger::new(limit);
+        (MemoryGate::new(ledger.clone(), Metrics::new()), ledger)
+    }
+
+    #[test]
+    fn a_refusal_is_a_status_with_a_time_to_retry() {
+        let (gate, _) = gate(8);
+        let failure = gate.watch(0).expect_err("no room");
+        let status = serde_json::to_value(failure.status()).expect("json");
+        assert_eq!(
+            status,
+            serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                "status": "Failure", "reason": "TooManyRequests", "code": 429,
+                "message": "the server is short of memory and begins no lists and watches now, \
+                            please try again later",
+                "details": {"retryAfterSeconds": 5}})
+        );
+        assert_eq!(failure.retry_after_seconds(), Some(5));
+    }
+
+    #[tokio::test]
+    async fn a_list_holds_what_it_takes_until_it_is_sent() {
+        let (gate, ledger) = gate(1 << 20);
+        let share = gate.list().expect("room");
+        let mut response = Response::new(full("items"));
+        let mut objects = ledger.share(Account::Requests);
+        objects.set(500);
+        response.extensions_mut().insert(Held {
+            bytes: 1_000,
+            objects: Some(Arc::new(objects)),
+        });
+        let response = gate.send_list(share, response).expect("room");
+        assert_eq!(ledger.spent(Account::Requests), LIST_BYTES + 1_500);
+        let body = response.into_body().collect().await.expect("a body");
+        assert_eq!(body.to_bytes(), "items");
+        assert_eq!(ledger.total(), 0);
+    }
+
+    #[test]
+    fn a_watch_holds_what_its_selectors_take() {
+        let (gate, ledger) = gate(1 << 20);
+        let watch = gate.watch(1_000).expect("room");
+        assert_eq!(ledger.total(), WATCH_BYTES + 20_000);
+        assert!(gate.watch(1 << 20).is_err());
+        drop(watch);
+        assert_eq!(ledger.total(), 0);
+    }
+
+    #[tokio::test]
+    async fn large_bodies_are_received_one_at_a_time_when_memory_is_short() {
+        let (gate, ledger) = gate(64 << 10);
+        let [mut first, mut second, mut small] = [(); 3].map(|()| gate.receive());
+        first.keep(20 << 10).await;
+        assert_eq!(ledger.spent(Account::Requests), 20 << 10);
+        first.keep(60 << 10).await;
+        small.keep(LARGE_BYTES).await;
+        let mut waits = Box::pin(second.keep(LARGE_BYTES + 1));
+        assert!(futures::poll!(&mut waits).is_pending());
+        drop(first);
+        waits.await;
+        drop((second, small));
+        assert_eq!(ledger.total(), 0);
+    }
+
+    #[test]
+    fn a_list_that_turns_out_too_long_is_refused() {
+        let (gate, ledger) = gate(1 << 20);
+        let share = gate.list().expect("room");
+        let mut response = Response::new(full("items"));
+        response.extensions_mut().insert(Held {
+            bytes: 1 << 20,
+            objects: None,
+        });
+        assert!(gate.send_list(share, response).is_err());
+        assert_eq!(ledger.total(), 0);
+        assert!(gate.watch(0).is_ok(), "others go on");
+    }
+}

@@ -1,0 +1,158 @@
+//! Some documents that were made, the latest asked for.
+//!
+//! Documents are known by their hash, so that what is served may change without forgetting those that stay. One that is
+//! forgotten is still found as long as a client reads it, so that many who ask for a large one share it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use ringwatch::budget::{Account, Ledger, Share};
+
+use super::document::{Form, Syntax};
+
+/// How many bytes are kept.
+const BYTES_MAX: usize = 8 << 20;
+
+/// A cache of documents.
+#[derive(Debug)]
+pub(super) struct DocumentCache {
+    kept: Mutex<Kept>,
+    /// One document is made at a time, so that clients that come together do not make it each.
+    making: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// The latest asked for comes first.
+    documents: VecDeque<Document>,
+    share: Share,
+}
+
+#[derive(Debug)]
+struct Document {
+    kind: (Form, Syntax),
+    hash: String,
+    content: Weak<Content>,
+    kept: Option<Arc<Content>>,
+}
+
+/// The bytes of a document, which clients share.
+#[derive(Debug)]
+struct Content(Vec<u8>);
+
+/// The content for one client.
+struct Shared(Arc<Content>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.0
+    }
+}
+
+impl DocumentCache {
+    /// A cache without documents.
+    pub(super) fn new(ledger: &Ledger) -> Self {
+        Self {
+            kept: Mutex::new(Kept {
+                documents: VecDeque::new(),
+                share: ledger.share(Account::Encodings),
+            }),
+            making: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The document of a hash, which is made if it is not kept.
+    pub(super) async fn get<M: Future<Output = Vec<u8>>>(
+        &self,
+        kind: (Form, Syntax),
+        hash: &str,
+        make: impl FnOnce() -> M,
+    ) -> Bytes {
+        if let Some(content) = self.lock().find(kind, hash) {
+            return content;
+        }
+        let _making = self.making.lock().await;
+        if let Some(content) = self.lock().find(kind, hash) {
+            return content;
+        }
+        let content = Arc::new(Content(make().await));
+        self.lock().keep(Document {
+            kind,
+            hash: hash.to_owned(),
+            content: Arc::downgrade(&content),
+            kept: Some(Arc::clone(&content)),
+        });
+        Bytes::from_owner(Shared(content))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn find(&mut self, kind: (Form, Syntax), hash: &str) -> Option<Bytes> {
+        let known = |it: &Document| it.kind == kind && it.hash == hash;
+        let at = self.documents.iter().position(known)?;
+        let document = self.documents.remove(at)?;
+        let content = document.content.upgrade()?;
+        self.documents.push_front(document);
+        Some(Bytes::from_owner(Shared(content)))
+    }
+
+    fn keep(&mut self, document: Document) {
+        self.documents.push_front(document);
+        let mut bytes = 0;
+        for document in &mut self.documents {
+            let more = document.kept.as_ref().map_or(0, |it| it.0.len());
+            if bytes + more > BYTES_MAX {
+                document.kept = None;
+            } else {
+                bytes += more;
+            }
+        }
+        self.documents.retain(|it| it.content.strong_count() > 0);
+        self.share.set(bytes as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: (Form, Syntax) = (Form::V3, Syntax::Json);
+
+    #[tokio::test]
+    async fn a_document_is_made_once_while_it_is_kept() {
+        let cache = DocumentCache::new(&Ledger::unlimited());
+        let made = cache.get(KIND, "a", || async { vec![1] }).await;
+        let again = cache.get(KIND, "a", || async { vec![2] }).await;
+        assert_eq!((&made[..], &again[..]), (&[1][..], &[1][..]));
+        let other = cache.get((Form::V2, Syntax::Json), "a", || async { vec![2] });
+        assert_eq!(other.await[..], [2]);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_asked_for_longest_is_forgotten_first() {
+        let ledger = Ledger::unlimited();
+        let cache = DocumentCache::new(&ledger);
+        let half = || async { vec![0; BYTES_MAX / 2] };
+        for hash in ["a", "b", "a", "c"] {
+            cache.get(KIND, hash, half).await;
+        }
+        assert_eq!(ledger.spent(Account::Encodings), BYTES_MAX as u64);
+        assert!(cache.lock().find(KIND, "a").is_some());
+        assert!(cache.lock().find(KIND, "b").is_none());
+        let ask = || cache.get(KIND, "d", || async { vec![0; 2 * BYTES_MAX] });
+        let (one, other) = (ask().await, ask().await);
+        assert_eq!(
+            one.as_ptr(),
+            other.as_ptr(),
+            "large ones are shared while they are read"
+        );
+        drop((one, other));
+        assert!(cache.lock().find(KIND, "d").is_none());
+        assert!(cache.lock().find(KIND, "a").is_some());
+    }
+}

@@ -1,0 +1,325 @@
+//! The schemas of custom resources: what their definitions say, in the frame that all objects have.
+//!
+//! Nothing of them is kept. They are read out of the definitions, which the watch cache has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::storage::GetOptions;
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_registry::{Resource, Store};
+use serde_json::{Map, Value, json};
+
+use super::built_in::Index;
+use super::document::Form;
+use super::v3;
+
+/// Built-in types of which custom ones have their frame.
+const OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
+const LIST: &str = "io.k8s.api.core.v1.ConfigMapList";
+
+/// How deep schemas are looked into; deeper ones are shown as they are.
+const LEVELS_MAX: usize = 64;
+
+/// Where the schemas of custom resources are.
+#[derive(Debug)]
+pub(super) struct CustomSchemas {
+    /// The store of definitions.
+    definitions: Option<Arc<Store>>,
+    /// By version.
+    resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>>,
+}
+
+impl CustomSchemas {
+    /// Those of the custom resources among these stores.
+    pub(super) fn of(stores: &[Arc<Store>]) -> Self {
+        let mut resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>> = BTreeMap::new();
+        for resource in stores
+            .iter()
+            .map(|it| it.resource())
+            .filter(|it| it.is_custom())
+        {
+            let version = resource.group_version.clone();
+            resources
+                .entry(version)
+                .or_default()
+                .push(Arc::clone(resource));
+        }
+        let is_definitions = |store: &&Arc<Store>| {
+            let resource = store.resource();
+            resource.group_version.group == "apiextensions.k8s.io"
+                && resource.plural == "customresourcedefinitions"
+        };
+        Self {
+            definitions: stores.iter().find(is_definitions).cloned(),
+            resources,
+        }
+    }
+
+    /// The name of the schema of a kind, such as `com.example.v1.Widget`.
+    pub(super) fn name(group_version: &GroupVersion, kind: &str) -> String {
+        let GroupVersion { group, version } = group_version;
+        let group: Vec<&str> = group.rsplit('.').collect();
+        format!("{}.{version}.{kind}", group.join("."))
+    }
+
+    /// The version of the definition of a resource; 0 if it is gone.
+    pub(super) async fn version(&self, resource: &Resource) -> u64 {
+        let definition = self.definition(resource).await;
+        definition.map_or(0, |it| it.revision())
+    }
+
+    /// The schema of a kind, or of a kind of list; open if nothing is known of it.
+    pub(super) async fn schema(
+        &self,
+        group_version: &GroupVersion,
+        kind: &str,
+        form: Form,
+        built_in: &Index<'_>,
+    ) -> Value {
+        let mut resources = self.resources.get(group_version).into_iter().flatten();
+        let is_of = |it: &&Arc<Resource>| it.kind == kind || it.list_kind == kind;
+        let Some(resource) = resources.find(is_of) else {
+            return json!({"type": "object"});
+        };
+        let mut schema = if resource.list_kind == kind {
+            list(resource, built_in)
+        } else {
+            self.object(resource, form, built_in).await
+        };
+        schema["x-kubernetes-group-version-kind"] = json!([
+            {"group": group_version.group, "version": group_version.version, "kind": kind}]);
+        schema
+    }
+
+    async fn object(&self, resource: &Resource, form: Form, built_in: &Index<'_>) -> Value {
+        let open = || json!({"type": "object"});
+        let definition = match (&self.definitions, self.definition(resource).await) {
+            (Some(store), Some(definition)) => store.served_value(&definition).ok(),
+            _ => None,
+        };
+        let Some(definition) = definition else {
+            return open();
+        };
+        let versions = definition["spec"]["versions"].as_array();
+        let mut versions = versions.into_iter().flatten();
+        let version = versions.find(|it| it["name"] == resource.group_version.version);
+        let schema = version.and_then(|it| it.get("schema")?.get("openAPIV3Schema"));
+        let Some(mut schema) = schema.cloned() else {
+            return open();
+        };
+        if form == Form::V2 {
+            let preserves = definition["spec"]["preserveUnknownFields"] == true;
+            if preserves || is_true(&schema, PRESERVE_UNKNOWN) {
+                return open();
+            }
+            strip(&mut schema, LEVELS_MAX);
+        }
+        let frame = members(built_in, OBJECT);
+        embed(&mut schema, &frame, form, LEVELS_MAX);
+        put(&mut schema, &frame);
+        schema
+    }
+
+    /// The definition of a resource.
+    async fn definition(&self, resource: &Resource) -> Option<Arc<Object>> {
+        let options = GetOptions {
+            resource_version: ResourceVersion::parse("0").ok().flatten(),
+        };
+        let store = self.definitions.as_ref()?;
+        store
+            .get("", &resource.qualified_name(), options)
+            .await
+            .ok()
+    }
+}
+
+const PRESERVE_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+
+fn is_true(schema: &Value, extension: &str) -> bool {
+    schema.get(extension) == Some(&Value::Bool(true))
+}
+
+/// Returns the members of every object, as a built-in type describes them.
+fn members(built_in: &Index<'_>, name: &str) -> Map<String, Value> {
+    let schema = built_in.schema(name).map_or("{}", |it| it.json);
+    let mut schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let names = ["apiVersion", "kind", "metadata"];
+    let member = |name: &str| {
+        Some((
+            name.to_owned(),
+            schema.get_mut("properties")?.get_mut(name)?.take(),
+        ))
+    };
+    let mut members: Map<String, Value> = names.into_iter().filter_map(member).collect();
+    // Custom resources have no Go struct whose zero would be written.
+    if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("default");
+    }
+    members
+}
+
+/// Puts members into a schema.
+fn put(schema: &mut Value, members: &Map<String, Value>) {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.extend(members.iter().map(|(name, it)| (name.clone(), it.clone())));
+    }
+}
+
+/// The schema of lists of a resource.
+fn list(resource: &Resource, built_in: &Index<'_>) -> Value {
+    let item = CustomSchemas::name(&resource.group_version, &resource.kind);
+    let mut schema = json!({
+        "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
+        "type": "object",
+        "required": ["items"],
+        "properties": {"items": {
+            "description": format!("List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md", resource.plural),
+            "type": "array",
+            "items": {"$ref": format!("{}{item}", v3::REFERENCE)},
+        }},
+    });
+    put(&mut schema, &members(built_in, LIST));
+    schema
+}
+
+/// Gives embedded objects what objects have.
+fn embed(schema: &mut Value, frame: &Map<String, Value>, form: Form, levels: usize) {
+    if levels == 0 {
+        return;
+    }
+    inner(schema, &mut |it| embed(it, frame, form, levels - 1));
+    // kubectl would refuse whatever is not told beside it.
+    if is_true(schema, EMBEDDED) && !(form == Form::V2 && is_true(schema, PRESERVE_UNKNOWN)) {
+        put(schema, frame);
+        let required = schema.get("required").and_then(Value::as_array);
+        let mut required = required.cloned().unwrap_or_default();
+        for name in ["kind", "apiVersion"] {
+            if !required.iter().any(|it| it == name) {
+                required.push(name.into());
+            }
+        }
+        schema["required"] = required.into();
+    }
+}
+
+/// Removes what OpenAPI v2 cannot say and what kubectl does not understand of it.
+fn strip(schema: &mut Value, levels: usize) {
+    let Some(members) = schema.as_object_mut().filter(|_| levels > 0) else {
+        return;
+    };
+    for name in ["allOf", "oneOf", "anyOf", "not"] {
+        members.remove(name);
+    }
+    let nullable = members.remove("nullable") == Some(Value::Bool(true));
+    if nullable {
+        members.remove("type");
+    }
+    if nullable || members.get(PRESERVE_UNKNOWN) == Some(&Value::Bool(true)) {
+        members.remove("items");
+        members.remove("properties");
+    }
+    if !members.contains_key("items") && members.get("type") == Some(&"array".into()) {
+        members.remove("type");
+    }
+    let may_be_null = |schema: &Value| is_true(schema, "nullable");
+    if members.get("additionalProperties").is_some_and(may_be_null) {
+        members.remove("required");
+    }
+    let properties = members.get("properties").and_then(Value::as_object);
+    let nulls: Vec<String> = properties
+        .into_iter()
+        .flatten()
+        .filter(|(_, it)| may_be_null(it))
+        .map(|(name, _)| name.clone())
+        .collect();
+    if let Some(required) = members.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|it| !nulls.iter().any(|name| it == name));
+        if required.is_empty() {
+            members.remove("required");
+        }
+    }
+    inner(schema, &mut |it| strip(it, levels - 1));
+}
+
+/// Visits the schemas right below a schema.
+fn inner(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    for name in ["items", "additionalProperties"] {
+        if let Some(below) = schema.get_mut(name).filter(|it| it.is_object()) {
+            visit(below);
+        }
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (_, below) in properties.into_iter().flatten() {
+        visit(below);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_version_is_spared_what_it_cannot_say() {
+        for (schema, stripped) in [
+            (
+                json!({"type": "string", "nullable": true, "description": "d"}),
+                json!({"description": "d"}),
+            ),
+            (
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    "properties": {"a": {"type": "string"}}}),
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            ),
+            (json!({"type": "array", "nullable": false}), json!({})),
+            (
+                json!({"type": "object", "required": ["a", "b"], "properties": {
+                    "a": {"type": "string", "nullable": true}, "b": {"type": "string"}}}),
+                json!({"type": "object", "required": ["b"], "properties": {
+                    "a": {}, "b": {"type": "string"}}}),
+            ),
+            (
+                json!({"type": "object", "required": ["a"], "additionalProperties": {
+                    "type": "string", "nullable": true}}),
+                json!({"type": "object", "additionalProperties": {}}),
+            ),
+            (
+                json!({"type": "array", "items": {"anyOf": [{"type": "string"}], "type": "string",
+                    "not": {"enum": ["x"]}}}),
+                json!({"type": "array", "items": {"type": "string"}}),
+            ),
+        ] {
+            let mut found = schema.clone();
+            strip(&mut found, LEVELS_MAX);
+            assert_eq!(found, stripped, "{schema}");
+        }
+    }
+
+    #[test]
+    fn embedded_objects_have_what_objects_have() {
+        let frame = Map::from_iter([("kind".to_owned(), json!({"type": "string"}))]);
+        let open = json!({"type": "object", EMBEDDED: true, PRESERVE_UNKNOWN: true});
+        let mut schema = json!({"properties": {"a": {"items": open}}});
+        embed(&mut schema, &frame, Form::V2, LEVELS_MAX);
+        assert_eq!(schema["properties"]["a"]["items"], open);
+        embed(&mut schema, &frame, Form::V3, LEVELS_MAX);
+        let item = &schema["properties"]["a"]["items"];
+        assert_eq!(item["required"], json!(["kind", "apiVersion"]));
+        assert_eq!(item["properties"]["kind"], json!({"type": "string"}));
+    }
+
+    #[test]
+    fn names_begin_with_the_last_of_the_group() {
+        let version = GroupVersion::new("peers.example.com", "v1");
+        assert_eq!(
+            CustomSchemas::name(&version, "Widget"),
+            "com.example.peers.v1.Widget"
+        );
+    }
+}

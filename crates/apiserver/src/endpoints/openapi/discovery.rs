@@ -1,0 +1,73 @@
+//! The paths of discovery's own documents.
+
+use ringwatch_apimachinery::GroupVersion;
+
+use super::operations::{Media, OK, Operation, PathItem, Type};
+use super::words::Scope;
+
+/// A document of discovery.
+pub(super) fn item(root: &str) -> PathItem {
+    let named = |kind: &'static str| Type::Named(kind);
+    let parts: Vec<&str> = root.split('/').collect();
+    let (id, tag, description, answer, media) = match parts[..] {
+        ["version"] => (
+            "getCodeVersion".to_owned(),
+            "version".to_owned(),
+            "get the version information for this server",
+            named("io.k8s.apimachinery.pkg.version.Info"),
+            Media::Json,
+        ),
+        ["api"] => (
+            "getCoreAPIVersions".to_owned(),
+            "core".to_owned(),
+            "get available API versions",
+            named("io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions"),
+            Media::Discovery,
+        ),
+        ["apis", group] => {
+            let scope = Scope::of_group(group);
+            (
+                format!("get{}APIGroup", scope.id),
+                scope.tag,
+                "get information of a group",
+                named("io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup"),
+                Media::Discovery,
+            )
+        }
+        ["api", version] | ["apis", _, version] => {
+            let group = if parts.len() == 2 { "" } else { parts[1] };
+            let scope = Scope::of_version(&GroupVersion::new(group, version));
+            (
+                format!("get{}APIResources", scope.id),
+                scope.tag,
+                "get available resources",
+                named("io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList"),
+                Media::Discovery,
+            )
+        }
+        _ => (
+            "getAPIVersions".to_owned(),
+            "apis".to_owned(),
+            "get available API versions",
+            named("io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList"),
+            Media::Discovery,
+        ),
+    };
+    let operation = Operation {
+        method: "get",
+        id,
+        tag,
+        description: description.to_owned(),
+        action: None,
+        parameters: Vec::new(),
+        body: None,
+        codes: OK,
+        answer,
+        media,
+    };
+    PathItem {
+        path: format!("/{root}/"),
+        parameters: Vec::new(),
+        operations: vec![operation],
+    }
+}

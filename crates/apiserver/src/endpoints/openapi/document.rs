@@ -1,0 +1,249 @@
+//! A document, put together piece by piece.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringwatch_apimachinery::GroupVersion;
+use serde_json::{Value, json};
+
+use super::built_in::Index;
+use super::custom::CustomSchemas;
+use super::operations::{PathItem, Type};
+use super::protobuf::{self, Piece};
+use super::{v2, v3};
+
+/// How many schemas are written before other tasks have their turn.
+const STEP_SCHEMAS: usize = 16;
+
+/// The version of OpenAPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    V2,
+    V3,
+}
+
+/// The encoding of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Json,
+    Protobuf,
+}
+
+/// A document that is being written.
+#[derive(Debug)]
+pub(super) struct Assembly<'a> {
+    form: Form,
+    syntax: Syntax,
+    names: Names<'a>,
+    paths: Vec<u8>,
+    schemas: Vec<u8>,
+    /// The parameters that v2 writes once.
+    shared: v2::Shared,
+    /// The only version that the document is about.
+    only: Option<GroupVersion>,
+}
+
+/// The names of schemas, and which of them are wanted.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    index: &'a Index<'a>,
+    wanted: BTreeSet<String>,
+    /// The kinds that are not built in, by the names of their schemas.
+    custom: BTreeMap<String, (GroupVersion, String)>,
+}
+
+impl Names<'_> {
+    /// The name of a type's schema, which is wanted from now on; `None` for text.
+    pub(super) fn of(&mut self, about: &Type) -> Option<String> {
+        let name = match about {
+            Type::Text => return None,
+            Type::Named(name) => (*name).to_owned(),
+            Type::Kind(group_version, kind) => match self.index.name(group_version, kind) {
+                Some(name) => name.to_owned(),
+                None => {
+                    let name = CustomSchemas::name(group_version, kind);
+                    let kind = (group_version.clone(), kind.clone());
+                    self.custom.insert(name.clone(), kind);
+                    name
+                }
+            },
+        };
+        self.wanted.insert(name.clone());
+        Some(name)
+    }
+}
+
+impl<'a> Assembly<'a> {
+    /// A document without content.
+    pub(super) fn new(form: Form, syntax: Syntax, index: &'a Index<'a>) -> Self {
+        Self {
+            form,
+            syntax,
+            names: Names {
+                index,
+                wanted: BTreeSet::new(),
+                custom: BTreeMap::new(),
+            },
+            paths: Vec::new(),
+            schemas: Vec::new(),
+            shared: v2::Shared::default(),
+            only: None,
+        }
+    }
+
+    /// Says that the document is about one version alone.
+    pub(super) fn of_version(&mut self, only: &GroupVersion) {
+        if self.form == Form::V3 {
+            self.only = Some(only.clone());
+        }
+    }
+
+    /// Adds a path.
+    pub(super) fn add(&mut self, item: &PathItem) {
+        let value = match self.form {
+            Form::V2 => v2::item(item, &mut self.names, &mut self.shared),
+            Form::V3 => v3::item(item, &mut self.names),
+        };
+        put(
+            self.syntax,
+            Piece::path(self.form),
+            &mut self.paths,
+            &item.path,
+            &value,
+        );
+    }
+
+    /// Adds the schemas that are referred to, and ends the document.
+    pub(super) async fn finish(mut self, version: &str, custom: &CustomSchemas) -> Vec<u8> {
+        let mut written = BTreeSet::new();
+        while let Some(name) = self.names.wanted.pop_first() {
+            if !written.insert(name.clone()) {
+                continue;
+            }
+            self.schema(&name, custom).await;
+            if written.len().is_multiple_of(STEP_SCHEMAS) {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.whole(version)
+    }
+
+    async fn schema(&mut self, name: &str, custom: &CustomSchemas) {
+        let known = self.names.index.schema(name);
+        let schema = match (known, self.names.custom.get(name)) {
+            (Some(known), _) => {
+                self.want_referred(known.json);
+                if self.is_verbatim() && !known.of_many {
+                    member(&mut self.schemas, name, known.json);
+                    return;
+                }
+                let schema = serde_json::from_str(known.json).unwrap_or_default();
+                self.of_built_in(schema, known.of_many)
+            }
+            (None, Some((group_version, kind))) => {
+                let template = self.names.index;
+                let schema = custom
+                    .schema(group_version, kind, self.form, template)
+                    .await;
+                self.want_referred(&schema.to_string());
+                match self.form {
+                    Form::V2 => v2::to_v2(schema),
+                    Form::V3 => schema,
+                }
+            }
+            (None, None) => json!({"type": "object"}),
+        };
+        let piece = Piece::schema(self.form);
+        put(self.syntax, piece, &mut self.schemas, name, &schema);
+    }
+
+    /// Returns true if built-in schemas are written as they are.
+    fn is_verbatim(&self) -> bool {
+        (self.form, self.syntax) == (Form::V3, Syntax::Json)
+    }
+
+    fn of_built_in(&self, mut schema: Value, of_many: bool) -> Value {
+        const KINDS: &str = "x-kubernetes-group-version-kind";
+        if let (true, Some(only), Some(kinds)) = (
+            of_many,
+            &self.only,
+            schema.get_mut(KINDS).and_then(Value::as_array_mut),
+        ) {
+            kinds.retain(|it| it["group"] == only.group && it["version"] == only.version);
+        }
+        match self.form {
+            Form::V2 => v2::to_v2(schema),
+            Form::V3 => schema,
+        }
+    }
+
+    /// Adds the schemas that a schema refers to.
+    fn want_referred(&mut self, schema: &str) {
+        for after in schema.split(v3::REFERENCE).skip(1) {
+            if let Some((name, _)) = after.split_once('"') {
+                self.names.wanted.insert(name.to_owned());
+            }
+        }
+    }
+
+    fn whole(self, version: &str) -> Vec<u8> {
+        let token = json!({"type": "apiKey", "description": "Bearer Token authentication",
+            "name": "authorization", "in": "header"});
+        let info = json!({"title": "Kubernetes", "version": version});
+        let (head, tail) = match self.form {
+            Form::V2 => (
+                json!({"swagger": "2.0", "info": info}),
+                json!({"parameters": self.shared.into_value(),
+                    "securityDefinitions": {"BearerToken": token},
+                    "security": [{"BearerToken": []}]}),
+            ),
+            Form::V3 => (
+                json!({"openapi": "3.0.0", "info": info}),
+                json!({"securitySchemes": {"BearerToken": token}}),
+            ),
+        };
+        match self.syntax {
+            Syntax::Protobuf => {
+                protobuf::document(self.form, &head, &self.paths, &self.schemas, &tail)
+            }
+            Syntax::Json => json_document(self.form, &head, &self.paths, &self.schemas, &tail),
+        }
+    }
+}
+
+fn put(syntax: Syntax, piece: Piece, out: &mut Vec<u8>, name: &str, value: &Value) {
+    match syntax {
+        Syntax::Json => member(out, name, &value.to_string()),
+        Syntax::Protobuf => piece.write(out, name, value),
+    }
+}
+
+/// A member of an object, with a comma in front if it is not the first.
+fn member(out: &mut Vec<u8>, name: &str, json: &str) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    out.extend_from_slice(Value::from(name).to_string().as_bytes());
+    out.push(b':');
+    out.extend_from_slice(json.as_bytes());
+}
+
+fn json_document(form: Form, head: &Value, paths: &[u8], schemas: &[u8], tail: &Value) -> Vec<u8> {
+    let (head, tail) = (head.to_string(), tail.to_string());
+    // Both are objects, whose braces are those of the document.
+    let (head, tail) = (&head[..head.len() - 1], &tail[1..]);
+    let (before, end) = match form {
+        Form::V2 => ("},\"definitions\":{", ""),
+        Form::V3 => ("},\"components\":{\"schemas\":{", "}"),
+    };
+    [
+        head.as_bytes(),
+        b",\"paths\":{",
+        paths,
+        before.as_bytes(),
+        schemas,
+        b"},",
+        tail.as_bytes(),
+        end.as_bytes(),
+    ]
+    .concat()
+}

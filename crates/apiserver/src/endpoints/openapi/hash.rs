@@ -1,0 +1,76 @@
+//! By what clients know that a document has changed: a hash of what it is made of.
+//!
+//! kube-apiserver hashes the document itself and so makes all of them for the index. What they are made of says as
+//! much: this program with its built-in schemas, the resources, and the definitions of custom ones.
+
+use std::sync::LazyLock;
+
+use ringwatch_registry::Resource;
+use sha2::{Digest, Sha512};
+
+use super::built_in;
+use super::{OpenApi, Root};
+
+/// The hash of the schemas that the program has.
+static BUILT_IN: LazyLock<Vec<u8>> =
+    LazyLock::new(|| Sha512::digest(built_in::COMPRESSED).to_vec());
+
+impl OpenApi {
+    /// The hash of the document at a root.
+    pub(super) async fn hash_of(&self, path: &str, root: &Root) -> String {
+        let mut digest = self.digest();
+        self.digest_root(&mut digest, path, root).await;
+        hex(digest)
+    }
+
+    /// The hash of the document of everything.
+    pub(super) async fn hash_of_all(&self) -> String {
+        let mut digest = self.digest();
+        for (path, root) in &self.roots {
+            self.digest_root(&mut digest, path, root).await;
+        }
+        hex(digest)
+    }
+
+    fn digest(&self) -> Sha512 {
+        let program = (env!("CARGO_PKG_VERSION"), &self.build);
+        let mut digest = Sha512::new_with_prefix(format!("{program:?}"));
+        digest.update(&*BUILT_IN);
+        digest
+    }
+
+    async fn digest_root(&self, digest: &mut Sha512, path: &str, root: &Root) {
+        digest.update(path);
+        let Root::Version(_, resources) = root else {
+            return;
+        };
+        for resource in resources {
+            digest.update(shape(resource));
+            if resource.is_custom() {
+                digest.update(self.custom.version(resource).await.to_be_bytes());
+            }
+        }
+    }
+}
+
+/// All of a resource that a document shows.
+fn shape(resource: &Resource) -> String {
+    let Resource {
+        plural,
+        kind,
+        list_kind,
+        namespaced,
+        verbs,
+        subresources,
+        ..
+    } = resource;
+    format!(
+        "{:?}",
+        (plural, kind, list_kind, namespaced, verbs, subresources)
+    )
+}
+
+fn hex(digest: Sha512) -> String {
+    let bytes = digest.finalize();
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}

@@ -1,0 +1,227 @@
+//! OpenAPI: the documents that tell clients every path, operation and schema.
+//!
+//! ```text
+//!   Resource --operations--> PathItem --+-- v3, v2 --> Value --+-- JSON
+//!                                       |                      +-- protobuf
+//!   schemas.txt.gz --definitions--------+
+//!   CustomResourceDefinition --custom---+
+//! ```
+//!
+//! kubectl explains fields out of them, looks there for what a server understands, and merges by them. They are large
+//! and seldom wanted, so nothing is made before somebody asks: a document is put together step by step, with other
+//! tasks between the steps, and some are kept. The hash in the index is one of what a document is made
+//! of, so that the index costs next to nothing.
+
+mod answer;
+mod built_in;
+mod cache;
+mod custom;
+mod discovery;
+mod document;
+mod hash;
+mod messages;
+mod operations;
+mod parameters;
+mod protobuf;
+mod roots;
+#[cfg(test)]
+mod tests;
+mod v2;
+mod v3;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, Response};
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_registry::{Resource, Store};
+
+use self::built_in::BuiltIn;
+use self::cache::DocumentCache;
+use self::custom::CustomSchemas;
+use self::document::{Assembly, Form};
+use super::aggregation::Remotes;
+use super::api::ApiConfig;
+use super::body::ResponseBody;
+use super::errors::Failure;
+use super::negotiation;
+use super::params::Query;
+use super::response;
+
+/// Where the document of everything is.
+pub(super) const V2: &str = "/openapi/v2";
+
+/// Where the index is; the document of a group version is below it.
+pub(super) const V3: &str = "/openapi/v3";
+
+/// The cached documents.
+#[derive(Debug)]
+pub(super) struct Documents(DocumentCache);
+
+impl Documents {
+    /// Keeps what the ledger is told of.
+    pub(super) fn new(ledger: &Ledger) -> Self {
+        Self(DocumentCache::new(ledger))
+    }
+}
+
+/// The API as documents describe it.
+#[derive(Debug)]
+pub(super) struct OpenApi {
+    /// The content of each root, such as `apis/apps/v1`.
+    roots: BTreeMap<String, Root>,
+    custom: CustomSchemas,
+    /// The program's own version.
+    build: String,
+    clock: Clock,
+    /// The version of Kubernetes, such as `1.36`.
+    version: String,
+    /// Where the documents of other servers are, by their roots.
+    remote: BTreeMap<String, String>,
+}
+
+/// A root, which has a document of its own.
+#[derive(Debug)]
+enum Root {
+    /// The resources of a group version.
+    Version(GroupVersion, Vec<Arc<Resource>>),
+    /// A document of discovery.
+    Discovery,
+}
+
+impl OpenApi {
+    /// Describes what these stores and the resources without a store serve.
+    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
+        let stored = stores.iter().map(|store| store.resource());
+        let resources = stored.chain(&config.storeless);
+        Self {
+            roots: roots::of(resources),
+            custom: CustomSchemas::of(stores),
+            build: config.version.git_version.clone(),
+            clock: config.clock.clone(),
+            version: format!("{}.{}", config.version.major, config.version.minor),
+            remote: remotes.openapi(),
+        }
+    }
+
+    /// Returns true if a path is that of a document.
+    pub(super) fn has(path: &str) -> bool {
+        let below = path.strip_prefix(V3);
+        path == V2 || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress those
+    /// of v3.
+    pub(super) fn is_compressed(path: &str) -> bool {
+        path == V2 || !Self::has(path)
+    }
+
+    /// Answers a request for a document.
+    pub(super) async fn serve(
+        &self,
+        documents: &Documents,
+        method: &Method,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+    ) -> Response<ResponseBody> {
+        if method != Method::GET && method != Method::HEAD {
+            let format = negotiation::status_format(headers, false);
+            return response::failure(format, &Failure::method_not_allowed());
+        }
+        if path == V2 {
+            return self.serve_v2(documents, headers).await;
+        }
+        match path.trim_start_matches(V3).trim_matches('/') {
+            "" => answer::index(headers, self.index().await),
+            root => self.serve_v3(documents, root, query, headers).await,
+        }
+    }
+
+    async fn serve_v2(&self, documents: &Documents, headers: &HeaderMap) -> Response<ResponseBody> {
+        let Some(syntax) = answer::wanted(headers, Form::V2) else {
+            return answer::not_acceptable();
+        };
+        let hash = self.hash_of_all().await;
+        let made = documents.0.get((Form::V2, syntax), &hash, || async {
+            let (schemas, form) = (BuiltIn::unpack().await, Form::V2);
+            let index = schemas.index();
+            let mut assembly = Assembly::new(form, syntax, &index);
+            for (path, root) in &self.roots {
+                self.add(&mut assembly, path, root).await;
+            }
+            assembly.finish(&self.version, &self.custom).await
+        });
+        let content = made.await;
+        answer::document(headers, (Form::V2, syntax), &hash, None, content)
+    }
+
+    async fn serve_v3(
+        &self,
+        documents: &Documents,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+    ) -> Response<ResponseBody> {
+        let Some(root) = self.roots.get(path) else {
+            return super::discovery::page_not_found();
+        };
+        let Some(syntax) = answer::wanted(headers, Form::V3) else {
+            return answer::not_acceptable();
+        };
+        let hash = self.hash_of(path, root).await;
+        let asked = Some(query.first("hash")).filter(|asked| !asked.is_empty());
+        if asked.is_some_and(|asked| asked != hash) {
+            return answer::moved(&url(path, &hash));
+        }
+        let made = documents.0.get((Form::V3, syntax), &hash, || async {
+            let (schemas, form) = (BuiltIn::unpack().await, Form::V3);
+            let index = schemas.index();
+            let mut assembly = Assembly::new(form, syntax, &index);
+            self.add(&mut assembly, path, root).await;
+            assembly.finish(&self.version, &self.custom).await
+        });
+        let content = made.await;
+        let now = asked.map(|_| self.clock.wall());
+        answer::document(headers, (Form::V3, syntax), &hash, now, content)
+    }
+
+    /// Where the documents are, as JSON.
+    async fn index(&self) -> Vec<u8> {
+        let mut paths = serde_json::Map::new();
+        for (path, root) in &self.roots {
+            let url = url(path, &self.hash_of(path, root).await);
+            paths.insert(path.clone(), serde_json::json!({"serverRelativeURL": url}));
+        }
+        for (path, url) in &self.remote {
+            paths.insert(path.clone(), serde_json::json!({"serverRelativeURL": url}));
+        }
+        serde_json::json!({ "paths": paths })
+            .to_string()
+            .into_bytes()
+    }
+
+    /// Adds what is at a root.
+    async fn add(&self, assembly: &mut Assembly<'_>, path: &str, root: &Root) {
+        match root {
+            Root::Discovery => assembly.add(&discovery::item(path)),
+            Root::Version(group_version, resources) => {
+                assembly.of_version(group_version);
+                assembly.add(&discovery::item(path));
+                for resource in resources {
+                    for item in operations::of_resource(path, resource) {
+                        assembly.add(&item);
+                    }
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+}
+
+fn url(path: &str, hash: &str) -> String {
+    format!("{V3}/{path}?hash={hash}")
+}

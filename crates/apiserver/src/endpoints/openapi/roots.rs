@@ -1,0 +1,35 @@
+//! The roots that have documents of their own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringwatch_registry::Resource;
+
+use super::Root;
+
+/// Documents beside those of groups and versions.
+const ALWAYS: [&str; 3] = ["api", "apis", "version"];
+
+/// The roots of these resources by their paths, without a leading slash.
+pub(super) fn of<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> BTreeMap<String, Root> {
+    let always = ALWAYS
+        .iter()
+        .map(|path| ((*path).to_owned(), Root::Discovery));
+    let mut roots: BTreeMap<String, Root> = always.collect();
+    for resource in resources {
+        let group_version = &resource.group_version;
+        let path = if group_version.group.is_empty() {
+            format!("api/{group_version}")
+        } else {
+            roots.insert(format!("apis/{}", group_version.group), Root::Discovery);
+            format!("apis/{group_version}")
+        };
+        let root = roots
+            .entry(path)
+            .or_insert_with(|| Root::Version(group_version.clone(), Vec::new()));
+        if let Root::Version(_, resources) = root {
+            resources.push(Arc::clone(resource));
+        }
+    }
+    roots
+}

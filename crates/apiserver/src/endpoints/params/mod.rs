@@ -1,0 +1,13 @@
+//! The parameters of requests: how they are read and when they are refused.
+
+mod delete_options;
+mod list_options;
+mod query;
+pub(crate) mod write_options;
+
+pub(super) use delete_options::read_delete_options;
+pub(super) use list_options::ListParams;
+pub(super) use query::Query;
+pub(super) use write_options::{
+    FieldValidation, WriteKind, WriteParams, manager_name, write_options,
+};

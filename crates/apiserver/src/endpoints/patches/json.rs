@@ -1,0 +1,172 @@
+//! JSON patches (RFC 6902), with kube-apiserver's limits.
+
+use json_patch::{PatchOperation, patch_unsafe};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX, too_deep};
+use ringwatch_apimachinery::work;
+use serde_json::Value;
+
+use super::super::errors::Failure;
+
+/// How many operations a patch may have.
+const OPERATIONS_MAX: usize = 10_000;
+
+/// How much all operations of a patch may copy, or move further down, in bytes of JSON.
+const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// How many items of lists all operations of a patch may shift, each by putting one in before them or taking one out.
+const SHIFTED_ITEMS_MAX: usize = 50_000_000;
+
+/// A JSON patch.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonPatch(Vec<PatchOperation>);
+
+impl JsonPatch {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    /// 400 when it is none, 413 when it has too many operations.
+    pub(super) fn read(value: Value) -> Result<Self, Failure> {
+        let Value::Array(operations) = value else {
+            return Err(Failure::bad_request(
+                "error decoding patch: json: cannot unmarshal object into Go value of type \
+                 jsonpatch.Patch",
+            ));
+        };
+        if operations.len() > OPERATIONS_MAX {
+            return Err(Failure::too_large(format!(
+                "Request entity too large: The allowed maximum operations in a JSON patch is \
+                 {OPERATIONS_MAX}, got {}",
+                operations.len()
+            )));
+        }
+        serde_json::from_value(Value::Array(operations))
+            .map(Self)
+            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+    }
+
+    /// The object after all operations.
+    ///
+    /// # Errors
+    /// [`Error::Unprocessable`] when one of them fails, [`Error::TooLarge`] when one of them would make it too deep.
+    pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
+        let mut object = object.clone();
+        let (mut copied, mut shifted) = (0, 0);
+        for operation in &self.0 {
+            if work::is_abandoned() {
+                return Err(Error::Unprocessable);
+            }
+            let growth = Growth::new(operation, &object);
+            copied += growth.copied_bytes;
+            shifted += growth.shifted_items;
+            if copied > COPY_BYTES_MAX || shifted > SHIFTED_ITEMS_MAX {
+                return Err(Error::Unprocessable);
+            }
+            if growth.levels > LEVELS_MAX {
+                return Err(too_deep());
+            }
+            if tests_for_absence(operation, &object) {
+                continue;
+            }
+            patch_unsafe(&mut object, std::slice::from_ref(operation))
+                .map_err(|_| Error::Unprocessable)?;
+        }
+        Ok(object)
+    }
+}
+
+/// Returns true if an operation tests that a member is null, and there is none. To kube-apiserver that is the same, and
+/// operators rely on it where they add the first finalizer.
+fn tests_for_absence(operation: &PatchOperation, object: &Value) -> bool {
+    let PatchOperation::Test(test) = operation else {
+        return false;
+    };
+    let Some((parent, member)) = test.path.split_back().filter(|_| test.value.is_null()) else {
+        return false;
+    };
+    let members = object.pointer(parent.as_str()).and_then(Value::as_object);
+    members.is_some_and(|members| !members.contains_key(member.decoded().as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn apply(patch: &Value, object: &Value) -> Result<Value, Error> {
+        let patch = JsonPatch::read(patch.clone()).expect("a patch");
+        patch.apply(object)
+    }
+
+    #[test]
+    fn operations_follow_each_other() {
+        let patch = json!([{"op": "add", "path": "/a/new", "value": "x"},
+            {"op": "test", "path": "/a/new", "value": "x"}]);
+        let patched = apply(&patch, &json!({"a": {}})).expect("patched");
+        assert_eq!(patched, json!({"a": {"new": "x"}}));
+        let patch = json!([{"op": "remove", "path": "/zzz"}]);
+        assert!(matches!(
+            apply(&patch, &json!({})),
+            Err(Error::Unprocessable)
+        ));
+    }
+
+    #[test]
+    fn what_is_not_there_passes_for_null() {
+        let tested = |path: &str, value: Value| {
+            let patch = json!([{"op": "test", "path": path, "value": value}]);
+            apply(&patch, &json!({"metadata": {"name": "a"}, "list": [1]})).is_ok()
+        };
+        for (path, value, passes) in [
+            ("/metadata/finalizers", Value::Null, true),
+            ("/metadata/a~1b", Value::Null, true),
+            ("/metadata/finalizers", json!([]), false),
+            ("/metadata/name", Value::Null, false),
+            ("/status/phase", Value::Null, false),
+            ("/list/7", Value::Null, false),
+        ] {
+            assert_eq!(tested(path, value.clone()), passes, "{path} {value}");
+        }
+    }
+
+    #[test]
+    fn copies_cannot_explode() {
+        let operations: Vec<Value> = (0..40)
+            .map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"}))
+            .collect();
+        let patched = apply(&json!(operations), &json!({"a": ["xxxxxxxx"]}));
+        assert!(matches!(patched, Err(Error::Unprocessable)));
+    }
+
+    /// Each copy doubles the levels: forty would make more than any stack holds.
+    #[test]
+    fn copies_cannot_dig() {
+        let object = (0..10).fold(json!({}), |inner, _| json!({"a": inner}));
+        let depths = (0..10).map(|copies| 10_usize << copies);
+        let copy =
+            |depth: usize| json!({"op": "copy", "from": "/a", "path": "/a".repeat(depth + 1)});
+        let digging: Vec<_> = depths.map(copy).collect();
+        assert!(apply(&json!(digging[..3]), &object).is_ok());
+        let refused = apply(&json!(digging), &object);
+        assert!(matches!(refused, Err(Error::TooLarge(_))));
+    }
+
+    #[test]
+    fn items_are_not_shifted_without_end() {
+        let object = json!({"a": vec![0; 100_000]});
+        let removals =
+            |count: usize| Value::from(vec![json!({"op": "remove", "path": "/a/0"}); count]);
+        assert!(apply(&removals(100), &object).is_ok());
+        let refused = apply(&removals(1_000), &object);
+        assert!(matches!(refused, Err(Error::Unprocessable)));
+    }
+
+    #[test]
+    fn operations_are_counted() {
+        let operation = json!({"op": "remove", "path": "/a"});
+        let patch = Value::Array(vec![operation; OPERATIONS_MAX + 1]);
+        let failure = JsonPatch::read(patch).expect_err("too many");
+        assert_eq!(failure.code(), 413);
+    }
+}

@@ -1,0 +1,463 @@
+//! Strategic merge patches: merge patches that know the lists of the built-in kinds.
+//!
+//! The hard part is the directives, which stand among the data: `$patch` deletes or replaces a map
+//! or a list's item, `$retainKeys` drops what is not named, `$deleteFromPrimitiveList/x` takes out
+//! of a set, `$setElementOrder/x` orders a list.
+
+use std::collections::{HashMap, HashSet};
+
+use ringwatch_apimachinery::Error;
+use serde_json::{Map, Value};
+
+use super::strategic_keys::{ListMerge, list_merge, replaces_map};
+
+const PATCH: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
+const ELEMENT_ORDER: &str = "$setElementOrder/";
+
+/// How deep a patch may be nested.
+const DEPTH_MAX: usize = 128;
+
+/// The object after the patch.
+pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
+    let current = object.as_object().cloned().unwrap_or_default();
+    let kind = object.get("kind").and_then(Value::as_str);
+    let place = Place {
+        kind: kind.unwrap_or_default(),
+        name: "",
+    };
+    match patch {
+        Value::Object(patch) => merge_map(current, patch, place, DEPTH_MAX).map(Value::Object),
+        _ => Err(Error::BadRequest("Invalid JSON Patch".to_owned())),
+    }
+}
+
+/// Where a map is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The kind of the whole object.
+    kind: &'a str,
+    /// The member that holds the map, or the list that it is in.
+    name: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn below(self, name: &'a str) -> Self {
+        Self { name, ..self }
+    }
+
+    fn list_merge(self, list: &str) -> ListMerge {
+        list_merge(self.kind, self.name, list)
+    }
+}
+
+fn merge_map(
+    current: Map<String, Value>,
+    patch: &Map<String, Value>,
+    place: Place<'_>,
+    depth: usize,
+) -> Result<Map<String, Value>, Error> {
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(Error::BadRequest(
+            "the patch is nested too deeply".to_owned(),
+        ));
+    };
+    match directive(patch)? {
+        None => {}
+        Some(Directive::Delete) => return Ok(Map::new()),
+        Some(Directive::Replace) => return Ok(without_directives(patch)),
+    }
+    let mut merged = retained(current, patch)?;
+    for (key, value) in patch {
+        if let Some(set) = key.strip_prefix(DELETE_FROM) {
+            delete_from_set(&mut merged, set, value);
+        }
+    }
+    for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
+        if value.is_null() {
+            merged.remove(key);
+            continue;
+        }
+        let order = patch.get(&format!("{ELEMENT_ORDER}{key}"));
+        let order = order.and_then(Value::as_array).map(Vec::as_slice);
+        let before = merged.remove(key);
+        if let Some(next) = merge_member(before, value, (place, key), order, depth)? {
+            merged.insert(key.clone(), next);
+        }
+    }
+    for (key, value) in patch {
+        if let Some(list) = key.strip_prefix(ELEMENT_ORDER)
+            && !patch.contains_key(list)
+            && let (Some(Value::Array(items)), Some(order)) =
+                (merged.get_mut(list), value.as_array())
+        {
+            let live = items.clone();
+            let by = place.list_merge(list);
+            *items = ordered(std::mem::take(items), order, &live, by);
+        }
+    }
+    Ok(merged)
+}
+
+/// The members that stay, if the patch says which.
+fn retained(
+    mut current: Map<String, Value>,
+    patch: &Map<String, Value>,
+) -> Result<Map<String, Value>, Error> {
+    let Some(names) = patch.get(RETAIN_KEYS) else {
+        return Ok(current);
+    };
+    let bad = || Error::BadRequest("invalid patch format of retainKeys".to_owned());
+    let names = names.as_array().ok_or_else(bad)?.iter();
+    let names: HashSet<&str> = names.filter_map(Value::as_str).collect();
+    let named = |key: &String| names.contains(key.as_str());
+    let mut set = patch.iter().filter(|(key, value)| {
+        let directive = key.starts_with('$');
+        !directive && !value.is_null()
+    });
+    if !set.all(|(key, _)| named(key)) {
+        return Err(bad());
+    }
+    current.retain(|key, _| named(key));
+    Ok(current)
+}
+
+/// A member after the patch; `None` if there is to be none.
+fn merge_member(
+    current: Option<Value>,
+    patch: &Value,
+    (place, key): (Place<'_>, &str),
+    order: Option<&[Value]>,
+    depth: usize,
+) -> Result<Option<Value>, Error> {
+    match patch {
+        Value::Object(patch) => {
+            let Some(Value::Object(current)) = current else {
+                return new_map(patch, place.below(key), depth);
+            };
+            if replaces_map(place.kind, place.name, key) {
+                return Ok(Some(Value::Object(without_directives(patch))));
+            }
+            let merged = merge_map(current, patch, place.below(key), depth)?;
+            Ok(Some(Value::Object(merged)))
+        }
+        Value::Array(patch) => {
+            let current = match current {
+                Some(Value::Array(items)) => items,
+                _ => Vec::new(),
+            };
+            let merged = merge_list(&current, patch, (place, key), order, depth)?;
+            Ok(Some(Value::Array(merged)))
+        }
+        scalar => Ok(Some(scalar.clone())),
+    }
+}
+
+/// A map that was not there. With a directive of its own there is nothing that it could be about.
+fn new_map(
+    patch: &Map<String, Value>,
+    place: Place<'_>,
+    depth: usize,
+) -> Result<Option<Value>, Error> {
+    if patch.contains_key(PATCH) {
+        return Ok(None);
+    }
+    let merged = merge_map(Map::new(), patch, place, depth)?;
+    Ok(Some(Value::Object(merged)))
+}
+
+fn merge_list(
+    current: &[Value],
+    patch: &[Value],
+    (place, name): (Place<'_>, &str),
+    order: Option<&[Value]>,
+    depth: usize,
+) -> Result<Vec<Value>, Error> {
+    let by = place.list_merge(name);
+    let merged = match by {
+        ListMerge::Replace => return Ok(plain_items(patch)),
+        ListMerge::Set => {
+            let mut seen: HashSet<&Value> = current.iter().collect();
+            let new = patch.iter().filter(|item| seen.insert(*item));
+            let all = current.iter().chain(new);
+            all.cloned().collect()
+        }
+        ListMerge::ByKey(key) => merge_by_key(current, patch, key, place.below(name), depth)?,
+    };
+    Ok(ordered(merged, order.unwrap_or(patch), current, by))
+}
+
+/// The items after the patch: first those go that it deletes, then the others are merged.
+fn merge_by_key(
+    current: &[Value],
+    patch: &[Value],
+    key: &str,
+    place: Place<'_>,
+    depth: usize,
+) -> Result<Vec<Value>, Error> {
+    let mut deleted = HashSet::new();
+    let mut replaces = false;
+    let mut rest = Vec::new();
+    for item in patch {
+        let Value::Object(members) = item else {
+            return Err(Error::BadRequest(format!(
+                "expected items of {} to be objects",
+                place.name
+            )));
+        };
+        match directive(members)? {
+            None => rest.push(members),
+            Some(Directive::Replace) => replaces = true,
+            Some(Directive::Delete) => drop(deleted.insert(key_of(members, key)?)),
+        }
+    }
+    let stays = |item: &&Value| {
+        let value = item.get(key);
+        !replaces && value.is_none_or(|value| !deleted.contains(value))
+    };
+    let kept: Vec<&Value> = current.iter().filter(stays).collect();
+    let mut places = HashMap::new();
+    for (at, item) in kept.iter().enumerate() {
+        if let Some(value) = item.get(key) {
+            places.entry(value).or_insert(at);
+        }
+    }
+    let mut merged: Vec<Value> = kept.into_iter().cloned().collect();
+    for members in rest {
+        let at = *places.entry(key_of(members, key)?).or_insert(merged.len());
+        if at == merged.len() {
+            merged.push(Value::Object(Map::new()));
+        }
+        let old = match merged[at].take() {
+            Value::Object(old) => old,
+            _ => Map::new(),
+        };
+        merged[at] = Value::Object(merge_map(old, members, place, depth)?);
+    }
+    Ok(merged)
+}
+
+fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, Error> {
+    members.get(key).ok_or_else(|| {
+        Error::BadRequest(format!(
+            "map: {} does not contain declared merge key: {key}",
+            super::go_words(&Value::Object(members.clone()))
+        ))
+    })
+}
+
+/// The items that a patch names in its order, and among them the others in the order in which they
+/// were. Where the two orders leave it open, the patch's items come first.
+fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) -> Vec<Value> {
+    let (in_order, in_live) = (ranks(order, by), ranks(live, by));
+    let (mut named, mut rest) = (Vec::new(), Vec::new());
+    for item in items {
+        let key = told_apart_by(&item, by);
+        let was_at = key.and_then(|key| in_live.get(key).copied());
+        let rank = key.and_then(|key| in_order.get(key).copied());
+        match rank {
+            Some(rank) => named.push((rank, was_at, item)),
+            None => rest.push((was_at, item)),
+        }
+    }
+    named.sort_by_key(|(rank, ..)| *rank);
+    rest.sort_by_key(|(was_at, _)| *was_at);
+    let mut merged = Vec::with_capacity(named.len() + rest.len());
+    let mut rest = rest.into_iter().peekable();
+    for (_, was_at, item) in named {
+        let was_before = |(other, _): &(Option<usize>, Value)| matches!((other, was_at), (Some(other), Some(item)) if *other < item);
+        while let Some((_, other)) = rest.next_if(was_before) {
+            merged.push(other);
+        }
+        merged.push(item);
+    }
+    merged.extend(rest.map(|(_, other)| other));
+    merged
+}
+
+/// Where in a list an item first comes, by what tells it apart.
+fn ranks(list: &[Value], by: ListMerge) -> HashMap<&Value, usize> {
+    let mut ranks = HashMap::with_capacity(list.len());
+    for (rank, item) in list.iter().enumerate() {
+        if let Some(key) = told_apart_by(item, by) {
+            ranks.entry(key).or_insert(rank);
+        }
+    }
+    ranks
+}
+
+/// Gives the value by which a list's items are told apart: that of the merge key, or the item itself.
+fn told_apart_by(item: &Value, by: ListMerge) -> Option<&Value> {
+    match by {
+        ListMerge::ByKey(key) => item.get(key),
+        ListMerge::Set => Some(item),
+        ListMerge::Replace => None,
+    }
+}
+
+/// The value of `$patch`.
+enum Directive {
+    Delete,
+    Replace,
+}
+
+fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, Error> {
+    match patch.get(PATCH).map(|it| (it, it.as_str())) {
+        None => Ok(None),
+        Some((_, Some("delete"))) => Ok(Some(Directive::Delete)),
+        Some((_, Some("replace"))) => Ok(Some(Directive::Replace)),
+        Some((other, _)) => Err(Error::BadRequest(format!(
+            "unknown patch type: {} in map: {}",
+            super::go_words(other),
+            super::go_words(&Value::Object(patch.clone()))
+        ))),
+    }
+}
+
+fn delete_from_set(merged: &mut Map<String, Value>, set: &str, gone: &Value) {
+    if let (Some(Value::Array(items)), Value::Array(gone)) = (merged.get_mut(set), gone) {
+        let gone: HashSet<&Value> = gone.iter().collect();
+        items.retain(|item| !gone.contains(item));
+    }
+}
+
+/// A list without the items that are directives, and without directives in the others.
+fn plain_items(items: &[Value]) -> Vec<Value> {
+    let is_directive = |item: &&Value| item.get(PATCH).is_none();
+    items.iter().filter(is_directive).map(plain).collect()
+}
+
+/// A value without directives and nulls.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(without_directives(members)),
+        Value::Array(items) => Value::Array(plain_items(items)),
+        scalar => scalar.clone(),
+    }
+}
+
+/// A map without directives and nulls.
+fn without_directives(members: &Map<String, Value>) -> Map<String, Value> {
+    let kept = members
+        .iter()
+        .filter(|(key, value)| !key.starts_with('$') && !value.is_null());
+    kept.map(|(key, value)| (key.clone(), plain(value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod model_tests;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn patched(object: Value, patch: Value) -> Value {
+        merge(&object, &patch).expect("a patch that fits")
+    }
+
+    #[test]
+    fn lists_of_objects_merge_by_their_key_with_the_patch_first() {
+        let object = json!({"spec": {"containers": [{"name": "c", "image": "x", "tty": true}]}});
+        let patch = json!({"spec": {"containers": [{"name": "side", "image": "y"},
+            {"name": "c", "tty": null}]}});
+        assert_eq!(
+            patched(object, patch),
+            json!({"spec": {"containers": [{"name": "side", "image": "y"},
+                {"name": "c", "image": "x"}]}})
+        );
+    }
+
+    #[test]
+    fn directives_delete_replace_and_order() {
+        let object = json!({"spec": {"containers": [{"name": "a"}, {"name": "b", "image": "x"}],
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {}}},
+            "metadata": {"finalizers": ["x", "y"]}});
+        let patch = json!({"spec": {
+            "$setElementOrder/containers": [{"name": "c"}, {"name": "b"}],
+            "containers": [{"name": "a", "$patch": "delete"},
+                {"name": "b", "tty": true, "image": null}, {"name": "c"}],
+            "strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
+            "metadata": {"$deleteFromPrimitiveList/finalizers": ["x"], "finalizers": ["z"]}});
+        assert_eq!(
+            patched(object, patch),
+            json!({"spec": {"containers": [{"name": "c"}, {"name": "b", "tty": true}],
+                "strategy": {"type": "Recreate"}}, "metadata": {"finalizers": ["z", "y"]}})
+        );
+    }
+
+    #[test]
+    fn what_a_patch_does_not_name_stays_where_it_was() {
+        let named = |names: &[&str]| -> Value {
+            let items: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+            json!({"spec": {"containers": items}})
+        };
+        for (live, patch, expected) in [
+            (&["a", "b", "c"][..], &["c"][..], &["a", "b", "c"][..]),
+            (&["a", "b", "c"], &["c", "a"], &["b", "c", "a"]),
+            (&["a", "b"], &["new"], &["new", "a", "b"]),
+            (&["a", "b", "c"], &["b", "new"], &["a", "b", "new", "c"]),
+        ] {
+            assert_eq!(
+                patched(named(live), named(patch)),
+                named(expected),
+                "{patch:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_is_replaced_by_what_stands_beside_the_directive() {
+        let object = json!({"spec": {"containers": [{"name": "a", "tty": true}, {"name": "b"}]}});
+        let patch =
+            json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"$patch": "replace"}]}});
+        let expected = json!({"spec": {"containers": [{"name": "a", "image": "x"}]}});
+        assert_eq!(patched(object, patch), expected);
+    }
+
+    #[test]
+    fn kinds_differ_in_how_their_lists_are_merged() {
+        let conditions = |kind: &str| {
+            let object = json!({"kind": kind, "status": {"conditions": [{"type": "A"}]}});
+            let patch = json!({"status": {"conditions": [{"type": "B"}]}});
+            patched(object, patch)["status"]["conditions"]
+                .as_array()
+                .map(Vec::len)
+        };
+        assert_eq!(conditions("Pod"), Some(2));
+        assert_eq!(conditions("CertificateSigningRequest"), Some(1));
+        let budget = json!({"kind": "PodDisruptionBudget", "spec": {"selector": {"matchLabels": {"a": "b"}}}});
+        let patch = json!({"spec": {"selector": {"matchLabels": {"c": "d"}}}});
+        assert_eq!(patched(budget, patch.clone())["spec"], patch["spec"]);
+    }
+
+    #[test]
+    fn other_lists_and_scalars_are_replaced() {
+        let object = json!({"spec": {"tolerations": [{"key": "a"}], "nodeName": "n",
+            "ports": [{"port": 80, "name": "x"}]}});
+        let patch = json!({"spec": {"tolerations": [{"key": "b"}], "nodeName": null,
+            "ports": [{"port": 80, "name": "y"}, {"port": 81}]}});
+        assert_eq!(
+            patched(object, patch),
+            json!({"spec": {"tolerations": [{"key": "b"}],
+                "ports": [{"port": 80, "name": "y"}, {"port": 81}]}})
+        );
+    }
+
+    #[test]
+    fn bad_patches_are_refused() {
+        for patch in [
+            json!([]),
+            json!({"spec": {"$patch": "explode"}}),
+            json!({"spec": {"$patch": "merge"}}),
+            json!({"spec": {"$retainKeys": ["a"], "b": 1}}),
+            json!({"spec": {"containers": [{"image": "x"}]}}),
+            json!({"spec": {"containers": [1]}}),
+        ] {
+            assert!(merge(&json!({"spec": {}}), &patch).is_err(), "{patch}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The headers of requests that go on and of answers that come back.
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, Method, Request};
+
+use super::super::body::RequestBody;
+use super::super::errors::Failure;
+use super::super::impersonation;
+
+/// Headers that concern one connection and are not forwarded.
+const HOP_BY_HOP: [HeaderName; 7] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Headers that tell a web page which other origins may use a server; they are not about this server.
+const CORS: [HeaderName; 5] = [
+    HeaderName::from_static("access-control-allow-credentials"),
+    HeaderName::from_static("access-control-allow-headers"),
+    HeaderName::from_static("access-control-allow-methods"),
+    HeaderName::from_static("access-control-allow-origin"),
+    HeaderName::from_static("access-control-expose-headers"),
+];
+
+/// Returns true if the client wants to switch to another protocol, which only HTTP/1.1 can do.
+pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
+    let options = headers.get_all(CONNECTION).into_iter();
+    let mut options = options.filter_map(|value| value.to_str().ok());
+    options.any(|value| value.to_ascii_lowercase().contains("upgrade"))
+}
+
+/// A client's request as another server gets it: without the client's credentials.
+///
+/// # Errors
+/// 500 for a path that is none.
+pub(crate) fn passed_on(
+    method: &Method,
+    headers: &HeaderMap,
+    path_and_query: &str,
+    body: RequestBody,
+) -> Result<Request<RequestBody>, Failure> {
+    let request = Request::builder().method(method).uri(path_and_query);
+    let mut request = request.body(body).map_err(Failure::internal)?;
+    request.headers_mut().clone_from(headers);
+    for name in [HOST, AUTHORIZATION] {
+        request.headers_mut().remove(name);
+    }
+    impersonation::strip(request.headers_mut());
+    Ok(request)
+}
+
+/// Takes away what is only between neighbours.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    for name in &HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Takes away what an answer says of the server that it comes from.
+pub(crate) fn strip_answer(headers: &mut HeaderMap) {
+    strip(headers);
+    for name in &CORS {
+        headers.remove(name);
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the kubelet of a node listens, as the node object says.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::errors::Failure;
+use super::backend::Backend;
+
+/// The port of a kubelet whose node does not name one, as in kube-apiserver.
+const KUBELET_PORT_DEFAULT: u16 = 10250;
+
+/// For how long what is proxied is waited for, as Go's transport does.
+pub const PROXY_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How TLS is spoken with kubelets.
+#[derive(Clone, Debug)]
+pub struct KubeletTls {
+    /// As the flags say.
+    pub trusted: Arc<rustls::ClientConfig>,
+    /// The same without looking at the kubelet's certificate, for clients that wish so.
+    pub unverified: Arc<rustls::ClientConfig>,
+    /// With what is proxied: neither side proves anything.
+    pub proxied: Arc<rustls::ClientConfig>,
+}
+
+/// How kubelets are reached.
+#[derive(Clone, Debug)]
+pub struct Kubelets {
+    /// How TLS is spoken.
+    pub tls: KubeletTls,
+    /// Which of a node's addresses is taken: the first type that it has one of.
+    pub address_types: Vec<String>,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+}
+
+impl Kubelets {
+    /// Where the kubelet of this node is.
+    ///
+    /// # Errors
+    /// 500 when the node says no address of the preferred types.
+    pub(in super::super) fn backend(
+        &self,
+        node: &Value,
+        unverified: bool,
+    ) -> Result<Backend, Failure> {
+        let host = self.address(node).ok_or_else(|| no_address(node))?;
+        let port = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port");
+        let port = port.and_then(Value::as_u64).filter(|port| *port > 0);
+        let tls = if unverified {
+            &self.tls.unverified
+        } else {
+            &self.tls.trusted
+        };
+        Ok(Backend {
+            host: host.to_owned(),
+            port: port
+                .and_then(|port| u16::try_from(port).ok())
+                .unwrap_or(KUBELET_PORT_DEFAULT),
+            tls: Some(Arc::clone(tls)),
+            name: host.to_owned(),
+            may_be_local: true,
+            connect_timeout: self.connect_timeout,
+        })
+    }
+
+    /// Returns the backend of a proxied request at an address, by a scheme as it stands in the request.
+    ///
+    /// # Errors
+    /// The address is not one that clients may reach through this server.
+    pub(in super::super) fn proxied(
+        &self,
+        scheme: &str,
+        address: IpAddr,
+        port: u16,
+    ) -> Result<Backend, Failure> {
+        if !is_proxyable(address) {
+            return Err(Failure::bad_request("address not allowed"));
+        }
+        let tls = (scheme == "https").then(|| Arc::clone(&self.tls.proxied));
+        Ok(Backend {
+            host: address.to_string(),
+            port,
+            tls,
+            name: address.to_string(),
+            may_be_local: false,
+            connect_timeout: PROXY_CONNECT_TIMEOUT,
+        })
+    }
+
+    fn address<'node>(&self, node: &'node Value) -> Option<&'node str> {
+        let of_type = |wanted: &String| addresses(node).find(|(kind, _)| kind == wanted);
+        let (_, address) = self.address_types.iter().find_map(of_type)?;
+        Some(address)
+    }
+}
+
+/// Returns true if clients may reach an address through this server: not itself, its link-local neighbours, or multicast
+/// groups. Users who write pods and nodes would else reach services that listen for this machine alone.
+pub(crate) fn is_proxyable(address: IpAddr) -> bool {
+    let refused = |special: bool, address: IpAddr| {
+        special || address.is_unspecified() || address.is_loopback() || address.is_multicast()
+    };
+    match address.to_canonical() {
+        IpAddr::V4(v4) => !refused(v4.is_link_local() || v4.is_broadcast(), v4.into()),
+        IpAddr::V6(v6) => !refused(v6.is_unicast_link_local(), v6.into()),
+    }
+}
+
+/// The types and addresses of a node.
+fn addresses(node: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let listed = node
+        .pointer("/status/addresses")
+        .and_then(Value::as_array)
+        .into_iter();
+    listed.flatten().map(|entry| {
+        let text = |name| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        (text("type"), text("address"))
+    })
+}
+
+fn no_address(node: &Value) -> Failure {
+    let known: Vec<_> = addresses(node)
+        .map(|(kind, address)| format!("{{{kind} {address}}}"))
+        .collect();
+    let known = known.join(" ");
+    Failure::untranslated(format!(
+        "no preferred addresses found; known addresses: [{known}]"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_single_hosts_are_proxied() {
+        for (address, allowed) in [
+            ("10.0.0.1", true),
+            ("192.0.2.2", true),
+            ("fd00::2", true),
+            ("127.0.0.1", false),
+            ("127.9.9.9", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("::ffff:169.254.169.254", false),
+            ("fe80::1", false),
+            ("0.0.0.0", false),
+            ("::", false),
+            ("224.0.0.1", false),
+            ("ff02::1", false),
+            ("255.255.255.255", false),
+        ] {
+            let parsed = address.parse().expect("an address");
+            assert_eq!(is_proxyable(parsed), allowed, "{address}");
+        }
+    }
+}

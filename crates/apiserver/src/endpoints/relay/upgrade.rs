@@ -1,0 +1,47 @@
+//! Requests to speak something else than HTTP.
+
+use http::{Request, Response};
+
+use super::super::body::{RequestBody, ResponseBody, full};
+use super::backend::{Backend, RelayError};
+use super::exchange::{Relayed, exchange};
+use super::headers::strip;
+
+/// Why both sides do not speak what the client wants to speak.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpgradeError {
+    /// The other side cannot be reached.
+    #[error("error dialing backend: {0}")]
+    Unreachable(RelayError),
+    /// The answer is not HTTP.
+    #[error("{0}")]
+    Http(RelayError),
+    /// It goes on with HTTP.
+    #[error("invalid upgrade response: status code {0}")]
+    NotUpgraded(u16),
+}
+
+/// Asks the other side to speak what the client wants to speak, and has both joined if it does. A
+/// refusal goes to the client as it is.
+///
+/// # Errors
+/// [`UpgradeError`]
+pub(crate) async fn upgrade(
+    backend: &Backend,
+    request: Request<RequestBody>,
+) -> Result<Response<ResponseBody>, UpgradeError> {
+    match exchange(backend, request).await {
+        Ok(Relayed::Switched(head, tunnel)) => {
+            let mut response = head.map(|()| full(""));
+            response.extensions_mut().insert(tunnel);
+            Ok(response)
+        }
+        Ok(Relayed::Answered(mut answer)) if answer.status().as_u16() >= 400 => {
+            strip(answer.headers_mut());
+            Ok(answer)
+        }
+        Ok(Relayed::Answered(answer)) => Err(UpgradeError::NotUpgraded(answer.status().as_u16())),
+        Err(error @ RelayError::Http(_)) => Err(UpgradeError::Http(error)),
+        Err(error) => Err(UpgradeError::Unreachable(error)),
+    }
+}

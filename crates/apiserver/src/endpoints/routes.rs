@@ -1,0 +1,150 @@
+//! Which store serves which path.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_registry::{Resource, Store, Verb};
+
+use super::errors::Failure;
+use super::request_info::RequestInfo;
+
+/// The resources that are served.
+#[derive(Debug)]
+pub(super) struct Routes {
+    /// By group, version and plural.
+    stores: HashMap<(GroupVersion, String), Arc<Store>>,
+    /// Resources that discovery lists and no store serves.
+    storeless: HashMap<(GroupVersion, String), Arc<Resource>>,
+    /// The groups and versions.
+    versions: HashSet<GroupVersion>,
+    /// The kinds that bodies may name.
+    kinds: HashSet<(GroupVersion, String)>,
+}
+
+/// The target of a request.
+#[derive(Debug)]
+pub(super) enum Route<'a> {
+    /// A store, whose verb is asked for.
+    Stored(&'a Arc<Store>, Verb),
+    /// A handler that stores nothing.
+    Review(&'a Arc<Resource>),
+}
+
+/// Why a path leads nowhere.
+#[derive(Debug)]
+pub(super) enum NoRoute {
+    /// Not even its group and version exist.
+    Nothing,
+    /// The group and version say so.
+    Refused(Failure),
+}
+
+impl Routes {
+    /// The routes to these resources.
+    pub(super) fn new(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Self {
+        let key = |resource: &Resource| (resource.group_version.clone(), resource.plural.clone());
+        let resources = || {
+            let stored = stores.iter().map(|store| store.resource());
+            stored.chain(storeless)
+        };
+        let kinds = resources().flat_map(|resource| {
+            let subresources = resource.subresources.iter().map(|subresource| {
+                let version = subresource.group_version.as_ref();
+                let version = version.unwrap_or(&resource.group_version);
+                (version.clone(), subresource.kind.clone())
+            });
+            let own = (resource.group_version.clone(), resource.kind.clone());
+            std::iter::once(own).chain(subresources)
+        });
+        Self {
+            kinds: kinds.collect(),
+            versions: resources().map(|it| it.group_version.clone()).collect(),
+            stores: stores
+                .iter()
+                .map(|store| (key(store.resource()), Arc::clone(store)))
+                .collect(),
+            storeless: storeless
+                .iter()
+                .map(|resource| (key(resource), Arc::clone(resource)))
+                .collect(),
+        }
+    }
+
+    /// Returns true if there is such a kind.
+    pub(super) fn knows(&self, group_version: &GroupVersion, kind: &str) -> bool {
+        let key = (group_version.clone(), kind.to_owned());
+        self.kinds.contains(&key)
+    }
+
+    /// The store of a resource that requests to another one need, such as the node of a pod.
+    ///
+    /// # Errors
+    /// 500 when it is not served.
+    pub(super) fn needed(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Result<&Arc<Store>, Failure> {
+        let key = (GroupVersion::new(group, version), plural.to_owned());
+        let store = self.stores.get(&key);
+        store.ok_or_else(|| Failure::internal(format!("{plural} are not served")))
+    }
+
+    /// Finds the target of a request.
+    pub(super) fn find(&self, info: &RequestInfo) -> Result<Route<'_>, NoRoute> {
+        let group_version = GroupVersion::new(&info.group, &info.version);
+        if !self.versions.contains(&group_version) {
+            return Err(NoRoute::Nothing);
+        }
+        let key = (group_version, info.resource.clone());
+        if let Some(resource) = self.storeless.get(&key) {
+            check_path(resource, info).map_err(NoRoute::Refused)?;
+            return Ok(Route::Review(resource));
+        }
+        let Some(store) = self.stores.get(&key) else {
+            return Err(NoRoute::Refused(Failure::no_such_resource()));
+        };
+        let verb = check_path(store.resource(), info).map_err(NoRoute::Refused)?;
+        Ok(Route::Stored(store, verb))
+    }
+}
+
+/// Checks that the resource has such a path, and returns the verb of the request.
+fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> {
+    let across = resource.namespaced && !info.is_within_namespace;
+    if info.is_within_namespace && !resource.namespaced || across && !info.name.is_empty() {
+        return Err(Failure::no_such_resource());
+    }
+    let verbs = if info.subresource.is_empty() {
+        &resource.verbs
+    } else {
+        let subresource = resource.subresource(&info.subresource);
+        &subresource.ok_or_else(Failure::no_such_resource)?.verbs
+    };
+    let verb = verb_of(info).ok_or_else(Failure::method_not_allowed)?;
+    let whole = info.name.is_empty() && matches!(verb, Verb::Create | Verb::DeleteCollection);
+    if across && whole || !verbs.contains(&verb) {
+        return Err(Failure::method_not_allowed());
+    }
+    Ok(verb)
+}
+
+/// The verb of a request, if its path can have it.
+fn verb_of(info: &RequestInfo) -> Option<Verb> {
+    let named = !info.name.is_empty();
+    match info.verb.as_str() {
+        "get" if named => Some(Verb::Get),
+        "list" if !named => Some(Verb::List),
+        "watch" => Some(Verb::Watch),
+        "create" if !named || !info.subresource.is_empty() => Some(Verb::Create),
+        "update" if named => Some(Verb::Update),
+        "patch" if named => Some(Verb::Patch),
+        "delete" if named => Some(Verb::Delete),
+        "deletecollection" if !named => Some(Verb::DeleteCollection),
+        // Other methods have no verb; proxies know some.
+        "" if info.subresource == "proxy" => Some(Verb::Get),
+        _ => None,
+    }
+}

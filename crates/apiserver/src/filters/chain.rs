@@ -1,0 +1,544 @@
+//! The chain of filters, each a method that calls the next one.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use http::header::{CACHE_CONTROL, HeaderName};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use ringwatch::clock::Clock;
+use ringwatch::meta::Status;
+use ringwatch_apimachinery::User;
+use ringwatch_authentication::{Authenticator, Peer};
+use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
+use ringwatch_flowcontrol::{Fairness, Watches};
+use ringwatch_registry::object_counts::ObjectCounts;
+
+use super::{Asking, HeldBody, InFlight, LargeWork, Start, answer, deadline};
+use crate::endpoints::{
+    self, Api, FromElsewhere, NotImpersonated, RequestBody, RequestInfo, ResponseBody,
+};
+use crate::transport::ending::Ending;
+use crate::transport::unauthenticated::Standing;
+
+/// The header that names a request in logs.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// A client's own audit id is cut to this.
+const AUDIT_ID_BYTES_MAX: usize = 64;
+
+/// Answers the requests of authenticated users.
+#[async_trait]
+pub trait Handler: Send + Sync + 'static {
+    /// Answers the request.
+    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
+}
+
+#[async_trait]
+impl Handler for Api {
+    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
+        Self::handle(self, request, user).await
+    }
+}
+
+/// The paths that the server serves besides the API, such as health.
+#[async_trait]
+pub trait OwnPaths: Send + Sync + 'static {
+    /// The answer, if the path is one of the server's own.
+    async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
+}
+
+/// How much is served at a time, and for how long.
+#[derive(Debug)]
+pub struct Limits {
+    /// Counts what is in progress.
+    pub in_flight: InFlight,
+    /// Lets requests wait for each other, unless the numbers of reads and writes are all that limits them.
+    pub fairness: Option<Arc<Fairness>>,
+    /// How large lists are.
+    pub sizes: ObjectCounts,
+    /// Counts the watches of users.
+    pub watches: Watches,
+    /// Where the API does what would keep a worker from others.
+    pub large_work: LargeWork,
+    /// How long a request may take, watches aside.
+    pub request_timeout: Duration,
+}
+
+/// The filters and what lies behind them.
+pub struct Filters {
+    /// Tells who asks.
+    pub authenticator: Arc<Authenticator>,
+    /// The steps that must be done before the API is served.
+    pub start: Start,
+    /// Tells what they may do.
+    pub authorizer: Arc<Authorizer>,
+    /// How much is served at a time.
+    pub limits: Limits,
+    /// Ends watches that have not ended by themselves when the server does.
+    pub end_of_watches: Ending,
+    /// The server's own paths.
+    pub own: Arc<dyn OwnPaths>,
+    /// The API.
+    pub api: Arc<dyn Handler>,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl std::fmt::Debug for Filters {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Filters").finish_non_exhaustive()
+    }
+}
+
+impl Filters {
+    /// Answers a request that came over a connection with this certificate. Never fails.
+    pub async fn answer(
+        &self,
+        mut request: Request<RequestBody>,
+        peer: &Peer,
+    ) -> Response<HeldBody> {
+        let started = self.clock.now();
+        let audit_id = audit_id(&request);
+        if !audit_id.is_empty() {
+            // Whoever the request is passed on to calls it the same.
+            request.headers_mut().insert(AUDIT_ID, audit_id.clone());
+        }
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let answered = AssertUnwindSafe(self.identified(request, peer)).catch_unwind();
+        let mut response = match answered.await {
+            Ok(response) => response,
+            Err(panic) => {
+                tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
+                answer::panicked().map(HeldBody::from)
+            }
+        };
+        let headers = response.headers_mut();
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
+        if !audit_id.is_empty() {
+            headers.insert(AUDIT_ID, audit_id);
+        }
+        tracing::debug!(
+            %method, path = uri.path(), code = response.status().as_u16(),
+            microseconds = self.clock.now().duration_since(started).as_micros(), "request"
+        );
+        response
+    }
+
+    async fn identified(
+        &self,
+        mut request: Request<RequestBody>,
+        peer: &Peer,
+    ) -> Response<HeldBody> {
+        let now = self.clock.wall();
+        let user = self
+            .authenticator
+            .authenticate(peer, request.headers(), request.uri().path(), now)
+            .await;
+        if let Some(standing) = request.extensions().get::<Standing>() {
+            standing.judge(user.as_ref());
+        }
+        let Some(user) = user else {
+            let refusal = Status::failure(401, "Unauthorized", "Unauthorized");
+            return answer::status(&refusal).map(HeldBody::from);
+        };
+        self.authenticator.strip(request.headers_mut());
+        if let Some(not_yet) = self.start.wait(request.uri().path()).await {
+            return not_yet.map(HeldBody::from);
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let user = match self.acting_user(user, query, request.headers()).await {
+            Ok(Ok(user)) => user,
+            Ok(Err(error)) => return not_impersonated(error, request.uri()).map(HeldBody::from),
+            Err(TooMany) => return answer::too_many_requests().map(HeldBody::from),
+        };
+        let info = Arc::new(RequestInfo::new(
+            request.method(),
+            request.uri().path(),
+            query,
+        ));
+        let fairness = self.limits.fairness.as_ref();
+        let filed = fairness.and_then(|fairness| fairness.filed(&attributes(&user, &info)));
+        let mut response = self.limited(request, user, &info).await;
+        if let Some(filed) = filed {
+            filed.tell(response.headers_mut());
+        }
+        response
+    }
+
+    /// The user that a request is made as. Whether somebody may be another is decided for each part of the other.
+    async fn acting_user(
+        &self,
+        user: User,
+        query: &str,
+        headers: &HeaderMap,
+    ) -> Result<Result<User, NotImpersonated>, TooMany> {
+        if !endpoints::impersonates(headers) {
+            return Ok(Ok(user));
+        }
+        let asking = Asking::from(&user);
+        let authorizer = Arc::clone(&self.authorizer);
+        let (query, headers) = (query.to_owned(), headers.clone());
+        let step = async move { endpoints::acting_user(&authorizer, user, &query, &headers).await };
+        self.limits.large_work.run(Box::pin(step), &asking).await
+    }
+
+    /// Answers a request as far as the limits let it.
+    async fn limited(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &Arc<RequestInfo>,
+    ) -> Response<HeldBody> {
+        if info.is_long_running() {
+            return self.long_running(request, user, info).await;
+        }
+        let query = request.uri().query().unwrap_or_default();
+        match deadline::of(query, self.limits.request_timeout) {
+            Err(message) => {
+                let refusal = Status::failure(400, "BadRequest", message);
+                answer::status(&refusal).map(HeldBody::from)
+            }
+            Ok(limit) => {
+                let end = self.clock.now() + limit;
+                let answered = tokio::time::timeout(limit, self.counted(request, user, info));
+                let Ok(answer) = answered.await else {
+                    return answer::status(&deadline::exceeded()).map(HeldBody::from);
+                };
+                if answer.extensions().get::<FromElsewhere>().is_none() {
+                    return answer;
+                }
+                let left = end - self.clock.now().min(end);
+                answer.map(|body| body.within(left))
+            }
+        }
+    }
+
+    async fn long_running(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &Arc<RequestInfo>,
+    ) -> Response<HeldBody> {
+        let place = if info.verb == "watch" {
+            match self.limits.watches.enter(&user) {
+                Ok(place) => place,
+                Err(TooMany) => return answer::too_many_requests().map(HeldBody::from),
+            }
+        } else {
+            None
+        };
+        let end = self.end_of_watches.clone();
+        self.authorized(request, user, info)
+            .await
+            .map(|body| HeldBody::until(body, &end, place))
+    }
+
+    /// Waits for the request's turn, if anybody waits for anybody.
+    async fn turn(
+        &self,
+        query: &str,
+        user: &User,
+        info: &RequestInfo,
+    ) -> Result<Option<Turn>, TooMany> {
+        let Some(fairness) = &self.limits.fairness else {
+            return Ok(None);
+        };
+        let width = if info.is_resource && info.verb == "list" {
+            let now = self.clock.now();
+            let size = self.limits.sizes.of(&info.group, &info.resource, now);
+            width(size, objects_max(info, query))
+        } else {
+            1
+        };
+        fairness
+            .turn(&attributes(user, info), width, &self.clock)
+            .await
+    }
+
+    async fn counted(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &Arc<RequestInfo>,
+    ) -> Response<HeldBody> {
+        let query = request.uri().query().unwrap_or_default();
+        let Ok(turn) = self.turn(query, &user, info).await else {
+            return answer::too_many_requests().map(HeldBody::from);
+        };
+        let now = self.clock.now();
+        let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
+            return answer::too_many_requests().map(HeldBody::from);
+        };
+        self.authorized(request, user, info)
+            .await
+            .map(|body| HeldBody::holding(body, permit, turn))
+    }
+
+    /// Answers a request of somebody who may ask it. All of this may leave for the threads for large work.
+    async fn authorized(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &Arc<RequestInfo>,
+    ) -> Response<ResponseBody> {
+        let asking = Asking::from(&user);
+        let (authorizer, info) = (Arc::clone(&self.authorizer), Arc::clone(info));
+        let (own, api) = (Arc::clone(&self.own), Arc::clone(&self.api));
+        let request = async move {
+            let query = request.uri().query().unwrap_or_default();
+            let refused = endpoints::refuse(&authorizer, &user, &info, query, request.headers());
+            if let Some(refusal) = refused.await {
+                return refusal;
+            }
+            match own.answer(&info.path, query).await {
+                Some(response) => response,
+                None => api.handle(request, user).await,
+            }
+        };
+        let large_work = &self.limits.large_work;
+        large_work.answer(Box::pin(request), &asking).await
+    }
+}
+
+/// The answer to somebody who may not act as another, or does not say as whom.
+fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody> {
+    match error {
+        NotImpersonated::Refused(refusal) => *refusal,
+        NotImpersonated::NoUser(asked) => {
+            let path = uri
+                .path_and_query()
+                .map_or_else(|| uri.path(), |it| it.as_str());
+            let text = format!(
+                "Internal Server Error: {path:?}: requested [{asked}] without impersonating a user"
+            );
+            answer::error_text(StatusCode::INTERNAL_SERVER_ERROR, &text)
+        }
+    }
+}
+
+/// The client's audit id, or a new one.
+fn audit_id(request: &Request<RequestBody>) -> HeaderValue {
+    let given = request.headers().get(AUDIT_ID).map(HeaderValue::as_bytes);
+    let id = match given.filter(|id| !id.is_empty()) {
+        Some(id) => id[..id.len().min(AUDIT_ID_BYTES_MAX)].to_vec(),
+        None => uuid::Uuid::new_v4().to_string().into_bytes(),
+    };
+    HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static(""))
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
+
+/// How many objects a list can show at most.
+fn objects_max(info: &RequestInfo, query: &str) -> u64 {
+    if endpoints::selects_one_name(info, query) {
+        return 1;
+    }
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    let limit = parameters.find(|(name, _)| name == "limit");
+    let limit = limit.and_then(|(_, limit)| limit.parse().ok());
+    limit.filter(|limit| *limit > 0).unwrap_or(u64::MAX)
+}
+
+/// The attributes by which a request finds its flow schema.
+fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
+    if !info.is_resource {
+        return Attributes::of_path(user, &info.verb, &info.path);
+    }
+    Attributes {
+        namespace: &info.namespace,
+        subresource: &info.subresource,
+        name: &info.name,
+        ..Attributes::of_resource(user, &info.verb, &info.group, &info.resource)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+    use http_body_util::BodyExt;
+    use ringwatch_authentication::TokenFile;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::endpoints::full;
+
+    const NOBODY: &Peer = &Peer {
+        user: None,
+        names_others_until_seconds: None,
+    };
+
+    struct Stub {
+        entered: Arc<Notify>,
+    }
+
+    #[async_trait]
+    impl Handler for Stub {
+        async fn handle(
+            &self,
+            request: Request<RequestBody>,
+            user: User,
+        ) -> Response<ResponseBody> {
+            match request.uri().path() {
+                "/api/v1/block" => {
+                    self.entered.notify_one();
+                    std::future::pending().await
+                }
+                "/api/v1/panic" => panic!("as asked"),
+                _ => Response::new(full(user.name)),
+            }
+        }
+    }
+
+    struct Nothing;
+
+    #[async_trait]
+    impl OwnPaths for Nothing {
+        async fn answer(&self, _path: &str, _query: &str) -> Option<Response<ResponseBody>> {
+            None
+        }
+    }
+
+    fn filters(reads_max: u32) -> (Arc<Filters>, Arc<Notify>) {
+        let tokens = "admin,admin,1,system:masters\nview,viewer,2,viewers";
+        let entered = Arc::new(Notify::new());
+        let filters = Filters {
+            authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
+            start: Start::default(),
+            authorizer: Authorizer::always_allow(),
+            limits: Limits {
+                in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
+                fairness: None,
+                sizes: ObjectCounts::default(),
+                watches: Watches::new(1),
+                large_work: LargeWork::here(),
+                request_timeout: Duration::from_secs(60),
+            },
+            end_of_watches: Ending::default(),
+            own: Arc::new(Nothing),
+            api: Arc::new(Stub {
+                entered: Arc::clone(&entered),
+            }),
+            clock: Clock::real(),
+        };
+        (Arc::new(filters), entered)
+    }
+
+    fn get(path: &str, token: &str) -> Request<RequestBody> {
+        let mut request = Request::new(full(""));
+        *request.uri_mut() = path.parse().expect("a path");
+        let value = format!("Bearer {token}").parse().expect("a header");
+        request.headers_mut().insert(AUTHORIZATION, value);
+        request
+    }
+
+    async fn text(response: Response<HeldBody>) -> String {
+        let body = response.into_body().collect().await.expect("a body");
+        String::from_utf8(body.to_bytes().to_vec()).expect("text")
+    }
+
+    #[tokio::test]
+    async fn without_good_credentials_the_answer_is_401() {
+        let (filters, _) = filters(1);
+        let response = filters
+            .answer(get("/api/v1/namespaces", "bad"), NOBODY)
+            .await;
+        assert_eq!(response.status(), 401);
+        let headers = response.headers();
+        assert_eq!(headers[CONTENT_TYPE], "application/json");
+        assert_eq!(headers[CACHE_CONTROL], "no-cache, private");
+        assert!(headers.contains_key(AUDIT_ID));
+        assert!(!headers.contains_key(X_CONTENT_TYPE_OPTIONS));
+        assert_eq!(
+            text(response).await.trim_end(),
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#
+        );
+    }
+
+    #[tokio::test]
+    async fn a_full_server_turns_all_but_administrators_away() {
+        let (filters, entered) = filters(1);
+        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), NOBODY));
+        assert!(futures::poll!(&mut blocked).is_pending());
+        entered.notified().await;
+        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+        assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert_eq!(
+            response.headers()[CONTENT_TYPE],
+            "text/plain; charset=utf-8"
+        );
+        let words = "Too many requests, please try again later.\n";
+        assert_eq!(text(response).await, words);
+        let watch = filters
+            .answer(get("/api/v1/pods?watch=1", "view"), NOBODY)
+            .await;
+        assert_eq!(watch.status(), 200);
+        let admin = filters.answer(get("/api/v1/pods", "admin"), NOBODY).await;
+        assert_eq!(admin.status(), 200);
+        drop(blocked);
+        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        assert_eq!(response.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn a_place_is_taken_until_the_body_is_sent() {
+        let (filters, _) = filters(1);
+        let first = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let second = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        assert_eq!(second.status(), 429);
+        assert_eq!(text(first).await, "viewer");
+        let third = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        assert_eq!(third.status(), 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_takes_too_long_ends_with_504() {
+        let (filters, _) = filters(1);
+        let request = get("/api/v1/block?timeout=5s", "view");
+        let response = filters.answer(request, NOBODY).await;
+        assert_eq!(response.status(), 504);
+        let body = text(response).await;
+        assert!(
+            body.contains(r#""reason":"Timeout","details":{},"code":504"#),
+            "{body}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_the_request_alone() {
+        let (filters, _) = filters(1);
+        let response = filters.answer(get("/api/v1/panic", "view"), NOBODY).await;
+        assert_eq!(response.status(), 500);
+        let body = text(response).await;
+        assert!(
+            body.starts_with("This request caused apiserver to panic."),
+            "{body}"
+        );
+        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        assert_eq!(response.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn the_clients_audit_id_is_kept_but_cut() {
+        let (filters, _) = filters(1);
+        let mut request = get("/api/v1/pods", "view");
+        let long = "x".repeat(100).parse().expect("a header");
+        request.headers_mut().insert(AUDIT_ID, long);
+        let response = filters.answer(request, NOBODY).await;
+        assert_eq!(response.headers()[AUDIT_ID], "x".repeat(64));
+    }
+}

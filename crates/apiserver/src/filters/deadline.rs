@@ -1,0 +1,56 @@
+//! How long a request may take: the server's limit, or less if the client says so.
+
+use std::time::Duration;
+
+use ringwatch::meta::{Status, StatusDetails};
+use ringwatch_apimachinery::duration;
+
+/// The limit of a request with these parameters. `timeout=0` leaves it to the server, and nobody
+/// gets more than the server's.
+///
+/// # Errors
+/// The client's limit is not a duration.
+pub(super) fn of(query: &str, most: Duration) -> Result<Duration, String> {
+    let value = form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "timeout")
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default();
+    if value.is_empty() {
+        return Ok(most);
+    }
+    let wanted = duration::parse(&value).map_err(|_| {
+        format!("invalid timeout specified in the request URL - time: invalid duration {value:?}")
+    })?;
+    Ok(if wanted.is_zero() {
+        most
+    } else {
+        wanted.min(most)
+    })
+}
+
+/// The answer to a request that took too long.
+pub(super) fn exceeded() -> Status {
+    let message = "Timeout: request did not complete within the allotted timeout";
+    Status::failure(504, "Timeout", message).with_details(StatusDetails::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_may_want_less_but_not_more() {
+        let most = Duration::from_secs(60);
+        assert_eq!(of("", most), Ok(most));
+        assert_eq!(of("timeout=5s&limit=1", most), Ok(Duration::from_secs(5)));
+        assert_eq!(of("timeout=5m", most), Ok(most));
+        assert_eq!(of("timeout=0s", most), Ok(most));
+        assert_eq!(
+            of("timeout=soon", most),
+            Err(
+                "invalid timeout specified in the request URL - time: invalid duration \"soon\""
+                    .into()
+            )
+        );
+    }
+}

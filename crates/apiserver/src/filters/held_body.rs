@@ -1,0 +1,157 @@
+//! A response body with something that lasts as long as it does.
+//!
+//! A request is in progress until its body is sent, so its permit goes with the body. A watch goes
+//! on until it ends by itself or the server wants all of them to end.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
+use tokio::time::Sleep;
+
+use super::Permit;
+use crate::endpoints::{BoxError, ResponseBody};
+use crate::transport::ending::{Ended, Ending};
+
+/// A response body with something that lasts as long as it does.
+#[derive(Debug)]
+pub struct HeldBody {
+    inner: ResponseBody,
+    /// Held for its drop.
+    _held: Held,
+    /// When it is over although the inner body is not.
+    end: Option<Ended>,
+    /// When it breaks off although it is not over.
+    time: Option<Pin<Box<Sleep>>>,
+}
+
+/// The places that last as long as a body.
+#[derive(Debug)]
+enum Held {
+    Nothing,
+    /// A place among the requests in progress.
+    Place {
+        _permit: Permit,
+        _turn: Option<Box<Turn>>,
+    },
+    /// One among the watches of a user.
+    Watch {
+        _place: WatchPlace,
+    },
+}
+
+impl HeldBody {
+    /// A body that holds a permit, and the request's turn.
+    #[must_use]
+    pub fn holding(inner: ResponseBody, permit: Permit, turn: Option<Turn>) -> Self {
+        Self {
+            _held: Held::Place {
+                _permit: permit,
+                _turn: turn.map(Box::new),
+            },
+            ..Self::from(inner)
+        }
+    }
+
+    /// A body that ends regularly when the server says so, once what is ready has been sent.
+    #[must_use]
+    pub fn until(inner: ResponseBody, end: &Ending, place: Option<WatchPlace>) -> Self {
+        Self {
+            end: Some(end.cancelled()),
+            _held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
+            ..Self::from(inner)
+        }
+    }
+
+    /// The body, for so long. What comes later is as if the connection had broken.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.time = Some(Box::pin(tokio::time::sleep(time)));
+        self
+    }
+
+    /// Says whether it ends by itself soon, as all but watches and the like do.
+    #[must_use]
+    pub fn ends_by_itself(&self) -> bool {
+        self.end.is_none()
+    }
+}
+
+impl From<ResponseBody> for HeldBody {
+    /// A body that holds nothing and ends by itself.
+    fn from(inner: ResponseBody) -> Self {
+        Self {
+            inner,
+            _held: Held::Nothing,
+            end: None,
+            time: None,
+        }
+    }
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        if let Some(time) = &mut self.time
+            && time.as_mut().poll(context).is_ready()
+        {
+            let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            return Poll::Ready(Some(Err(late.into())));
+        }
+        match self.end.as_mut().map(|end| Pin::new(end).poll(context)) {
+            Some(Poll::Ready(())) => Poll::Ready(None),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt, StreamBody};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_ends_when_told_to() {
+        let first = futures::stream::iter([Ok(Frame::data(Bytes::from_static(b"event")))]);
+        let inner = StreamBody::new(futures::StreamExt::chain(
+            first,
+            futures::stream::pending::<Result<_, BoxError>>(),
+        ));
+        let end = Ending::default();
+        let mut body = HeldBody::until(inner.boxed_unsync(), &end, None);
+        let frame = body.frame().await.expect("a frame").expect("no error");
+        assert_eq!(frame.into_data().expect("data"), "event");
+        assert!(futures::poll!(std::pin::pin!(body.frame())).is_pending());
+        end.cancel();
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_breaks_off_when_its_time_is_over() {
+        let endless = StreamBody::new(futures::stream::pending::<Result<_, BoxError>>());
+        let body = HeldBody::from(endless.boxed_unsync());
+        let mut body = body.within(Duration::from_millis(1));
+        assert!(body.frame().await.expect("an end").is_err());
+    }
+}

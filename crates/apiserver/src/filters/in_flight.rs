@@ -1,0 +1,238 @@
+//! How many requests are in progress: so many reads and so many writes, and no more.
+//!
+//! Watches are not counted, they would fill the places for good. Members of `system:masters` are
+//! let in even when all places are taken, so that an administrator can always reach the server.
+//!
+//! A place goes with the body of the answer, which lasts for as long as the client likes. So one that
+//! was taken longer ago than a request may last is given to whoever comes when all are taken.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use ringwatch::clock::Instant;
+use ringwatch_apimachinery::User;
+
+/// The group that is never turned away.
+const PRIVILEGED: &str = "system:masters";
+
+/// Returns true if a user is never turned away.
+pub(super) fn is_privileged(user: &User) -> bool {
+    user.groups.iter().any(|group| group == PRIVILEGED)
+}
+
+/// The places for requests in progress.
+#[derive(Debug)]
+pub struct InFlight {
+    reads: Places,
+    writes: Places,
+    /// So long after it was taken a place may be given to another request.
+    lapse: Duration,
+    gauges: Family<Kind, Gauge<i64, AtomicI64>>,
+}
+
+/// A place; free again when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    place: Option<Place>,
+    gauge: Gauge<i64, AtomicI64>,
+}
+
+#[derive(Debug)]
+struct Places {
+    /// How many there are; 0 for no limit.
+    most: usize,
+    taken: Arc<Mutex<Taken>>,
+    kind: &'static str,
+}
+
+/// The places that are taken. No more than there are.
+#[derive(Debug, Default)]
+struct Taken {
+    /// When each was taken, by its number. Later ones have larger numbers.
+    since: BTreeMap<u64, Instant>,
+    /// How many have been taken so far.
+    count: u64,
+}
+
+/// A place that is taken.
+#[derive(Debug)]
+struct Place {
+    taken: Arc<Mutex<Taken>>,
+    number: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    request_kind: &'static str,
+}
+
+impl InFlight {
+    /// So many places for reads and for writes; 0 for no limit. One that was taken longer ago than
+    /// `lapse` is given to another request.
+    #[must_use]
+    pub fn new(reads_max: u32, writes_max: u32, lapse: Duration) -> Self {
+        let in_flight = Self {
+            reads: Places::new(reads_max, "readOnly"),
+            writes: Places::new(writes_max, "mutating"),
+            lapse,
+            gauges: Family::default(),
+        };
+        // Both lines are there from the start, as kube-apiserver's are.
+        for places in [&in_flight.reads, &in_flight.writes] {
+            in_flight.gauge(places).set(0);
+        }
+        in_flight
+    }
+
+    /// Makes the numbers part of what `/metrics` shows.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "apiserver_current_inflight_requests",
+            "[STABLE] Maximal number of currently used inflight request limit of this apiserver per \
+             request kind in last second.",
+            self.gauges.clone(),
+        );
+    }
+
+    /// A place for a request that comes `now`; `None` if all are taken.
+    #[must_use]
+    pub fn enter(&self, mutating: bool, user: &User, now: Instant) -> Option<Permit> {
+        let places = if mutating { &self.writes } else { &self.reads };
+        let place = match places.take(now, self.lapse) {
+            Some(place) => Some(place),
+            None if places.most == 0 => None,
+            None if is_privileged(user) => None,
+            None => return None,
+        };
+        let gauge = self.gauge(places);
+        gauge.inc();
+        Some(Permit { place, gauge })
+    }
+
+    fn gauge(&self, places: &Places) -> Gauge<i64, AtomicI64> {
+        self.gauges.get_or_create_owned(&Kind {
+            request_kind: places.kind,
+        })
+    }
+}
+
+impl Places {
+    fn new(most: u32, kind: &'static str) -> Self {
+        Self {
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            taken: Arc::default(),
+            kind,
+        }
+    }
+
+    /// Takes a place, if places are counted and there is one.
+    fn take(&self, now: Instant, lapse: Duration) -> Option<Place> {
+        let mut taken = lock(&self.taken);
+        if taken.since.len() >= self.most {
+            let oldest = taken.since.first_entry()?;
+            if now.saturating_duration_since(*oldest.get()) <= lapse {
+                return None;
+            }
+            oldest.remove();
+        }
+        taken.count += 1;
+        let number = taken.count;
+        taken.since.insert(number, now);
+        Some(Place {
+            taken: Arc::clone(&self.taken),
+            number,
+        })
+    }
+}
+
+fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+    // The places are whole after each change.
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.taken).since.remove(&self.number);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        drop(self.place.take());
+        self.gauge.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+
+    use super::*;
+
+    const LAPSE: Duration = Duration::from_secs(60);
+
+    fn user(group: &str) -> User {
+        User {
+            groups: vec![group.to_owned()],
+            ..User::default()
+        }
+    }
+
+    #[test]
+    fn reads_and_writes_have_their_own_places() {
+        let in_flight = InFlight::new(1, 1, LAPSE);
+        let (viewer, now) = (user("viewers"), Clock::real().now());
+        let read = in_flight.enter(false, &viewer, now).expect("a place");
+        assert!(in_flight.enter(false, &viewer, now).is_none());
+        let write = in_flight.enter(true, &viewer, now).expect("a place");
+        assert!(in_flight.enter(true, &viewer, now).is_none());
+        drop((read, write));
+        assert!(in_flight.enter(false, &viewer, now).is_some());
+    }
+
+    #[test]
+    fn administrators_are_let_in_and_zero_is_no_limit() {
+        let now = Clock::real().now();
+        let in_flight = InFlight::new(1, 0, LAPSE);
+        let viewer = user("viewers");
+        let _one = in_flight.enter(false, &viewer, now).expect("a place");
+        assert!(in_flight.enter(false, &user(PRIVILEGED), now).is_some());
+        let write = |_| in_flight.enter(true, &viewer, now);
+        let writes: Vec<_> = (0..9).map(write).collect();
+        assert!(writes.iter().all(Option::is_some));
+    }
+
+    /// A client that leaves its answers unread would keep everybody else out.
+    #[test]
+    fn a_place_that_is_held_for_too_long_is_given_to_another() {
+        let in_flight = InFlight::new(2, 2, LAPSE);
+        let (viewer, begun) = (user("viewers"), Clock::real().now());
+        let enter = |seconds| in_flight.enter(false, &viewer, begun + Duration::from_secs(seconds));
+        let (first, second) = (enter(0).expect("a place"), enter(30).expect("a place"));
+        assert!(enter(60).is_none());
+        let third = enter(61).expect("the first one's place");
+        assert!(enter(61).is_none());
+        // What was given to another is not given back once more.
+        drop(first);
+        assert!(enter(61).is_none());
+        drop(second);
+        let fourth = enter(61).expect("the second one's place");
+        assert!(enter(61).is_none());
+        drop((third, fourth));
+        assert!(
+            in_flight
+                .reads
+                .taken
+                .lock()
+                .expect("whole")
+                .since
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! The filters that every request passes before the API, in kube-apiserver's order.
+//!
+//! ```text
+//! audit id, panic -> 500, Cache-Control
+//!   authentication -> 401
+//!     the start -> 503
+//!     impersonation -> 403
+//!       deadline -> 504
+//!         a turn among all users, in flight, watches -> 429
+//!           authorization -> 403
+//!             health and metrics, or the API, large work on threads of its own
+//! ```
+
+mod answer;
+mod chain;
+mod deadline;
+mod held_body;
+mod in_flight;
+mod large_work;
+mod start;
+
+pub use answer::{error_text, plain};
+pub use chain::{Filters, Handler, Limits, OwnPaths};
+
+pub use held_body::HeldBody;
+pub use in_flight::{InFlight, Permit};
+pub use large_work::{Answering, Asking, LargeWork};
+pub use start::Start;

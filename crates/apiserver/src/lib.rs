@@ -1,0 +1,17 @@
+//! The REST layer and the HTTP transport below it.
+//!
+//! [`endpoints`] answers requests out of the registry's stores; [`filters`] go before it: authentication, impersonation,
+//! priority and fairness, deadlines; [`transport`] is TLS, HTTP/1.1 and HTTP/2, and the joined writes of watches. What a
+//! server consists of is put together in `ringwatch-server`.
+
+pub mod endpoints;
+pub mod filters;
+pub mod health;
+mod remote_api;
+mod service_addresses;
+pub mod shutdown;
+pub mod transport;
+pub mod webhook_client;
+
+pub use self::remote_api::{RemoteApi, ServiceReference};
+pub use self::service_addresses::ServiceAddresses;

@@ -1,0 +1,162 @@
+//! How the server ends: in order, within bounds, and at once if asked twice.
+//!
+//! ```text
+//! signal            /readyz says no, everything else goes on
+//! ... the delay     load balancers look elsewhere
+//! stop accepting    watch caches send a last bookmark and end their watches
+//! end of watches    whoever has not ended by then is ended
+//! requests finish   or are cut off when their time is over
+//! ```
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::transport::ending::Ending;
+use super::transport::listener::finish;
+
+/// Watches have this long to send their last bookmark.
+const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;
+/// Requests in progress have this long to finish, as in kube-apiserver.
+const REQUESTS_SECONDS_MAX: u64 = 60;
+
+/// SIGTERM and SIGINT.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// The steps of a shutdown, as cancellation tokens.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// A signal has come.
+    pub shutting_down: CancellationToken,
+    /// No connection is accepted any more.
+    pub stop_accepting: CancellationToken,
+    /// Connections end when their requests are answered.
+    pub closing: Ending,
+    /// Watches end.
+    pub end_of_watches: Ending,
+}
+
+impl Signals {
+    /// Takes the signals over from the operating system's default, which is to end.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+impl Steps {
+    /// Ends serving. `listener` gives the open connections once it has stopped accepting;
+    /// `drain` has the caches end their watches.
+    pub async fn take(
+        &self,
+        delay: Duration,
+        listener: JoinHandle<JoinSet<()>>,
+        drain: impl Future<Output = ()>,
+    ) {
+        self.shutting_down.cancel();
+        tracing::info!(?delay, "shutting down");
+        tokio::time::sleep(delay).await;
+        self.stop_accepting.cancel();
+        let connections = listener.await.unwrap_or_default();
+        self.closing.cancel();
+        let last_bookmarks = Duration::from_millis(LAST_BOOKMARKS_MILLISECONDS_MAX);
+        let requests = Duration::from_secs(REQUESTS_SECONDS_MAX);
+        let watches = async {
+            if tokio::time::timeout(last_bookmarks, drain).await.is_err() {
+                tracing::warn!("watch caches did not drain in time");
+            }
+            tokio::time::sleep(last_bookmarks).await;
+            self.end_of_watches.cancel();
+            std::future::pending::<()>().await;
+        };
+        let left = tokio::select! {
+            left = finish(connections, requests) => left,
+            () = watches => 0,
+        };
+        if left > 0 {
+            tracing::warn!(
+                connections = left,
+                "cut off connections that did not end in time"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn readiness_goes_first_and_watches_end_last() {
+        let steps = Steps::default();
+        let watch = {
+            let steps = steps.clone();
+            async move {
+                steps.closing.cancelled().await;
+                steps.end_of_watches.cancelled().await;
+            }
+        };
+        let mut spawned = JoinSet::new();
+        let stop = steps.stop_accepting.clone();
+        let listener = tokio::runtime::Handle::current().spawn(async move {
+            stop.cancelled().await;
+            let mut open = JoinSet::new();
+            open.spawn(watch);
+            open
+        });
+        let observed = steps.clone();
+        spawned.spawn(async move {
+            observed.shutting_down.cancelled().await;
+            let accepting = !observed.stop_accepting.is_cancelled();
+            observed.end_of_watches.cancelled().await;
+            accepting && observed.closing.is_cancelled()
+        });
+        let drained = CancellationToken::new();
+        let drain = async { drained.cancel() };
+        steps.take(Duration::from_secs(30), listener, drain).await;
+        assert!(drained.is_cancelled());
+        let in_order = spawned
+            .join_next()
+            .await
+            .expect("a task")
+            .expect("no panic");
+        assert!(in_order);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_ends_is_cut_off() {
+        let steps = Steps::default();
+        let listener = tokio::runtime::Handle::current().spawn(async {
+            let mut open = JoinSet::new();
+            open.spawn(std::future::pending());
+            open
+        });
+        let clock = ringwatch::clock::Clock::real();
+        let started = clock.now();
+        let never = std::future::pending();
+        steps.take(Duration::ZERO, listener, never).await;
+        assert_eq!(started.elapsed().as_secs(), REQUESTS_SECONDS_MAX);
+    }
+}

@@ -1,0 +1,478 @@
+//! One connection: the handshake, then HTTP/1.1 or HTTP/2 over it until it ends.
+//!
+//! HTTP is spoken over any I/O object. On HTTP/2 the writes of all streams are joined above TLS
+//! ([`super::joined_io`]). On HTTP/1.1 there is nothing to join: its one stream at a time hands over
+//! all it has. A watch is then written without hyper ([`super::event_stream`]).
+
+mod http2;
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderValue, Method, Request, Response, Version};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::current_credentials::CurrentCredentials;
+use super::ending::Ending;
+use super::event_stream::{self, Ended, Waiting};
+use super::layered_io::LayeredIo;
+use super::outgoing::{CountedBody, Outgoing};
+use super::preface::{Preface, read_preface};
+use super::shown_certificate::ShownCertificate;
+use super::unauthenticated::{ClientIo, FirstHeads, HeadRefusal, Heads, Standing, Unauthenticated};
+use super::unread_body;
+use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
+use crate::filters::Filters;
+
+/// A client has this long for the handshake, and on HTTP/2 as long again to begin.
+pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
+/// A connection without a request in progress is closed after this time, as in kube-apiserver. On HTTP/1.1 an
+/// authenticated client has as long to send a request's head.
+const IDLE: Duration = Duration::from_secs(90);
+/// The head of a request may be this large, as in kube-apiserver.
+const HEAD_BYTES_MAX: u32 = 1 << 20;
+/// A client that is told why its connection ends has this long to read it.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
+/// So much of what it still sends meanwhile is thrown away.
+const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
+/// The answer to a head that is too large, as in Go.
+const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    431 Request Header Fields Too Large";
+/// The answer to a head for which there is no memory.
+const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    503 Service Unavailable: the server is short of memory, please try again later";
+/// The answer to a head that took too long.
+const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    408 Request Timeout";
+
+/// The protocol of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request after the other.
+    Http1,
+    /// Many streams at a time.
+    Http2,
+}
+
+/// The parts that all connections share.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    /// Ends in [`Filters::answer`].
+    pub filters: Arc<Filters>,
+    /// TLS for handshakes, and the judge of client certificates, as they are now.
+    pub credentials: CurrentCredentials,
+    /// How many streams an HTTP/2 connection may have; 0 for the default.
+    pub streams_max: u32,
+    /// The memory budget of connections.
+    pub ledger: Ledger,
+    /// The connections whose client is not authenticated yet.
+    pub unauthenticated: Unauthenticated,
+    /// Handshakes that failed.
+    pub handshake_errors: Counter,
+    /// When connections should end as soon as their requests are answered.
+    pub closing: Ending,
+}
+
+/// The count of TLS handshakes that failed, made part of what `/metrics` shows.
+pub fn handshake_errors(registry: &mut Registry) -> Counter {
+    let counter = Counter::default();
+    registry.register(
+        "apiserver_tls_handshake_errors",
+        "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
+        counter.clone(),
+    );
+    counter
+}
+
+impl Connections {
+    /// Does the handshake; `None` if it fails or takes too long.
+    pub async fn handshake(
+        &self,
+        tcp: TcpStream,
+        standing: &Standing,
+    ) -> Option<Box<TlsStream<ClientIo<TcpStream>>>> {
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
+        let io = ClientIo::new(tcp, standing.clone());
+        match tokio::time::timeout(limit, acceptor.accept(io)).await {
+            Ok(Ok(stream)) => Some(Box::new(stream)),
+            Ok(Err(error)) => {
+                self.handshake_errors.inc();
+                tracing::debug!(%error, "TLS handshake failed");
+                None
+            }
+            Err(_) => {
+                self.handshake_errors.inc();
+                tracing::debug!("TLS handshake took too long");
+                None
+            }
+        }
+    }
+
+    /// Serves what the handshake agreed on until the client or the server wants to end.
+    ///
+    /// The stream is boxed and no step is awaited that need not be, so that the task stays small: of
+    /// a watch, all that is touched for an event is then in few places.
+    pub fn serve(
+        &self,
+        stream: Box<TlsStream<ClientIo<TcpStream>>>,
+        standing: &Standing,
+    ) -> impl Future<Output = ()> + Send {
+        let session = stream.get_ref().1;
+        let protocol = if session.alpn_protocol() == Some(b"h2".as_slice()) {
+            Protocol::Http2
+        } else {
+            Protocol::Http1
+        };
+        let now = self.filters.clock.wall();
+        let certificate = session
+            .peer_certificates()
+            .map(|chain| Arc::new(ShownCertificate::new(chain, &self.credentials, now)));
+        if let Some(peer) = certificate.as_ref().map(|it| it.peer(now))
+            && (peer.user.is_some() || peer.names_others_at(now))
+        {
+            standing.authenticate();
+        }
+        self.serve_client(stream, protocol, certificate, standing.clone())
+    }
+
+    /// Serves HTTP over an I/O object that no limit of connections counts, until the client or the server wants to end.
+    pub async fn serve_http<T>(&self, io: T, protocol: Protocol)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.serve_client(io, protocol, None, Standing::uncounted())
+            .await;
+    }
+
+    async fn serve_client<T>(
+        &self,
+        io: T,
+        protocol: Protocol,
+        certificate: Option<Arc<ShownCertificate>>,
+        standing: Standing,
+    ) where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let client = Client {
+            certificate,
+            standing,
+            outgoing: Outgoing::new(&self.ledger),
+        };
+        let result = match protocol {
+            Protocol::Http1 => self.serve_h1(io, client).await,
+            Protocol::Http2 => match self.preface(io).await {
+                Some(io) => Box::pin(self.serve_h2(io, client)).await,
+                None => return,
+            },
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+
+    /// Waits until an HTTP/2 client begins; `None` if it takes too long or the server ends.
+    async fn preface<T: AsyncRead + Unpin>(&self, io: T) -> Option<LayeredIo<T, Preface>> {
+        let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
+        tokio::select! {
+            read = tokio::time::timeout(limit, read_preface(io)) => match read {
+                Ok(Ok(io)) => Some(io),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a connection ended before it began");
+                    None
+                }
+                Err(_) => {
+                    tracing::debug!("an HTTP/2 client sent nothing");
+                    None
+                }
+            },
+            () = self.closing.cancelled() => None,
+        }
+    }
+
+    /// Serves HTTP/1.1: requests in turn by hyper, and the watches and tunnels among them without it.
+    async fn serve_h1<T>(&self, mut io: T, client: Client) -> Result<(), BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        loop {
+            // What a watch needs lies together, and apart from what only requests need.
+            let requests = Box::pin(self.answer_until_taken(io, &client));
+            let Some(Taken {
+                io: taken,
+                unread,
+                answer: mut watch,
+            }) = requests.await?
+            else {
+                return Ok(());
+            };
+            if let Some(kubelet) = tunnel(&watch) {
+                return Box::pin(self.join(taken, &unread, watch, kubelet)).await;
+            }
+            if !unread.is_empty() {
+                // The client has sent its next request already, and sends it again elsewhere.
+                close_after(&mut watch);
+            }
+            // Even if nothing is in it, it is a buffer of 8 KiB.
+            drop(unread);
+            let last = watch.headers().contains_key(CONNECTION);
+            let watch = watch.map(CountedBody::alone);
+            let begun = event_stream::begin(taken, watch, &self.filters.clock).await?;
+            let mut delivery = Box::new(begun);
+            let ended = poll_fn(|context| delivery.poll(context)).await?;
+            let mut taken = delivery.into_io();
+            if last || ended == Ended::Gone || self.closing.is_cancelled() {
+                tokio::select! {
+                    ended = taken.shutdown() => ended?,
+                    // The client does not read: the connection ends without its last bytes.
+                    () = self.filters.clock.sleep(LAST_WORDS_MAX) => {}
+                }
+                return Ok(());
+            }
+            io = taken;
+        }
+    }
+
+    /// Writes the head of an answer, and then has what the client and the kubelet say to each other
+    /// copied until one of them or the server ends.
+    async fn join<T>(
+        &self,
+        mut client: T,
+        unread: &[u8],
+        answer: Response<CountedBody>,
+        kubelet: Switched,
+    ) -> Result<(), BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let head = event_stream::head(&answer, &[], self.filters.clock.wall())?;
+        event_stream::write_head(&mut client, &head, &self.filters.clock).await?;
+        tokio::select! {
+            joined = kubelet.join(client, unread) => Ok(joined?),
+            () = self.filters.end_of_watches.cancelled() => Ok(()),
+        }
+    }
+
+    /// Answers requests until the connection ends or one is answered by a watch or a tunnel, which is
+    /// left to the caller.
+    async fn answer_until_taken<T>(
+        &self,
+        io: T,
+        client: &Client,
+    ) -> Result<Option<Taken<T>>, BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let waiting = Waiting::default();
+        let io = LayeredIo::new(io, waiting.clone());
+        let heads = Heads::new(client.outgoing.share());
+        let first_heads = FirstHeads::new(&heads, &client.standing, &self.filters.clock);
+        let io = LayeredIo::new(io, first_heads);
+        let (hand_over, mut answers) = mpsc::channel(1);
+        // hyper keeps room for a future of the service as long as there is a connection: let it be that of a
+        // pointer. What makes an answer has thousands of bytes.
+        let service = service_fn(|request: Request<Incoming>| {
+            Box::pin(async {
+                heads.end();
+                let (takes_chunks, last) = (takes_chunks(&request), is_last(&request));
+                let mut response = self.answer(request, client.clone()).await?;
+                heads.begin();
+                let watch = response.extensions().get::<EventStream>().is_some();
+                let tunnel = response.extensions().get::<Tunnel>().is_some();
+                if (takes_chunks && watch || tunnel) && !waiting.is_waiting() {
+                    if last {
+                        close_after(&mut response);
+                    }
+                    // There is room, since this is the only one, and somebody who receives it.
+                    let _ = hand_over.send(response).await;
+                    return std::future::pending().await;
+                }
+                Ok::<_, Infallible>(response)
+            })
+        });
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(IDLE)
+            .max_buf_size(HEAD_BYTES_MAX as usize)
+            .serve_connection(TokioIo::new(io), service);
+        let mut closing = false;
+        let mut abandoned = pin!(self.abandoned(&client.outgoing));
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut connection => {
+                    if let Some(refusal) = heads.refusal() {
+                        let io = connection.into_parts().io.into_inner();
+                        say_last(io.into_inner().into_inner(), last_words(refusal)).await;
+                    }
+                    return result.map(|()| None).map_err(Into::into);
+                }
+                Some(answer) = answers.recv() => {
+                    let parts = connection.into_parts();
+                    return Ok(Some(Taken {
+                        io: parts.io.into_inner().into_inner().into_inner(),
+                        unread: parts.read_buf,
+                        answer,
+                    }));
+                }
+                () = self.closing.cancelled(), if !closing => {
+                    closing = true;
+                    std::pin::Pin::new(&mut connection).graceful_shutdown();
+                }
+                () = abandoned.as_mut() => return Err(abandonment()),
+            }
+        }
+    }
+
+    /// Completes when the client leaves an answer unread for longer than a request may take.
+    async fn abandoned(&self, outgoing: &Outgoing) {
+        let Filters { clock, limits, .. } = &*self.filters;
+        outgoing.abandoned(clock, limits.request_timeout).await;
+    }
+
+    /// Answers a request of HTTP/1.1, whose connection goes on only when its body is at its end.
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        client: Client,
+    ) -> Result<Response<CountedBody>, Infallible> {
+        // A client that waits to be told to go on would be told so by reading.
+        let waits = request.headers().contains_key(EXPECT);
+        let (parts, body) = request.into_parts();
+        let (lent, lender) = unread_body::lend(body);
+        let request = Request::from_parts(parts, lent);
+        let Ok(mut response) = answer(Arc::clone(&self.filters), request, client).await;
+        if !waits && !lender.finish().await {
+            close_after(&mut response);
+        }
+        Ok(response)
+    }
+}
+
+/// All that the requests of a connection have in common.
+#[derive(Clone, Debug)]
+struct Client {
+    /// `None` if it has shown none.
+    certificate: Option<Arc<ShownCertificate>>,
+    standing: Standing,
+    outgoing: Outgoing,
+}
+
+/// A connection taken from hyper, with the answer to its last request.
+struct Taken<T> {
+    io: T,
+    /// Bytes that the client has sent behind that request.
+    unread: Bytes,
+    answer: Response<CountedBody>,
+}
+
+/// The kubelet's side, if the answer is that client and kubelet are to be joined.
+fn tunnel(answer: &Response<CountedBody>) -> Option<Switched> {
+    answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
+}
+
+/// Returns true if a watch that answers the request may be written in chunks, and at once.
+fn takes_chunks<B>(request: &Request<B>) -> bool {
+    request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && !request.headers().contains_key(EXPECT)
+}
+
+/// Returns true if the client asks for the connection to be closed after the answer.
+fn is_last<B>(request: &Request<B>) -> bool {
+    let options = request.headers().get_all(CONNECTION).into_iter();
+    let options = options.filter_map(|value| value.to_str().ok());
+    let mut options = options.flat_map(|value| value.split(','));
+    options.any(|option| option.trim().eq_ignore_ascii_case("close"))
+}
+
+/// Tells the client that the connection will be closed after the answer.
+fn close_after<B>(response: &mut Response<B>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+}
+
+/// The answer that a client gets before its connection ends because of a head.
+fn last_words(refusal: HeadRefusal) -> &'static [u8] {
+    match refusal {
+        HeadRefusal::TooLarge => HEAD_TOO_LARGE,
+        HeadRefusal::NoMemory => NO_MEMORY,
+        HeadRefusal::Late => HEAD_TOO_LATE,
+    }
+}
+
+/// Tells a client, which may be sending still, why its connection ends.
+async fn say_last<T>(mut io: T, answer: &[u8])
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let said = async {
+        io.write_all(answer).await?;
+        io.shutdown().await?;
+        // Closed with unread bytes, the connection would be reset, and the answer with it.
+        let mut rest = io.take(LAST_WORDS_BYTES_MAX);
+        let unread = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
+        if unread == LAST_WORDS_BYTES_MAX {
+            // There may be more: the client has the rest of its time to read the answer.
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, io::Error>(())
+    };
+    if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS_MAX, said).await {
+        tracing::debug!(%error, "cannot send the last answer of a connection");
+    }
+}
+
+/// Why a connection ends whose client leaves an answer unread.
+fn abandonment() -> BoxError {
+    io::Error::from(io::ErrorKind::TimedOut).into()
+}
+
+async fn answer<B>(
+    filters: Arc<Filters>,
+    request: Request<B>,
+    client: Client,
+) -> Result<Response<CountedBody>, Infallible>
+where
+    B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+{
+    let answering = client.outgoing.begin();
+    let mut request = request.map(|body| {
+        body.map_err(|error| -> BoxError { Box::new(error) })
+            .boxed_unsync()
+    });
+    request.extensions_mut().insert(client.standing.clone());
+    let answer = client.standing.answer();
+    let certificate = client.certificate.as_ref();
+    let peer = certificate.map(|it| it.peer(filters.clock.wall()));
+    let response = filters.answer(request, &peer.unwrap_or_default()).await;
+    drop(answer);
+    Ok(response.map(|body| answering.count(body)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! HTTP/2 over a connection: hyper serves it, and here is decided when it ends.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Client, Connections, HEAD_BYTES_MAX, IDLE, abandonment, answer};
+use crate::endpoints::BoxError;
+use crate::transport::joined_io;
+use crate::transport::layered_io::LayeredIo;
+use crate::transport::unauthenticated::{FIRST_HEAD_MAX, FirstFrames};
+
+/// A stream may send this much before the server has read any of it.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// All streams of a connection together may send this much ahead.
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+/// A stream holds this much that the client has not taken; then the body waits.
+const STREAM_SEND_BUFFER_BYTES: usize = 64 << 10;
+/// An HTTP/2 client is asked for a sign of life this often, and has as long to give it.
+const KEEP_ALIVE_SECONDS: u64 = 30;
+/// Streams of an HTTP/2 connection if the flag says 0, as in kube-apiserver.
+const STREAMS_MAX_DEFAULT: u32 = 100;
+/// A client that was told to open no more streams has this long to hear of it once its last one has ended.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// One that is not authenticated has this long in all.
+const FIRST_STREAMS_MAX: Duration = Duration::from_secs(60);
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// No more streams are wanted: those that are open are served to their end.
+    GoAway,
+    /// The client has asked for nothing.
+    Silent,
+    /// The client leaves an answer unread.
+    Abandoned,
+}
+
+impl Connections {
+    pub(super) async fn serve_h2<T>(&self, io: T, client: Client) -> Result<(), BoxError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let counted = client.clone();
+        // Streams are tasks of their own and may outlive this call's borrow.
+        let filters = Arc::clone(&self.filters);
+        let service = service_fn(move |request| {
+            // A stream's task is as large as the larger of what makes its answer and what writes it,
+            // so the first must not be a part of it: of a watch it would stay for good.
+            Box::pin(answer(Arc::clone(&filters), request, client.clone()))
+        });
+        let streams_max = match self.streams_max {
+            0 => STREAMS_MAX_DEFAULT,
+            streams => streams,
+        };
+        let first_frames = FirstFrames::new(&counted.standing, counted.outgoing.share());
+        let io = LayeredIo::new(io, first_frames);
+        let (io, mut turns) = joined_io::join(io);
+        let mut connection = pin!(
+            http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(streams_max)
+                .max_header_list_size(HEAD_BYTES_MAX)
+                .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                .max_send_buf_size(STREAM_SEND_BUFFER_BYTES)
+                .keep_alive_interval(Duration::from_secs(KEEP_ALIVE_SECONDS))
+                .keep_alive_timeout(Duration::from_secs(KEEP_ALIVE_SECONDS))
+                .serve_connection(TokioIo::new(io), service)
+        );
+        let end = tokio::select! {
+            result = turns.drive(connection.as_mut()) => return Ok(result??),
+            end = self.end(&counted) => end,
+        };
+        match end {
+            End::GoAway => connection.as_mut().graceful_shutdown(),
+            End::Silent => return Ok(()),
+            End::Abandoned => return Err(abandonment()),
+        }
+        tokio::select! {
+            result = turns.drive(connection) => Ok(result??),
+            () = self.abandoned(&counted.outgoing) => Err(abandonment()),
+            () = self.farewell(&counted) => Ok(()),
+        }
+    }
+
+    /// Completes when the connection should end.
+    async fn end(&self, client: &Client) -> End {
+        let clock = &self.filters.clock;
+        tokio::select! {
+            () = self.closing.cancelled() => End::GoAway,
+            () = self.abandoned(&client.outgoing) => End::Abandoned,
+            () = client.outgoing.idle(clock, IDLE) => End::GoAway,
+            end = self.unwanted(client) => end,
+        }
+    }
+
+    /// Completes when the client has not asked for anything in time, or without good credentials: as in kube-apiserver it
+    /// then has to begin anew.
+    async fn unwanted(&self, client: &Client) -> End {
+        let standing = &client.standing;
+        let first = tokio::time::timeout(FIRST_HEAD_MAX, standing.judged());
+        if first.await.is_err() && !standing.is_judged() {
+            return End::Silent;
+        }
+        while !standing.is_refused() {
+            standing.judged().await;
+        }
+        End::GoAway
+    }
+
+    /// Completes when a client that was told to go may be left. One that never says that it has heard would stay.
+    async fn farewell(&self, client: &Client) {
+        let (clock, standing) = (&self.filters.clock, &client.standing);
+        let latest = clock.now() + FIRST_STREAMS_MAX;
+        loop {
+            // A first request that is judged now may need the rest of its body, which is read once the task is woken.
+            let judged = tokio::time::timeout(FAREWELL, standing.judged()).await;
+            let late = !standing.is_authenticated() && clock.now() >= latest;
+            if late || judged.is_err() && client.outgoing.in_progress() == 0 {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The certificate that a connection's client has shown, judged by the authorities that count when it asks.
+//!
+//! As in kube-apiserver a certificate is judged at each request, so that a connection does not outlive the trust in an
+//! authority. The judgement is kept until there are new credentials.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use ringwatch_authentication::Peer;
+use rustls::pki_types::CertificateDer;
+
+use super::current_credentials::{Credentials, CurrentCredentials};
+
+/// A chain of certificates, and whom it identifies.
+#[derive(Debug)]
+pub(super) struct ShownCertificate {
+    chain: Vec<CertificateDer<'static>>,
+    credentials: CurrentCredentials,
+    judged: ArcSwap<Judged>,
+}
+
+#[derive(Debug)]
+struct Judged {
+    by: Arc<Credentials>,
+    peer: Arc<Peer>,
+}
+
+impl ShownCertificate {
+    /// The chain that a client has shown, the leaf first.
+    pub(super) fn new(
+        chain: &[CertificateDer<'_>],
+        credentials: &CurrentCredentials,
+        now: Timestamp,
+    ) -> Self {
+        let by = Arc::clone(&credentials.borrow());
+        let peer = Arc::new(by.clients.identify(chain, now));
+        Self {
+            chain: chain.iter().map(|it| it.clone().into_owned()).collect(),
+            credentials: credentials.clone(),
+            judged: ArcSwap::from_pointee(Judged { by, peer }),
+        }
+    }
+
+    /// Tells whom it identifies by the credentials of now.
+    pub(super) fn peer(&self, now: Timestamp) -> Arc<Peer> {
+        let newest = Arc::clone(&self.credentials.borrow());
+        let judged = self.judged.load();
+        if Arc::ptr_eq(&judged.by, &newest) {
+            return Arc::clone(&judged.peer);
+        }
+        let peer = Arc::new(newest.clients.identify(&self.chain, now));
+        // Streams that judge at the same time come to the same, or the next request judges again.
+        self.judged.store(Arc::new(Judged {
+            by: newest,
+            peer: Arc::clone(&peer),
+        }));
+        peer
+    }
+}

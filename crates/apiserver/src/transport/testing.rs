@@ -1,0 +1,100 @@
+//! Connections for tests: all that a server is, but with an API that the test brings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::Response;
+use prometheus_client::metrics::counter::Counter;
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch_authentication::{Authenticator, ClientCertificates, TokenFile};
+use ringwatch_flowcontrol::Watches;
+use ringwatch_registry::object_counts::ObjectCounts;
+use ringwatch_tls::certificates::Certificates;
+use ringwatch_tls::pem;
+use rustls::RootCertStore;
+use tokio::sync::watch;
+
+use super::connection::Connections;
+use super::current_credentials::{Credentials, CurrentCredentials};
+use super::ending::Ending;
+use super::tls;
+use super::unauthenticated::{ConnectionLimits, Unauthenticated};
+use crate::endpoints::ResponseBody;
+use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start};
+use crate::registry::ExtensionAuthentication;
+
+/// A server without paths of its own.
+struct Nothing;
+
+#[async_trait]
+impl OwnPaths for Nothing {
+    async fn answer(&self, _: &str, _: &str) -> Option<Response<ResponseBody>> {
+        None
+    }
+}
+
+/// New certificates for `localhost`.
+pub fn certificates() -> Certificates {
+    let folder = tempfile::tempdir().expect("a directory");
+    let subjects = ["localhost".to_owned()];
+    let now = Clock::real().wall();
+    Certificates::load_or_generate(folder.path(), &subjects, now).expect("certificates")
+}
+
+/// The credentials of a server with these certificates.
+pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
+    let mut roots = RootCertStore::empty();
+    for authority in pem::certificates(&certificates.authority).expect("an authority") {
+        roots.add(authority).expect("an authority");
+    }
+    let clients = ClientCertificates::new(roots).expect("authorities");
+    let tls = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
+    let credentials = Credentials {
+        tls: Arc::new(tls),
+        clients,
+        authority: certificates.authority.clone(),
+        admin: certificates.admin.clone(),
+        extension: ExtensionAuthentication::default(),
+    };
+    watch::channel(Arc::new(credentials)).1
+}
+
+/// Connections on which whoever has the token `secret`, or a certificate, reaches an API.
+pub(super) fn connections(
+    api: Arc<dyn Handler>,
+    ledger: &Ledger,
+    certificates: &Certificates,
+) -> Connections {
+    let request_timeout = Duration::from_secs(60);
+    let filters = Filters {
+        start: Start::default(),
+        authorizer: ringwatch_authorization::Authorizer::always_allow(),
+        authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
+        limits: Limits {
+            in_flight: InFlight::new(0, 0, request_timeout),
+            fairness: None,
+            sizes: ObjectCounts::default(),
+            watches: Watches::new(0),
+            large_work: LargeWork::here(),
+            request_timeout,
+        },
+        end_of_watches: Ending::default(),
+        own: Arc::new(Nothing),
+        api,
+        clock: Clock::real(),
+    };
+    Connections {
+        filters: Arc::new(filters),
+        credentials: credentials(certificates),
+        streams_max: 0,
+        ledger: ledger.clone(),
+        unauthenticated: Unauthenticated::new(
+            ConnectionLimits::of_files(usize::MAX),
+            &Clock::real(),
+        ),
+        handshake_errors: Counter::default(),
+        closing: Ending::default(),
+    }
+}

@@ -1,0 +1,94 @@
+//! The threads of the server, each for one kind of work, so that long work of one kind does not keep the others waiting.
+
+use std::num::NonZero;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use ringwatch_tls::error::StartError;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::sync::CancellationToken;
+
+/// Each kind of large work gets one thread for so many cores.
+const CORES_FOR_A_LARGE_THREAD: usize = 2;
+
+/// Threads for tasks of the server that follow what clients write, such as definitions, roles and nodes.
+const BACKGROUND_THREADS: usize = 2;
+
+/// Blocking work still running at the end is left behind after this time.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// The threads of the server.
+#[derive(Debug)]
+pub struct Threads {
+    /// Connections, watches, small requests and what feeds the watch caches: a worker for each core.
+    pub serving: Runtime,
+    large: Runtime,
+    expressions: Runtime,
+    background: Runtime,
+}
+
+/// Where else than on the serving threads something may run.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// Requests that work on many bytes.
+    pub large: Handle,
+    /// Requests whose bytes do not tell their cost.
+    pub expressions: Handle,
+    /// Tasks of the server whose work clients choose.
+    pub background: Handle,
+}
+
+impl Threads {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// [`StartError`] when the system allows no more threads.
+    pub fn start() -> Result<Self, StartError> {
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        let of_large_work = Some(cores.div_ceil(CORES_FOR_A_LARGE_THREAD));
+        Ok(Self {
+            serving: runtime("serving", None)?,
+            large: runtime("large-work", of_large_work)?,
+            expressions: runtime("expressions", of_large_work)?,
+            background: runtime("background", Some(BACKGROUND_THREADS))?,
+        })
+    }
+
+    /// Gives the runtimes other than the serving one.
+    #[must_use]
+    pub fn elsewhere(&self) -> Elsewhere {
+        Elsewhere {
+            large: self.large.handle().clone(),
+            expressions: self.expressions.handle().clone(),
+            background: self.background.handle().clone(),
+        }
+    }
+
+    /// Ends the threads, which leaves behind what does not end in time.
+    pub fn end(self) {
+        for runtime in [self.serving, self.large, self.expressions, self.background] {
+            runtime.shutdown_timeout(END_MAX);
+        }
+    }
+}
+
+/// A task of the server that runs until it is told to end.
+pub async fn until(end: CancellationToken, task: impl Future<Output = ()>) {
+    end.run_until_cancelled(task).await;
+}
+
+/// A runtime of so many threads, or of a thread for each core (`TOKIO_WORKER_THREADS`).
+fn runtime(name: &str, threads: Option<usize>) -> Result<Runtime, StartError> {
+    let mut builder = Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let built = builder.enable_all().thread_name(name).build();
+    built.map_err(|error| {
+        StartError::new(
+            "start threads",
+            error,
+            "raise the limit of threads (ulimit -u)",
+        )
+    })
+}

@@ -1,0 +1,275 @@
+//! Frames of HTTP/2 until the client is authenticated: a header block goes on when it is whole, and one at a time.
+//!
+//! The decoder below hyper keeps what it has decoded of a header block that is not complete, and a byte of it can become dozens
+//! in memory. So the frames of a block are held back as they came until the last is there. Then the request is judged at
+//! once, and until that has happened nothing more is read. All other frames pass.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ringwatch::budget::Share;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::{FIRST_HEAD_BYTES_MAX, Standing};
+use crate::transport::layered_io::IoLayer;
+use crate::transport::preface::PREFACE_BYTES;
+
+/// How long the head of a frame is (RFC 9113, section 4.1).
+const FRAME_HEAD_BYTES: usize = 9;
+/// How long the rest of a frame may be, since nothing else was agreed on.
+const FRAME_BODY_BYTES_MAX: usize = 16 << 10;
+/// The types of the frames of a header block, and the flag of its last.
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+/// So many bytes are read at a time.
+const READ_BYTES: usize = 4 << 10;
+/// Held bytes up to this are covered by what is counted for every connection.
+const COVERED_BYTES: usize = 8 << 10;
+
+/// The layer that sees the frames of HTTP/2, and the preface before them. `None` once the client is authenticated.
+#[derive(Debug)]
+pub struct FirstFrames(Option<Box<First>>);
+
+#[derive(Debug)]
+struct First {
+    standing: Standing,
+    /// Bytes that have come and have not been looked at.
+    input: Vec<u8>,
+    /// How much of what comes next passes without being looked at.
+    passing: usize,
+    /// The frames of a header block that is not whole.
+    block: Vec<u8>,
+    /// Bytes that go on to hyper.
+    output: Vec<u8>,
+    /// True once a request has gone on.
+    asked: bool,
+    /// The bytes of this that the memory budget knows of.
+    share: Share,
+}
+
+impl FirstFrames {
+    /// The layer of a connection on which the preface comes next. Spends from the account of a share.
+    #[must_use]
+    pub fn new(standing: &Standing, share: Share) -> Self {
+        Self(Some(Box::new(First {
+            standing: standing.clone(),
+            input: Vec::new(),
+            passing: PREFACE_BYTES,
+            block: Vec::new(),
+            output: Vec::new(),
+            asked: false,
+            share,
+        })))
+    }
+}
+
+impl First {
+    /// Moves on what may go on. Says whether more may be read.
+    ///
+    /// # Errors
+    /// A header block is too large, or memory is short.
+    fn advance(&mut self) -> io::Result<bool> {
+        if self.standing.is_authenticated() {
+            self.output.append(&mut self.block);
+            self.output.append(&mut self.input);
+            return Ok(true);
+        }
+        let mut taken = 0;
+        let more = loop {
+            if self.asked && !self.standing.is_judged() {
+                break false;
+            }
+            let rest = &self.input[taken..];
+            if self.passing > 0 {
+                let passes = rest.len().min(self.passing);
+                self.output.extend_from_slice(&rest[..passes]);
+                self.passing -= passes;
+                taken += passes;
+                if self.passing > 0 {
+                    break true;
+                }
+                continue;
+            }
+            let Some(head) = rest.first_chunk::<FRAME_HEAD_BYTES>() else {
+                break true;
+            };
+            let [a, b, c, kind, flags, ..] = *head;
+            let length = u32::from_be_bytes([0, a, b, c]) as usize;
+            if !matches!(kind, HEADERS | CONTINUATION) && self.block.is_empty() {
+                self.passing = FRAME_HEAD_BYTES + length;
+                continue;
+            }
+            let whole = FRAME_HEAD_BYTES + length;
+            if length > FRAME_BODY_BYTES_MAX || self.block.len() + whole > FIRST_HEAD_BYTES_MAX {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            let Some(frame) = rest.get(..whole) else {
+                break true;
+            };
+            self.block.extend_from_slice(frame);
+            taken += whole;
+            // Whatever else is in a block is an error, of which the decoder tells the client.
+            if flags & END_HEADERS != 0 || !matches!(kind, HEADERS | CONTINUATION) {
+                self.output.append(&mut self.block);
+                self.asked = true;
+            }
+        };
+        self.input.drain(..taken);
+        self.count()?;
+        Ok(more)
+    }
+
+    /// Tells the memory budget what is held.
+    fn count(&mut self) -> io::Result<()> {
+        let held = self.input.len() + self.block.len();
+        let held = if held <= COVERED_BYTES {
+            0
+        } else {
+            held.next_power_of_two() as u64
+        };
+        match held.checked_sub(self.share.bytes()) {
+            Some(more) => self.share.admit(more).map_err(io::Error::other),
+            None => {
+                self.share.set(held);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl IoLayer for FirstFrames {
+    fn poll_read<T: AsyncRead + Unpin>(
+        &mut self,
+        mut inner: Pin<&mut T>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        while let Some(first) = &mut self.0 {
+            let more = first.advance()?;
+            if !first.output.is_empty() {
+                let fits = first.output.len().min(buffer.remaining());
+                buffer.put_slice(&first.output[..fits]);
+                first.output.drain(..fits);
+                return Poll::Ready(Ok(()));
+            }
+            if first.standing.is_authenticated() {
+                self.0 = None;
+                break;
+            }
+            if !more {
+                // The connection's task waits for the judgement as well, and polls this again then.
+                return Poll::Pending;
+            }
+            let mut bytes = [0; READ_BYTES];
+            let mut read = ReadBuf::new(&mut bytes);
+            ready!(inner.as_mut().poll_read(context, &mut read))?;
+            if read.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            first.input.extend_from_slice(read.filled());
+        }
+        inner.poll_read(context, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::budget::{Account, Ledger};
+
+    use super::*;
+    use crate::transport::layered_io::LayeredIo;
+
+    /// A frame of a type with flags and so many bytes.
+    fn frame(kind: u8, flags: u8, bytes: usize) -> Vec<u8> {
+        let length = u32::try_from(bytes).expect("a length").to_be_bytes();
+        let mut frame = vec![length[1], length[2], length[3], kind, flags, 0, 0, 0, 1];
+        frame.resize(FRAME_HEAD_BYTES + bytes, kind);
+        frame
+    }
+
+    /// The part of a client's bytes that goes on, and the bytes that the memory budget knows of then.
+    fn going_on(sent: &[u8], standing: &Standing) -> (io::Result<Vec<u8>>, u64) {
+        let ledger = Ledger::unlimited();
+        let share = ledger.share(Account::Connections);
+        let mut io = LayeredIo::new(sent, FirstFrames::new(standing, share));
+        let mut gone_on = Vec::new();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        loop {
+            // Fewer bytes than any frame has.
+            let mut bytes = [0; 7];
+            let mut read = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut io).poll_read(&mut context, &mut read) {
+                Poll::Ready(Ok(())) if !read.filled().is_empty() => {
+                    gone_on.extend_from_slice(read.filled());
+                }
+                Poll::Ready(Err(error)) => return (Err(error), 0),
+                _ => return (Ok(gone_on), ledger.spent(Account::Connections)),
+            }
+        }
+    }
+
+    const PREFACE: [u8; PREFACE_BYTES] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const SETTINGS: u8 = 4;
+    const DATA: u8 = 0;
+
+    #[test]
+    fn a_header_block_goes_on_when_it_is_whole() {
+        let standing = Standing::uncounted();
+        let begun = [&PREFACE[..], &frame(SETTINGS, 0, 6)].concat();
+        let part = [begun.clone(), frame(HEADERS, 0, 10_000)].concat();
+        let (gone_on, held) = going_on(&part, &standing);
+        assert_eq!(gone_on.expect("frames"), begun);
+        assert_eq!(held, 16 << 10);
+        let whole = [part, frame(CONTINUATION, END_HEADERS, 5_000)].concat();
+        let more = [whole.clone(), frame(DATA, 0, 100)].concat();
+        let (gone_on, held) = going_on(&more, &standing);
+        assert_eq!(
+            gone_on.expect("frames"),
+            whole,
+            "the request is judged first"
+        );
+        assert_eq!(held, 0);
+    }
+
+    #[test]
+    fn what_follows_the_judgement_goes_on() {
+        let standing = Standing::uncounted();
+        standing.refuse();
+        let all = [
+            &PREFACE[..],
+            &frame(HEADERS, END_HEADERS, 100),
+            &frame(DATA, 0, 20_000),
+            &frame(HEADERS, END_HEADERS, 100),
+        ];
+        let (gone_on, _) = going_on(&all.concat(), &standing);
+        assert_eq!(gone_on.expect("frames"), all.concat());
+        standing.authenticate();
+        let part = [&PREFACE[..], &frame(HEADERS, 0, 100)].concat();
+        let (gone_on, _) = going_on(&part, &standing);
+        assert_eq!(gone_on.expect("frames"), part);
+    }
+
+    #[test]
+    fn a_header_block_without_end_ends_the_connection() {
+        let standing = Standing::uncounted();
+        let mut sent = [&PREFACE[..], &frame(HEADERS, 0, 10_000)].concat();
+        for _ in 0..FIRST_HEAD_BYTES_MAX / 10_000 {
+            sent.extend(frame(CONTINUATION, 0, 10_000));
+        }
+        let (gone_on, _) = going_on(&sent, &standing);
+        let error = gone_on.expect_err("too large");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn frames_without_bytes_do_not_make_a_block_endless() {
+        let standing = Standing::uncounted();
+        let mut sent = [&PREFACE[..], &frame(HEADERS, 0, 0)].concat();
+        for _ in 0..FIRST_HEAD_BYTES_MAX / FRAME_HEAD_BYTES {
+            sent.extend(frame(CONTINUATION, 0, 0));
+        }
+        assert!(going_on(&sent, &standing).0.is_err());
+    }
+}

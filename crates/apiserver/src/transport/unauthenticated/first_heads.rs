@@ -1,0 +1,172 @@
+//! Heads of HTTP/1.1 requests: counted while they are read, and kept small and short until the client is authenticated.
+//!
+//! hyper keeps a head in one buffer until it is complete, and is told its largest size and longest time when the connection
+//! begins. So what of these depends on the client is decided here, below hyper. The buffer doubles as it grows, so what
+//! is counted is the next power of two.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use ringwatch::budget::Share;
+use ringwatch::clock::{Clock, Timer};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::{FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX, Standing};
+use crate::transport::layered_io::IoLayer;
+
+/// A head up to this is covered by what is counted for every connection.
+const COVERED_BYTES: u64 = 8 << 10;
+
+/// A connection's heads. Clones are of the same connection.
+#[derive(Clone, Debug)]
+pub struct Heads(Arc<Mutex<Head>>);
+
+/// The head that is being read.
+#[derive(Debug)]
+struct Head {
+    /// True while one is; else a request's body comes.
+    reading: bool,
+    /// How much of it has come.
+    bytes: u64,
+    /// The bytes of it that the memory budget knows of.
+    share: Share,
+    /// When a client that is not authenticated must have sent all of it.
+    deadline: Option<Pin<Box<Timer>>>,
+    /// Why the connection ends, if it does because of a head.
+    refusal: Option<HeadRefusal>,
+}
+
+/// Why a connection ends whose client is not authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadRefusal {
+    /// A head was larger than such a client may send.
+    TooLarge,
+    /// There is no memory for a head.
+    NoMemory,
+    /// A head took too long.
+    Late,
+}
+
+impl Heads {
+    /// Spends from the account of a share.
+    #[must_use]
+    pub fn new(share: Share) -> Self {
+        Self(Arc::new(Mutex::new(Head {
+            reading: true,
+            bytes: 0,
+            share,
+            deadline: None,
+            refusal: None,
+        })))
+    }
+
+    /// Notes that a head is complete, and is not kept.
+    pub fn end(&self) {
+        let mut head = self.lock();
+        head.reading = false;
+        head.bytes = 0;
+        head.share.set(0);
+        head.deadline = None;
+    }
+
+    /// Notes that the request is answered: what comes now is another head.
+    pub fn begin(&self) {
+        self.lock().reading = true;
+    }
+
+    /// Tells why the connection ended, if it did because of a head of which something had come.
+    #[must_use]
+    pub fn refusal(&self) -> Option<HeadRefusal> {
+        let head = self.lock();
+        head.refusal.filter(|_| head.bytes > 0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Head> {
+        // A head is whole after each of its changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Head {
+    /// Counts bytes that have come.
+    fn grow(&mut self, more: usize, standing: &Standing) -> io::Result<()> {
+        self.bytes += more as u64;
+        let unknown = !standing.is_authenticated();
+        if unknown && self.bytes > FIRST_HEAD_BYTES_MAX as u64 {
+            self.refusal = Some(HeadRefusal::TooLarge);
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if self.bytes <= COVERED_BYTES {
+            return Ok(());
+        }
+        let held = self.bytes.next_power_of_two();
+        if unknown {
+            let more = held - self.share.bytes();
+            let admitted = self.share.admit(more);
+            admitted.map_err(|exceeded| {
+                self.refusal = Some(HeadRefusal::NoMemory);
+                io::Error::other(exceeded)
+            })
+        } else {
+            self.share.set(held);
+            Ok(())
+        }
+    }
+
+    /// Completes when a client that is not authenticated has taken too long.
+    fn poll_late(&mut self, context: &mut Context<'_>, clock: &Clock) -> Poll<()> {
+        let timer = || Box::pin(clock.timer(clock.now() + FIRST_HEAD_MAX));
+        let deadline = self.deadline.get_or_insert_with(timer);
+        std::task::ready!(deadline.as_mut().poll(context));
+        self.refusal = Some(HeadRefusal::Late);
+        Poll::Ready(())
+    }
+}
+
+/// The layer that sees a connection's heads and bodies as they are read.
+#[derive(Debug)]
+pub struct FirstHeads {
+    heads: Heads,
+    standing: Standing,
+    clock: Clock,
+}
+
+impl FirstHeads {
+    /// The layer of a connection.
+    #[must_use]
+    pub fn new(heads: &Heads, standing: &Standing, clock: &Clock) -> Self {
+        Self {
+            heads: heads.clone(),
+            standing: standing.clone(),
+            clock: clock.clone(),
+        }
+    }
+}
+
+impl IoLayer for FirstHeads {
+    fn poll_read<T: AsyncRead + Unpin>(
+        &mut self,
+        inner: Pin<&mut T>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = inner.poll_read(context, buffer);
+        let mut head = self.heads.lock();
+        if !head.reading {
+            return polled;
+        }
+        match polled {
+            Poll::Ready(Ok(())) => {
+                let more = buffer.filled().len() - before;
+                Poll::Ready(head.grow(more, &self.standing))
+            }
+            Poll::Pending if !self.standing.is_authenticated() => head
+                .poll_late(context, &self.clock)
+                .map(|()| Err(io::ErrorKind::TimedOut.into())),
+            polled => polled,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The standing of one connection: whether its client has been authenticated, and how long it has made the server wait.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use ringwatch::clock::Instant;
+use ringwatch_apimachinery::User;
+use ringwatch_authentication::is_anonymous;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+
+use super::Place;
+
+/// The standing of a connection's client. Clones are of the same connection.
+#[derive(Clone, Debug)]
+pub struct Standing(Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Set once, when a request has been authenticated and there was a place for the connection.
+    authenticated: AtomicBool,
+    /// The place among the unauthenticated connections; `None` for a connection that no limit counts.
+    place: Option<Place>,
+    state: Mutex<State>,
+    /// Told when a request has been judged. For one waiting task, the connection's.
+    judged: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// True once a request has been judged, whatever came of it.
+    judged: bool,
+    /// True once a request came without good credentials, after which an HTTP/2 connection ends.
+    refused: bool,
+    /// True once the connection has been closed to make room.
+    shed: bool,
+    /// For how long the server has waited for the client in all, before the present wait.
+    waited: Duration,
+    /// When the present wait began; `None` while the server has something to do for the client.
+    waiting_since: Option<Instant>,
+    /// How many requests are being answered. While one is, the client waits for the server, although its next may be read.
+    answering: usize,
+    /// True if the socket has become ready since it was last polled.
+    ready: bool,
+    /// The connection's task, which is woken when the socket is ready.
+    task: Option<Waker>,
+    /// The place among the authenticated connections.
+    authenticated_place: Option<OwnedSemaphorePermit>,
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From the client.
+    In,
+    /// To the client.
+    Out,
+}
+
+impl Standing {
+    /// The standing of a connection that no limit counts, such as one within the process.
+    #[must_use]
+    pub fn uncounted() -> Self {
+        Self::new(None)
+    }
+
+    pub(super) fn new(place: Option<Place>) -> Self {
+        Self(Arc::new(Shared {
+            authenticated: AtomicBool::new(false),
+            place,
+            state: Mutex::default(),
+            judged: Notify::new(),
+        }))
+    }
+
+    /// Says whether a request of the connection has been authenticated.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        // Relaxed: nothing else is read that was written before.
+        self.0.authenticated.load(Ordering::Relaxed)
+    }
+
+    /// Notes whom a request has been found to be from, if from anybody.
+    pub fn judge(&self, user: Option<&User>) {
+        match user {
+            Some(user) if !is_anonymous(user) => self.authenticate(),
+            _ => self.refuse(),
+        }
+    }
+
+    /// Notes that a request has been authenticated. If there are too many authenticated connections, this one goes on
+    /// among the others, which are closed first.
+    pub fn authenticate(&self) {
+        if self.is_authenticated() {
+            return;
+        }
+        let place = match &self.0.place {
+            None => None,
+            Some(place) => match place.leave() {
+                Some(permit) => Some(permit),
+                None => return self.change(|_| {}),
+            },
+        };
+        self.change(|state| state.authenticated_place = place);
+        // Relaxed: as in `is_authenticated`.
+        self.0.authenticated.store(true, Ordering::Relaxed);
+        self.0.judged.notify_one();
+    }
+
+    /// Notes that a request came without good credentials, or without any.
+    pub fn refuse(&self) {
+        self.change(|state| state.refused = true);
+    }
+
+    /// True once a request has been judged, whatever came of it.
+    #[must_use]
+    pub fn is_judged(&self) -> bool {
+        self.lock().judged
+    }
+
+    /// Says whether a request came without good credentials, or without any.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.lock().refused
+    }
+
+    /// Completes when a request has been judged since the last time. For one waiting task.
+    pub async fn judged(&self) {
+        self.0.judged.notified().await;
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        state.judged = true;
+        change(&mut state);
+        drop(state);
+        self.0.judged.notify_one();
+    }
+
+    /// Notes that a request is being answered, until what it gives is dropped.
+    #[must_use]
+    pub fn answer(&self) -> Answer {
+        let mut state = self.lock();
+        state.answering += 1;
+        if let Some(place) = &self.0.place {
+            state.end_wait(place.now());
+        }
+        drop(state);
+        Answer(self.clone())
+    }
+
+    /// Polls the socket for what comes from the client or goes to it, and notes whether the client is waited for.
+    ///
+    /// # Errors
+    /// Those of the socket, and when the connection has been closed to make room.
+    pub(super) fn poll_socket<R>(
+        &self,
+        direction: Direction,
+        context: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        let place = match &self.0.place {
+            Some(place) if !self.is_authenticated() => place,
+            _ => return poll(context),
+        };
+        {
+            let mut state = self.lock();
+            if state.shed {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            state.ready = false;
+            state.task = Some(context.waker().clone());
+        }
+        let waker = Waker::from(Arc::clone(&self.0));
+        let polled = poll(&mut Context::from_waker(&waker));
+        let now = place.now();
+        let mut state = self.lock();
+        match (direction, &polled) {
+            (_, Poll::Pending) if !state.ready && state.answering == 0 => {
+                state.waiting_since.get_or_insert(now);
+            }
+            (Direction::In, Poll::Ready(_)) => state.end_wait(now),
+            // That something could be written says nothing about a read that is pending.
+            _ => {}
+        }
+        polled
+    }
+
+    /// For how long the client has been waited for in all; `None` while it is not.
+    pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
+        let state = self.lock();
+        let since = state.waiting_since?;
+        Some(state.waited + now.saturating_duration_since(since))
+    }
+
+    /// Gives all places back: the connection is over.
+    pub(super) fn end(&self) {
+        if let Some(place) = &self.0.place {
+            place.give_back();
+        }
+        self.lock().authenticated_place = None;
+    }
+
+    /// Closes the connection to make room for another.
+    pub(super) fn shed(&self) {
+        let mut state = self.lock();
+        state.shed = true;
+        let task = state.task.take();
+        drop(state);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub struct Answer(Standing);
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.0.lock().answering -= 1;
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A state is whole after each of its changes.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn end_wait(&mut self, now: Instant) {
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += now.saturating_duration_since(since);
+        }
+    }
+}
+
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    /// The socket is ready: from now on the client waits for the server.
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.ready = true;
+        if let Some(place) = &self.place {
+            state.end_wait(place.now());
+        }
+        let task = state.task.take();
+        drop(state);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Asks webhooks: over TLS, in bounded time, for answers of bounded size.
+//!
+//! Each call has a connection of its own, which the caller's task drives; so it goes when nobody waits for
+//! the answer any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::{Request, StatusCode, Uri};
+use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
+use ringwatch_tls::client_identity::ClientIdentity;
+use ringwatch_tls::tls_client::BundleTls;
+
+use super::transport::https_get;
+use crate::ServiceAddresses;
+use crate::endpoints::{Backend, RelayError, fetch, full};
+
+/// Bytes of an answer's body.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of an error's body that are told.
+const TOLD_BYTES_MAX: usize = 2 << 10;
+
+/// Answers of servers that may do better soon.
+const PASSING: [StatusCode; 3] = [
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::GATEWAY_TIMEOUT,
+];
+
+/// Asks webhooks over the network.
+#[derive(Debug)]
+pub struct NetworkClient {
+    /// Where services are.
+    services: ServiceAddresses,
+    /// How TLS is spoken with them.
+    tls: BundleTls,
+}
+
+/// Where a call goes.
+#[derive(Debug)]
+struct Place {
+    backend: Backend,
+    /// The authority of the request, `host:port`.
+    authority: String,
+    path: String,
+}
+
+impl NetworkClient {
+    /// A client that finds services there.
+    #[must_use]
+    pub fn new(services: ServiceAddresses) -> Self {
+        Self {
+            services,
+            tls: BundleTls::default(),
+        }
+    }
+
+    async fn place(&self, to: &ClientConfig, timeout: Duration) -> Result<Place, String> {
+        let query = format!("timeout={}s", timeout.as_secs());
+        let bundle = to.ca_bundle.as_deref();
+        let tls = match &to.pair {
+            None => self.tls.config(bundle)?,
+            Some(pair) => {
+                let certificate = String::from_utf8_lossy(&pair.certificate);
+                let shown = BundleTls {
+                    identity: Some(ClientIdentity::read(&certificate, &pair.key)?),
+                    ..BundleTls::default()
+                };
+                shown.config(bundle)?
+            }
+        };
+        match &to.target {
+            Target::Url(url) => {
+                let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
+                let authority = uri.authority().ok_or("the url has no host")?;
+                let backend = https_get::backend(&uri, &tls, timeout);
+                Ok(Place {
+                    backend: backend.ok_or("the url's scheme is not https")?,
+                    authority: authority.to_string(),
+                    path: format!("{}?{query}", uri.path()),
+                })
+            }
+            Target::Service {
+                namespace,
+                name,
+                port,
+                path,
+            } => {
+                let (host, found) = self.services.address(namespace, name, *port).await?;
+                let server = format!("{name}.{namespace}.svc");
+                Ok(Place {
+                    authority: format!("{server}:{port}"),
+                    path: format!("{path}?{query}"),
+                    backend: Backend {
+                        host,
+                        port: found,
+                        tls: Some(tls),
+                        name: server,
+                        may_be_local: true,
+                        connect_timeout: timeout,
+                    },
+                })
+            }
+        }
+    }
+
+    async fn exchange(
+        place: &Place,
+        token: Option<&str>,
+        review: Bytes,
+    ) -> Result<Bytes, CallError> {
+        let mut request = Request::post(&place.path)
+            .header(HOST, &place.authority)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, "kube-apiserver-admission");
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(full(review));
+        let request = request.map_err(|error| lasting(error.to_string()))?;
+        let answer = fetch(&place.backend, request, ANSWER_BYTES_MAX).await;
+        let answer = answer.map_err(|error| CallError {
+            is_passing: matches!(&error, RelayError::Http(broken) if is_reset(broken)),
+            why: error.to_string(),
+        })?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer.into_body());
+        }
+        let waits =
+            status == StatusCode::SERVICE_UNAVAILABLE && answer.headers().contains_key(RETRY_AFTER);
+        Err(CallError {
+            why: refusal(status, answer.body()),
+            is_passing: waits || PASSING.contains(&status),
+        })
+    }
+}
+
+#[async_trait]
+impl WebhookClient for NetworkClient {
+    async fn post(
+        &self,
+        to: &ClientConfig,
+        review: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, CallError> {
+        let mut url = to.target.to_string();
+        if !url.contains('?') {
+            url = format!("{url}?timeout={}s", timeout.as_secs());
+        }
+        let told = |error: CallError| CallError {
+            why: format!("Post {url:?}: {error}"),
+            ..error
+        };
+        let call = async {
+            let place = self.place(to, timeout).await.map_err(lasting)?;
+            let answered = Self::exchange(&place, to.token.as_deref(), review).await;
+            answered.map_err(told)
+        };
+        let answered = tokio::time::timeout(timeout, call).await;
+        answered.unwrap_or_else(|_| Err(told(lasting("context deadline exceeded".to_owned()))))
+    }
+}
+
+fn lasting(why: String) -> CallError {
+    CallError {
+        why,
+        is_passing: false,
+    }
+}
+
+/// Returns true if an established connection broke off.
+fn is_reset(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|it| it.downcast_ref::<std::io::Error>());
+    error.is_incomplete_message()
+        || source.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
+}
+
+/// An answer that is none, in the words of Kubernetes' clients.
+fn refusal(status: StatusCode, content: &[u8]) -> String {
+    let told = &content[..content.len().min(TOLD_BYTES_MAX)];
+    let told = String::from_utf8_lossy(told);
+    match status.as_u16() {
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        429 => format!(
+            "the server has received too many requests and has asked us to try again later: {told}"
+        ),
+        500..600 => {
+            format!("an error on the server ({told:?}) has prevented the request from succeeding")
+        }
+        code => format!("the server rejected our request for an unknown reason (status {code})"),
+    }
+}
+
+/// A client of this server.
+#[must_use]
+pub fn client(services: ServiceAddresses) -> Arc<dyn WebhookClient> {
+    Arc::new(NetworkClient::new(services))
+}

@@ -1,0 +1,487 @@
+//! Server-side apply: a configuration names what its manager wants, and no more.
+//!
+//! The hard part is what the configuration no longer names. What this manager applied before goes,
+//! unless somebody else manages it; what nobody manages stays as long as something around it does.
+
+use std::collections::BTreeMap;
+
+use ringwatch_apimachinery::Error;
+use serde_json::{Value, json};
+
+use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
+use super::merge::{merge, remove};
+use super::merging::MergeSchema;
+use super::path::{PathElement, show};
+use super::schema::Schema;
+use super::set::FieldSet;
+use super::update::{comparable, note, remove_entries};
+use super::walk::{Comparison, duplicate, field_set, item_element};
+use super::{Manager, UNTRACKED_FIELDS};
+
+/// How many bytes of paths of conflicts with a manager are told: one key of a megabyte may stand above all of them.
+const CONFLICT_BYTES_MAX: usize = 256 << 10;
+
+/// The name under which fields are managed that were there before anybody's were tracked.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Applies a configuration to the live object, or to none, and gives the next content with its
+/// entries, not yet defaulted.
+///
+/// An apply that changes nothing gives the live content with its times.
+///
+/// # Errors
+/// [`Error::ApplyConflict`] when fields would change that others manage, unless forced;
+/// [`Error::BadRequest`] when the configuration is of another version or carries managed fields; [`Error::NotTyped`] when
+/// it has two items with one key; [`Error::Internal`] when the live entries cannot be read.
+pub fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    manager: &Manager<'_>,
+    force: bool,
+) -> Result<Value, Error> {
+    check(config, manager)?;
+    let empty = json!({});
+    let live_object = live.unwrap_or(&empty);
+    let mut managed = ManagedFields::decode(live_object)
+        .ok_or_else(|| Error::Internal("failed to decode managed fields".to_owned()))?;
+    let schema = manager.schema(config);
+    let mut bare = live_object.clone();
+    remove_entries(&mut bare);
+    if live.is_some() && managed.entries.is_empty() {
+        note(&empty, &bare, &mut managed, BEFORE_FIRST_APPLY, manager);
+    }
+
+    let reset = manager.reset_fields(schema);
+    let mut wanted = field_set(schema, config);
+    wanted.subtract_recursively(&reset);
+    let identity = Identity::new(manager.name, Operation::Apply, "", manager.subresource);
+    let last = managed.entries.remove(&identity);
+    let merged = merge(schema, &mut Vec::new(), &bare, config);
+    let mut claimed = wanted.clone();
+    for entry in managed.entries.values() {
+        claimed.unite(entry.fields.clone());
+    }
+    let mut next = match &last {
+        Some(last) => prune(schema, merged, &last.fields, &claimed),
+        None => merged,
+    };
+
+    let (old, new) = (comparable(schema, &bare), comparable(schema, &next));
+    let comparison = Comparison::of(schema, &old, &new).excluding(&reset);
+    let time = match last.and_then(|last| last.time) {
+        Some(before) if comparison.is_same() => Some(before),
+        _ => manager.time_text(),
+    };
+    managed.take(&comparison.removed);
+    let changed = comparison.into_changed();
+    if !force {
+        refuse_conflicts(&managed, &changed)?;
+    }
+    managed.take(&changed);
+    wanted.subtract(&UNTRACKED_FIELDS);
+    if !wanted.is_empty() {
+        let entry = Entry {
+            api_version: manager.api_version.to_owned(),
+            time,
+            fields: wanted,
+        };
+        managed.entries.insert(identity, entry);
+    }
+    managed.encode(&mut next);
+    Ok(next)
+}
+
+/// Refuses configurations of another version, or of none.
+///
+/// # Errors
+/// [`Error::BadRequest`] names both.
+pub fn check_version(config: &Value, expected: &str) -> Result<(), Error> {
+    let version = version(config);
+    if version == expected {
+        return Ok(());
+    }
+    Err(Error::BadRequest(format!(
+        "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {expected}"
+    )))
+}
+
+fn version(config: &Value) -> &str {
+    let version = config.get("apiVersion").and_then(Value::as_str);
+    version.unwrap_or_default()
+}
+
+/// Refuses configurations that cannot be applied.
+fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
+    check_version(config, manager.api_version)?;
+    let sent = config.pointer("/metadata/managedFields");
+    if sent.is_some_and(|sent| !sent.is_null()) {
+        return Err(Error::BadRequest(
+            "metadata.managedFields must be nil".to_owned(),
+        ));
+    }
+    let Some(mut path) = duplicate(manager.schema(config), config) else {
+        return Ok(());
+    };
+    let item = path.pop().map(|item| item.to_string()).unwrap_or_default();
+    let why = format!("{}: duplicate entries for key {item}", show(&path));
+    Err(not_typed(config, &why))
+}
+
+/// Refuses a configuration with fields that its type does not have, of which these are the paths, such as
+/// `spec.containers[0].bogus`.
+///
+/// # Errors
+/// [`Error::NotTyped`] names them all.
+pub fn check_declared(
+    config: &Value,
+    custom: Option<&dyn MergeSchema>,
+    unknown: &[String],
+) -> Result<(), Error> {
+    let kind = config.get("kind").and_then(Value::as_str);
+    let schema = Schema::of(version(config), kind.unwrap_or_default(), custom);
+    let errors = unknown.iter().map(|path| {
+        let shown =
+            located(schema, config, path).map_or_else(|| format!(".{path}"), |it| show(&it));
+        format!("{shown}: field not declared in schema")
+    });
+    match errors.collect::<Vec<_>>().as_slice() {
+        [] => Ok(()),
+        [error] => Err(not_typed(config, error)),
+        errors => Err(not_typed(
+            config,
+            &format!("errors:\n  {}", errors.join("\n  ")),
+        )),
+    }
+}
+
+/// The steps of a path, where items of lists are told by what tells them apart.
+fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathElement>> {
+    let mut steps = Vec::new();
+    let mut value = config;
+    for step in path.split('.') {
+        let (name, indexes) = step.split_once('[').unwrap_or((step, ""));
+        steps.push(PathElement::field(name));
+        value = value.get(name)?;
+        for index in indexes.split('[').filter(|index| !index.is_empty()) {
+            let index: usize = index.trim_end_matches(']').parse().ok()?;
+            let item = value.get(index)?;
+            let element = item_element(schema.shape(&steps, value), item);
+            steps.push(element.unwrap_or(PathElement::Index(index as u64)));
+            value = item;
+        }
+    }
+    Some(steps)
+}
+
+/// The error that a configuration cannot be of its type.
+fn not_typed(config: &Value, why: &str) -> Error {
+    let text = |pointer: &str| {
+        let value = config.pointer(pointer).and_then(Value::as_str);
+        value.unwrap_or_default()
+    };
+    let version = version(config);
+    // Go writes the core group as an empty one.
+    let core = if version.contains('/') { "" } else { "/" };
+    Error::NotTyped(format!(
+        "failed to create typed patch object ({}/{}; {core}{version}, Kind={}): {why}",
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        text("/kind"),
+    ))
+}
+
+/// Takes out of the merged object what was applied last and nobody claims now.
+///
+/// Structs count as applied and as claimed with anything in them, so that a struct goes as a
+/// whole, with what was defaulted into it, once nothing in it is claimed.
+fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
+    let is_struct = |path: &[_]| schema.is_struct(path);
+    let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &is_struct);
+    let mut unclaimed = named(last);
+    unclaimed.subtract(&named(claimed));
+    if unclaimed.is_empty() {
+        return merged;
+    }
+    remove(schema, &mut Vec::new(), &merged, &unclaimed).unwrap_or_else(|| json!({}))
+}
+
+fn refuse_conflicts(managed: &ManagedFields, changed: &FieldSet) -> Result<(), Error> {
+    let mut conflicts: BTreeMap<String, FieldSet> = BTreeMap::new();
+    for (identity, entry) in &managed.entries {
+        let common = entry.fields.intersection(changed);
+        if !common.is_empty() {
+            conflicts.insert(identity.show(), common);
+        }
+    }
+    let causes: Vec<_> = conflicts
+        .iter()
+        .flat_map(|(manager, fields)| {
+            let paths = fields.show(CONFLICT_BYTES_MAX).into_iter();
+            paths.map(move |path| (format!("conflict with {manager}"), path))
+        })
+        .collect();
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::ApplyConflict { causes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch_apiextensions::schema::StructuralSchema;
+
+    use super::*;
+    use crate::update;
+
+    fn manager(name: &'static str) -> Manager<'static> {
+        Manager::for_tests(name, "v1", "")
+    }
+
+    fn config(data: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+            "metadata": {"name": "c", "labels": {"app": "x"}}})
+    }
+
+    fn applied(live: Option<&Value>, name: &'static str, data: Value, force: bool) -> Value {
+        apply(live, &config(data), &manager(name), force).expect("an object")
+    }
+
+    fn message(result: Result<Value, Error>) -> String {
+        result.expect_err("a refusal").to_string()
+    }
+
+    fn entries(object: &Value) -> Vec<(&str, &str, &Value)> {
+        let list = object
+            .pointer("/metadata/managedFields")
+            .and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .map(|entry| {
+                let text = |name: &str| entry[name].as_str().unwrap_or_default();
+                (text("manager"), text("operation"), &entry["fieldsV1"])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn managers_take_turns_at_one_object() {
+        let first = applied(None, "alpha", json!({"a": "1", "b": "2"}), false);
+        let owned =
+            json!({"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": {"f:labels": {"f:app": {}}}});
+        assert_eq!(entries(&first), [("alpha", "Apply", &owned)]);
+
+        let nine = config(json!({"a": "9"}));
+        let refused = apply(Some(&first), &nine, &manager("beta"), false);
+        assert_eq!(
+            message(refused),
+            "Apply failed with 1 conflict: conflict with \"alpha\": .data.a"
+        );
+
+        let second = applied(Some(&first), "beta", json!({"a": "9"}), true);
+        assert_eq!(second["data"], json!({"a": "9", "b": "2"}));
+        let third = applied(Some(&second), "alpha", json!({"x": "1"}), false);
+        assert_eq!(third["data"], json!({"a": "9", "x": "1"}));
+        let alphas = json!({"f:data": {"f:x": {}}, "f:metadata": {"f:labels": {"f:app": {}}}});
+        let betas = json!({"f:data": {"f:a": {}}, "f:metadata": {"f:labels": {"f:app": {}}}});
+        assert_eq!(
+            entries(&third),
+            [("alpha", "Apply", &alphas), ("beta", "Apply", &betas)]
+        );
+    }
+
+    #[test]
+    fn several_conflicts_are_listed_by_manager() {
+        let first = applied(None, "alpha", json!({"a": "1", "b": "1"}), false);
+        let mut second = first.clone();
+        second["data"]["c"] = "1".into();
+        update(Some(&first), &mut second, &manager("edit"));
+        let all = config(json!({"a": "2", "b": "2", "c": "2"}));
+        assert_eq!(
+            message(apply(Some(&second), &all, &manager("beta"), false)),
+            "Apply failed with 3 conflicts: conflicts with \"alpha\":\n- .data.a\n- .data.b\n\
+             conflicts with \"edit\" using v1:\n- .data.c"
+        );
+    }
+
+    #[test]
+    fn the_same_value_is_shared_and_the_last_owner_removes_it() {
+        let first = applied(None, "alpha", json!({"a": "1"}), false);
+        let second = applied(Some(&first), "beta", json!({"a": "1"}), false);
+        let third = applied(Some(&second), "alpha", json!({"b": "1"}), false);
+        assert_eq!(third["data"], json!({"a": "1", "b": "1"}));
+        let fourth = applied(Some(&third), "beta", json!({}), false);
+        assert_eq!(fourth["data"], json!({"b": "1"}));
+    }
+
+    #[test]
+    fn an_apply_without_change_keeps_the_time() {
+        let live = applied(None, "alpha", json!({"a": "1"}), false);
+        let mut later = manager("alpha");
+        later.time = "2027-01-01T00:00:00Z".parse().ok();
+        let again = apply(Some(&live), &config(json!({"a": "1"})), &later, false);
+        assert_eq!(again.expect("an object"), live);
+    }
+
+    #[test]
+    fn what_was_defaulted_into_a_struct_goes_with_it() {
+        let deployments = Manager::for_tests("alpha", "apps/v1", "");
+        let deployment = |spec| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+                "spec": spec})
+        };
+        let config = deployment(json!({"replicas": 2, "strategy": {"type": "RollingUpdate"},
+            "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}));
+        let mut live = apply(None, &config, &deployments, false).expect("an object");
+        let owned = json!({"f:spec": {"f:replicas": {}, "f:strategy": {"f:type": {}},
+            "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
+                ".": {}, "f:image": {}, "f:name": {}}}}}}});
+        assert_eq!(entries(&live), [("alpha", "Apply", &owned)]);
+        live["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": "25%"});
+        live["spec"]["template"]["spec"]["containers"][0]["tty"] = false.into();
+
+        let config = deployment(json!({"replicas": 2,
+            "template": {"spec": {"containers": [{"name": "d"}]}}}));
+        let next = apply(Some(&live), &config, &deployments, false).expect("an object");
+        let expected =
+            json!({"replicas": 2, "template": {"spec": {"containers": [{"name": "d"}]}}});
+        assert_eq!(next["spec"], expected);
+    }
+
+    #[test]
+    fn what_was_there_before_tracking_has_a_manager() {
+        let mut live = config(json!({"a": "1"}));
+        live["metadata"]["uid"] = "u".into();
+        let refused = apply(
+            Some(&live),
+            &config(json!({"a": "2"})),
+            &manager("alpha"),
+            false,
+        );
+        assert_eq!(
+            message(refused),
+            "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.a"
+        );
+        let next = applied(Some(&live), "alpha", json!({"b": "2"}), false);
+        assert_eq!(next["data"], json!({"a": "1", "b": "2"}));
+        let names: Vec<_> = entries(&next).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, ["alpha", "before-first-apply"]);
+    }
+
+    #[test]
+    fn what_cannot_be_applied_is_refused() {
+        let mut tracked = config(json!({}));
+        tracked["metadata"]["managedFields"] = json!([{"manager": "x"}]);
+        assert_eq!(
+            message(apply(None, &tracked, &manager("a"), true)),
+            "metadata.managedFields must be nil"
+        );
+        let beta = Manager::for_tests("a", "v1beta1", "");
+        assert_eq!(
+            message(apply(None, &config(json!({})), &beta, true)),
+            "Incorrect version specified in apply patch. Specified patch version: v1, expected: v1beta1"
+        );
+        let twice = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"},
+            "spec": {"containers": [{"name": "c"}, {"name": "c"}]}});
+        assert_eq!(
+            message(apply(None, &twice, &manager("a"), true)),
+            "failed to create typed patch object (n/p; /v1, Kind=Pod): .spec.containers: \
+             duplicate entries for key [name=\"c\"]"
+        );
+    }
+
+    #[test]
+    fn the_status_is_out_of_reach_of_the_object_itself() {
+        let mut widgets = Manager::for_tests("alpha", "example.com/v1", "");
+        widgets.has_status_subresource = true;
+        let config = json!({"apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": "w"}, "spec": {"color": "green"}, "status": {"phase": "x"}});
+        let object = apply(None, &config, &widgets, false).expect("an object");
+        let owned = json!({"f:spec": {"f:color": {}}});
+        assert_eq!(entries(&object), [("alpha", "Apply", &owned)]);
+    }
+
+    /// A custom type whose parts are told apart by name and side, and whose place is one whole.
+    fn machines() -> StructuralSchema {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "parts": {
+                "type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name", "side"],
+                "items": {"type": "object", "required": ["name"], "properties": {
+                    "name": {"type": "string"}, "side": {"type": "string", "default": "left"},
+                    "count": {"type": "integer"}, "colour": {"type": "string"}}}},
+            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            "place": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+                "x": {"type": "integer"}, "y": {"type": "integer"}}},
+        }}}});
+        StructuralSchema::read(&schema, false).expect("a schema")
+    }
+
+    #[test]
+    fn custom_lists_merge_as_their_schema_says() {
+        let machines = machines();
+        let of = |name: &'static str| Manager {
+            custom: Some(&machines),
+            ..Manager::for_tests(name, "example.com/v1", "")
+        };
+        let machine = |spec: Value| {
+            json!({"apiVersion": "example.com/v1", "kind": "Machine",
+                "metadata": {"name": "m"}, "spec": spec})
+        };
+        let one = machine(json!({"tags": ["a"], "place": {"x": 1},
+            "parts": [{"name": "wheel", "side": "left", "count": 2}]}));
+        let first = apply(None, &one, &of("one"), false).expect("applied");
+        let other = machine(json!({"tags": ["b"], "parts": [
+            {"name": "wheel", "colour": "red"}, {"name": "wheel", "side": "right"}]}));
+        let both = apply(Some(&first), &other, &of("other"), false).expect("merged");
+        assert_eq!(
+            both["spec"],
+            json!({"tags": ["a", "b"], "place": {"x": 1}, "parts": [
+                {"name": "wheel", "side": "left", "count": 2, "colour": "red"},
+                {"name": "wheel", "side": "right"}]})
+        );
+        let fields = &both["metadata"]["managedFields"][1]["fieldsV1"]["f:spec"];
+        let left = r#"k:{"name":"wheel","side":"left"}"#;
+        assert_eq!(
+            fields["f:parts"][left],
+            json!({".": {}, "f:name": {}, "f:colour": {}})
+        );
+        assert_eq!(fields["f:tags"], json!({"v:\"b\"": {}}));
+
+        // What is one whole has one manager, and what is no longer wanted goes.
+        let place = machine(json!({"place": {"y": 2}}));
+        let conflict = apply(Some(&both), &place, &of("other"), false).expect_err("a conflict");
+        let Error::ApplyConflict { causes } = conflict else {
+            panic!("{conflict}");
+        };
+        assert_eq!(causes.len(), 1);
+        assert_eq!(causes[0].1, ".spec.place");
+        let less = machine(json!({"tags": ["b"]}));
+        let less = apply(Some(&both), &less, &of("other"), false).expect("applied");
+        let left = json!([{"name": "wheel", "side": "left", "count": 2}]);
+        assert_eq!(
+            (&less["spec"]["tags"], &less["spec"]["parts"]),
+            (&json!(["a", "b"]), &left)
+        );
+    }
+
+    #[test]
+    fn items_of_a_custom_list_have_one_key_each() {
+        let machines = machines();
+        let manager = Manager {
+            custom: Some(&machines),
+            ..Manager::for_tests("one", "example.com/v1", "")
+        };
+        let twice = json!({"apiVersion": "example.com/v1", "kind": "Machine",
+            "metadata": {"name": "m", "namespace": "default"},
+            "spec": {"parts": [{"name": "wheel"}, {"name": "wheel", "side": "left"}]}});
+        let Err(Error::NotTyped(message)) = apply(None, &twice, &manager, false) else {
+            panic!("two items with one key are taken");
+        };
+        assert!(
+            message
+                .ends_with(r#".spec.parts: duplicate entries for key [name="wheel",side="left"]"#),
+            "{message}"
+        );
+    }
+}

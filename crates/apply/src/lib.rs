@@ -1,0 +1,110 @@
+//! Tracks the owners of fields in `metadata.managedFields`, and implements server-side apply.
+//!
+//! Every write says who changed what. [`update()`] notes it for ordinary writes, where the writer
+//! takes what it changes; [`apply()`] lets managers share an object, each naming the fields it
+//! wants, and refuses to take them from each other unless forced. What is one field and what
+//! merges is the types' own matter, kept in `schema`.
+
+mod apply;
+mod managed_fields;
+mod merge;
+mod merging;
+#[cfg(test)]
+mod model_tests;
+pub mod overlay;
+mod path;
+mod schema;
+mod set;
+mod tables;
+mod update;
+mod walk;
+
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use apply::{apply, check_declared, check_version};
+pub use merging::{ItemSchema, ListKeys, MergeSchema, Merging};
+pub use overlay::overlay;
+use schema::Schema;
+use set::FieldSet;
+pub use update::update;
+
+/// The manager of a write, and the way it writes.
+#[derive(Clone, Debug)]
+pub struct Manager<'a> {
+    /// The name that the client gave itself.
+    pub name: &'a str,
+    /// The version in which it writes, such as `apps/v1`.
+    pub api_version: &'a str,
+    /// The subresource through which it writes; empty for the object itself.
+    pub subresource: &'a str,
+    /// True if the status is written through a subresource of its own, so that writes of the object itself do not reach it,
+    /// nor the other way round.
+    pub has_status_subresource: bool,
+    /// The schema of what it writes, if that is a custom resource.
+    pub custom: Option<&'a dyn MergeSchema>,
+    /// The time of the write, if it is told.
+    pub time: Option<Timestamp>,
+}
+
+impl Manager<'_> {
+    /// Returns the schema of an object that this manager writes.
+    fn schema<'o>(&'o self, object: &'o Value) -> Schema<'o> {
+        let kind = object.get("kind").and_then(Value::as_str);
+        Schema::of(self.api_version, kind.unwrap_or_default(), self.custom)
+    }
+
+    /// The fields that a write of this kind does not reach, whatever it says.
+    fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
+        if self.subresource == "status" {
+            schema.fields_beside_status().iter().copied().collect()
+        } else if self.has_status_subresource {
+            ["status"].into_iter().collect()
+        } else {
+            FieldSet::default()
+        }
+    }
+
+    /// The time as entries have it.
+    fn time_text(&self) -> Option<String> {
+        let time = self.time?;
+        Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    }
+}
+
+/// The fields that nobody manages, because the server sets them or they name the object.
+static UNTRACKED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
+    [
+        "apiVersion",
+        "kind",
+        "metadata",
+        "metadata.clusterName",
+        "metadata.creationTimestamp",
+        "metadata.generation",
+        "metadata.managedFields",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.resourceVersion",
+        "metadata.selfLink",
+        "metadata.uid",
+    ]
+    .into_iter()
+    .collect()
+});
+
+#[cfg(test)]
+impl<'a> Manager<'a> {
+    /// A manager that writes at the beginning of 2026.
+    fn for_tests(name: &'a str, api_version: &'a str, subresource: &'a str) -> Self {
+        Self {
+            name,
+            api_version,
+            subresource,
+            has_status_subresource: false,
+            custom: None,
+            time: "2026-01-01T00:00:00Z".parse().ok(),
+        }
+    }
+}

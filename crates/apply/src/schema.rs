@@ -1,0 +1,333 @@
+//! How the fields of a type merge: which lists are sets or have keys, what is one whole.
+//!
+//! A value that is not in the tables is granular if it is an object and atomic if it is a list. The tables hold for the
+//! built-in types and for the metadata of all; the rest of custom resources is in their schema.
+
+use ringwatch::codec;
+use serde_json::{Map, Value, json};
+
+use super::merging::{ListKeys, MergeSchema, Merging};
+use super::path::PathElement;
+use super::tables::{
+    BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
+};
+
+/// The merge rules of the fields of one type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Schema<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    built_in: bool,
+    custom: Option<&'a dyn MergeSchema>,
+}
+
+/// How a value merges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Shape<'a> {
+    /// As one whole.
+    Leaf,
+    /// Member by member.
+    Object,
+    /// Item by item, each its own key.
+    Set,
+    /// Item by item, told apart by these members.
+    Keyed(Keys<'a>),
+}
+
+/// The members that tell items apart, with their values where an item lacks them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Keys<'a> {
+    /// Those of a built-in type.
+    Known(&'static [(&'static str, Option<&'static str>)]),
+    /// Those that a schema names.
+    Defined(ListKeys<'a>),
+}
+
+impl<'a> Keys<'a> {
+    /// Their names.
+    pub(super) fn names(self) -> Vec<&'a str> {
+        self.with_defaults().map(|(name, _)| name).collect()
+    }
+
+    fn with_defaults(self) -> impl Iterator<Item = (&'a str, Option<Value>)> {
+        let (known, defined) = match self {
+            Self::Known(known) => (known, None),
+            Self::Defined(defined) => (&[][..], Some(defined)),
+        };
+        let known = known
+            .iter()
+            .map(|(name, default)| (*name, default.map(Value::from)));
+        let defined = defined.into_iter().flat_map(ListKeys::iter);
+        known.chain(defined.map(|(name, default)| (name, default.cloned())))
+    }
+}
+
+impl<'a> Schema<'a> {
+    /// Returns the merge rules of a type; a custom one brings its schema.
+    pub(super) fn of(
+        api_version: &'a str,
+        kind: &'a str,
+        custom: Option<&'a dyn MergeSchema>,
+    ) -> Self {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Self {
+            api_version,
+            kind,
+            built_in: BUILT_IN_GROUPS.contains(&group),
+            custom,
+        }
+    }
+
+    /// Returns the merge rule that the schema of a custom type has for a path.
+    fn defined(&self, path: &[PathElement]) -> Option<Merging<'a>> {
+        let mut steps = path.iter().map(|element| match element {
+            PathElement::Field(name) => Some(name.as_str()),
+            _ => None,
+        });
+        self.custom?.merging(&mut steps)
+    }
+
+    /// How a value at a path merges.
+    pub(super) fn shape(&self, path: &[PathElement], value: &Value) -> Shape<'a> {
+        match value {
+            Value::Object(_) if self.is_whole(path) => Shape::Leaf,
+            Value::Object(_) if self.defined(path) == Some(Merging::Whole) => Shape::Leaf,
+            Value::Object(_) => Shape::Object,
+            Value::Array(items) => self.list_shape(path, items),
+            _ => Shape::Leaf,
+        }
+    }
+
+    fn list_shape(&self, path: &[PathElement], items: &[Value]) -> Shape<'a> {
+        let own = if self.built_in { LISTS } else { &[] };
+        let found = METADATA_LISTS
+            .iter()
+            .chain(own)
+            .find(|(rule, _)| applies(rule, path));
+        let Some((_, shape)) = found else {
+            return self.defined_list(path, items);
+        };
+        let excepted = |(kind, rule): &(&str, &str)| *kind == self.kind && applies(rule, path);
+        if EXCEPTIONS.iter().any(excepted) {
+            return Shape::Leaf;
+        }
+        let fits = match shape {
+            Shape::Keyed(keys) => items.iter().all(|item| item_key(*keys, item).is_some()),
+            _ => items
+                .iter()
+                .all(|item| !item.is_object() && !item.is_array()),
+        };
+        if fits { *shape } else { Shape::Leaf }
+    }
+
+    fn defined_list(&self, path: &[PathElement], items: &[Value]) -> Shape<'a> {
+        match self.defined(path) {
+            Some(Merging::Set) => Shape::Set,
+            Some(Merging::Keyed(keys)) => {
+                let keys = Keys::Defined(keys);
+                let fits = items.iter().all(|item| item_key(keys, item).is_some());
+                if fits {
+                    Shape::Keyed(keys)
+                } else {
+                    Shape::Leaf
+                }
+            }
+            _ => Shape::Leaf,
+        }
+    }
+
+    fn is_whole(&self, path: &[PathElement]) -> bool {
+        if applies("metadata.ownerReferences[]", path) {
+            return true;
+        }
+        let scale_target = self.api_version == "autoscaling/v1";
+        self.built_in
+            && (WHOLE.iter().any(|rule| applies(rule, path))
+                || (scale_target && applies(".spec.scaleTargetRef", path)))
+    }
+
+    /// Returns true if the members of an object at a path are fields of a struct rather than keys of a map.
+    pub(super) fn is_struct(&self, path: &[PathElement]) -> bool {
+        if self.defined(path) == Some(Merging::Members { named: false }) {
+            return false;
+        }
+        let own = if self.built_in { MAPS } else { &[] };
+        !METADATA_MAPS
+            .iter()
+            .chain(own)
+            .any(|rule| applies(rule, path))
+    }
+
+    /// The fields that a write of the status does not reach.
+    pub(super) fn fields_beside_status(&self) -> &'static [&'static str] {
+        match (self.built_in, self.kind) {
+            (false, _) => &["metadata", "spec"],
+            (_, "Deployment") => &["metadata.labels", "spec"],
+            (_, "Pod") => &[
+                "metadata.deletionTimestamp",
+                "metadata.ownerReferences",
+                "spec",
+            ],
+            _ => &["spec"],
+        }
+    }
+
+    /// Puts in what objects of the type always have, be it empty, so that it is never the work
+    /// of a client.
+    pub(super) fn complete(&self, object: &mut Value) {
+        if !self.built_in {
+            return;
+        }
+        if let (Some(kind), Some(members)) = (
+            codec::kind(self.api_version, self.kind),
+            object.as_object_mut(),
+        ) {
+            codec::complete(kind, members);
+        }
+        for name in ["metadata", "spec", "status"] {
+            put(object, name);
+        }
+        let own = PRESENT.iter().filter(|(kind, _)| *kind == self.kind);
+        for path in own.flat_map(|(_, paths)| *paths) {
+            put(object, path);
+        }
+    }
+}
+
+/// The step to an item of a keyed list; `None` if it has none of the keys.
+pub(super) fn item_key(keys: Keys<'_>, item: &Value) -> Option<PathElement> {
+    let item = item.as_object()?;
+    let mut found = Map::new();
+    for (name, default) in keys.with_defaults() {
+        let value = item.get(name).filter(|value| !value.is_null());
+        if let Some(value) = value.cloned().or(default) {
+            found.insert(name.to_owned(), value);
+        }
+    }
+    (!found.is_empty()).then(|| PathElement::key(found))
+}
+
+/// Returns true if a rule names a path.
+fn applies(rule: &str, path: &[PathElement]) -> bool {
+    let (rule, of_items) = rule
+        .strip_suffix("[]")
+        .map_or((rule, false), |rule| (rule, true));
+    let ends_at_item = !matches!(path.last(), Some(PathElement::Field(_)));
+    if ends_at_item != of_items {
+        return false;
+    }
+    let (rule, whole) = rule
+        .strip_prefix('.')
+        .map_or((rule, false), |rule| (rule, true));
+    let mut names = path.iter().rev().filter_map(|element| match element {
+        PathElement::Field(name) => Some(name.as_str()),
+        _ => None,
+    });
+    // Every field of a write is held against every rule, so most must be told apart by a glance.
+    if !names
+        .clone()
+        .next()
+        .is_some_and(|last| rule.ends_with(last))
+    {
+        return false;
+    }
+    rule.rsplit('.').all(|wanted| names.next() == Some(wanted))
+        && !(whole && names.next().is_some())
+}
+
+/// Puts an empty object at a path, or null if the path ends with `?`, where there is nothing.
+fn put(object: &mut Value, path: &str) {
+    let (path, filler) = match path.strip_suffix('?') {
+        Some(path) => (path, Value::Null),
+        None => (path, json!({})),
+    };
+    let mut node = object;
+    let mut names = path.split('.').peekable();
+    while let Some(name) = names.next() {
+        let Value::Object(members) = node else {
+            return;
+        };
+        let missing = if names.peek().is_some() {
+            json!({})
+        } else {
+            filler.clone()
+        };
+        node = members.entry(name).or_insert(missing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tables::{CONTAINER_PORT, NAME, TYPE};
+    use super::*;
+
+    fn path(text: &str) -> Vec<PathElement> {
+        let element = |part: &str| match part {
+            "[]" => PathElement::Key("{}".to_owned()),
+            name => PathElement::field(name),
+        };
+        text.split('.').map(element).collect()
+    }
+
+    #[test]
+    fn rules_name_the_ends_of_paths() {
+        for (rule, text, named) in [
+            ("spec.containers", "spec.containers", true),
+            ("spec.containers", "spec.template.spec.containers", true),
+            ("spec.containers", "status.containers", false),
+            ("containers.ports", "spec.containers.[].ports", true),
+            ("spec.containers", "spec.containers.[]", false),
+            ("spec.variables[]", "spec.variables.[]", true),
+            ("spec.variables[]", "spec.variables", false),
+            (".data", "data", true),
+            (".data", "spec.data", false),
+        ] {
+            assert_eq!(applies(rule, &path(text)), named, "{rule} {text}");
+        }
+    }
+
+    #[test]
+    fn tables_hold_for_built_in_types_only() {
+        let list = json!([{"name": "c"}]);
+        let containers = path("spec.containers");
+        let pod = Schema::of("v1", "Pod", None);
+        assert_eq!(pod.shape(&containers, &list), Shape::Keyed(NAME));
+        assert_eq!(
+            pod.shape(&containers, &json!([{"image": "x"}])),
+            Shape::Leaf
+        );
+        let widget = Schema::of("example.com/v1", "Widget", None);
+        assert_eq!(widget.shape(&containers, &list), Shape::Leaf);
+        let finalizers = path("metadata.finalizers");
+        assert_eq!(widget.shape(&finalizers, &json!(["a"])), Shape::Set);
+        let conditions = path("status.conditions");
+        let list = json!([{"type": "a"}]);
+        assert_eq!(
+            Schema::of("batch/v1", "Job", None).shape(&conditions, &list),
+            Shape::Leaf
+        );
+        assert_eq!(pod.shape(&conditions, &list), Shape::Keyed(TYPE));
+    }
+
+    #[test]
+    fn keys_that_an_item_lacks_have_defaults() {
+        let key = item_key(CONTAINER_PORT, &json!({"containerPort": 80})).expect("a key");
+        assert_eq!(key.encode(), r#"k:{"containerPort":80,"protocol":"TCP"}"#);
+        assert_eq!(item_key(NAME, &json!({"image": "x"})), None);
+    }
+
+    #[test]
+    fn what_is_always_there_is_put_in() {
+        let mut object = json!({"spec": {"strategy": {"type": "Recreate"}}});
+        Schema::of("apps/v1", "Deployment", None).complete(&mut object);
+        let expected = json!({
+            "metadata": {},
+            "spec": {
+                "strategy": {"type": "Recreate"},
+                "template": {"metadata": {}, "spec": {"containers": null}},
+            },
+            "status": {},
+        });
+        assert_eq!(object, expected);
+    }
+}

@@ -1,0 +1,336 @@
+//! All kinds of credentials, in order.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use jiff::Timestamp;
+use ringwatch_apimachinery::User;
+
+use super::oidc::{Anonymous, OidcTokens};
+use super::service_accounts::ServiceAccountTokens;
+use super::{Peer, RequestHeaders, TokenError, TokenFile};
+
+/// The group of everybody who has been identified.
+const AUTHENTICATED: &str = "system:authenticated";
+
+/// The user of requests without credentials, and its group.
+const ANONYMOUS: &str = "system:anonymous";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// A user whom a token names, and for whom that token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identified {
+    /// The user.
+    pub user: User,
+    /// Those of the wanted audiences that the token is for.
+    pub audiences: Vec<String>,
+}
+
+/// Tells who asks.
+#[derive(Debug, Default)]
+pub struct Authenticator {
+    tokens: TokenFile,
+    /// For whom tokens are that this server takes.
+    audiences: Vec<String>,
+    service_accounts: Option<ServiceAccountTokens>,
+    request_headers: Option<RequestHeaders>,
+    changeable: ArcSwap<Changeable>,
+}
+
+/// The settings that may change while the server runs.
+#[derive(Debug, Default)]
+struct Changeable {
+    issuers: Vec<Arc<OidcTokens>>,
+    anonymous: Anonymous,
+}
+
+impl Authenticator {
+    /// An authenticator that knows these tokens.
+    #[must_use]
+    pub fn new(tokens: TokenFile) -> Self {
+        Self {
+            tokens,
+            ..Self::default()
+        }
+    }
+
+    /// The same for a server that takes tokens for these audiences.
+    #[must_use]
+    pub fn with_audiences(self, audiences: Vec<String>) -> Self {
+        Self { audiences, ..self }
+    }
+
+    /// The same, which knows service accounts too.
+    #[must_use]
+    pub fn with_service_accounts(self, tokens: ServiceAccountTokens) -> Self {
+        Self {
+            service_accounts: Some(tokens),
+            ..self
+        }
+    }
+
+    /// Knows the users of these issuers from now on, and serves so much without credentials.
+    pub fn set_issuers(&self, issuers: Vec<Arc<OidcTokens>>, anonymous: Anonymous) {
+        let changeable = Changeable { issuers, anonymous };
+        self.changeable.store(Arc::new(changeable));
+    }
+
+    /// The same, which believes these headers of those who may say who asks.
+    #[must_use]
+    pub fn with_request_headers(self, request_headers: Option<RequestHeaders>) -> Self {
+        Self {
+            request_headers,
+            ..self
+        }
+    }
+
+    /// Takes away what headers say of the user, when it is known who that is.
+    pub fn strip(&self, headers: &mut HeaderMap) {
+        if let Some(request_headers) = &self.request_headers {
+            request_headers.strip(headers);
+        }
+    }
+
+    /// The user behind a request of a peer for a path; `None` if it has no good credentials.
+    pub async fn authenticate(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        path: &str,
+        now: Timestamp,
+    ) -> Option<User> {
+        if let Some(known) = &self.request_headers
+            && peer.names_others_at(now)
+            && let Some(user) = known.user(headers)
+        {
+            return Some(authenticated(user));
+        }
+        let certified = peer.user.as_ref();
+        if let Some(certified) = certified.filter(|certified| certified.is_valid_at(now)) {
+            return Some(authenticated(certified.user.clone()));
+        }
+        let Some(token) = bearer_token(headers) else {
+            let serves = self.changeable.load().anonymous.serves(path);
+            return serves.then(anonymous);
+        };
+        match self.identify(token, &[], now).await {
+            Ok(identified) => Some(identified.user),
+            Err(error) => {
+                tracing::debug!(%error, "a token is invalid");
+                None
+            }
+        }
+    }
+
+    /// Returns the user of a token that is for one of these audiences; for this server if there are none.
+    ///
+    /// # Errors
+    /// [`TokenError`] for a token that is nobody's or not good.
+    pub async fn identify(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Timestamp,
+    ) -> Result<Identified, TokenError> {
+        let wanted = if audiences.is_empty() {
+            &self.audiences
+        } else {
+            audiences
+        };
+        let mut identified = self.find(token, wanted, now).await?;
+        identified.user = authenticated(identified.user);
+        Ok(identified)
+    }
+
+    async fn find(
+        &self,
+        token: &str,
+        wanted: &[String],
+        now: Timestamp,
+    ) -> Result<Identified, TokenError> {
+        // What does not say for which servers it is, is for this one.
+        let own = target_audiences(&[], &self.audiences, wanted);
+        if let (Some(user), Ok(audiences)) = (self.tokens.user(token), &own) {
+            return Ok(Identified {
+                user: user.clone(),
+                audiences: audiences.clone(),
+            });
+        }
+        if let Some(service_accounts) = &self.service_accounts
+            && let Some(identified) = service_accounts.identify(token, wanted, now).await?
+        {
+            return Ok(identified);
+        }
+        if let Ok(audiences) = own {
+            let changeable = self.changeable.load_full();
+            for issuer in &changeable.issuers {
+                if let Some(user) = issuer.identify(token, now).await? {
+                    return Ok(Identified { user, audiences });
+                }
+            }
+        }
+        Err(TokenError::Unknown)
+    }
+}
+
+/// The wanted audiences that a token is for. One that says nothing is for this server.
+pub(super) fn target_audiences(
+    token: &[String],
+    own: &[String],
+    wanted: &[String],
+) -> Result<Vec<String>, TokenError> {
+    let token = if token.is_empty() { own } else { token };
+    let common = token.iter().filter(|it| wanted.contains(it));
+    let common: Vec<String> = common.cloned().collect();
+    if common.is_empty() && !own.is_empty() {
+        return Err(TokenError::WrongAudience {
+            token: token.to_vec(),
+            wanted: wanted.to_vec(),
+        });
+    }
+    Ok(common)
+}
+
+/// Says whether a user is whoever has no credentials.
+#[must_use]
+pub fn is_anonymous(user: &User) -> bool {
+    user.name == ANONYMOUS || user.groups.iter().any(|group| group == UNAUTHENTICATED)
+}
+
+fn anonymous() -> User {
+    User {
+        name: ANONYMOUS.to_owned(),
+        groups: vec![UNAUTHENTICATED.to_owned()],
+        ..User::default()
+    }
+}
+
+/// Adds the group of everybody who has been identified. Who was let in without that, be it by a proxy, is not in it.
+fn authenticated(mut user: User) -> User {
+    let decided = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+    if user.name != ANONYMOUS && !user.groups.iter().any(decided) {
+        user.groups.push(AUTHENTICATED.to_owned());
+    }
+    user
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers
+        .get(AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .trim()
+        .split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::super::CertifiedUser;
+    use super::*;
+
+    async fn authenticate(
+        authorization: Option<&str>,
+        certified: Option<CertifiedUser>,
+    ) -> Option<User> {
+        let tokens = TokenFile::parse("secret,ann,1,\"a,b\"").expect("tokens");
+        let mut headers = HeaderMap::new();
+        if let Some(value) = authorization {
+            headers.insert(AUTHORIZATION, value.parse().expect("a header"));
+        }
+        let now = Timestamp::from_second(100).expect("a time");
+        Authenticator::new(tokens)
+            .authenticate(
+                &Peer {
+                    user: certified,
+                    ..Peer::default()
+                },
+                &headers,
+                "/api",
+                now,
+            )
+            .await
+    }
+
+    fn certified(until_seconds: i64) -> CertifiedUser {
+        CertifiedUser {
+            user: User {
+                name: "bob".to_owned(),
+                ..User::default()
+            },
+            valid_until_seconds: until_seconds,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_identifies_its_user() {
+        let user = authenticate(Some("bearer secret"), None)
+            .await
+            .expect("a user");
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "1"));
+        assert_eq!(user.groups, ["a", "b", AUTHENTICATED]);
+    }
+
+    #[tokio::test]
+    async fn no_or_bad_credentials_identify_nobody() {
+        for value in [
+            None,
+            Some("Bearer other"),
+            Some("Basic secret"),
+            Some("secret"),
+            Some("Bearer "),
+        ] {
+            assert_eq!(authenticate(value, None).await, None, "{value:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn whom_a_proxy_has_not_identified_is_not_among_the_identified() {
+        let request_headers = RequestHeaders {
+            names: vec![HeaderName::from_static("x-remote-user")],
+            uids: Vec::new(),
+            groups: vec![HeaderName::from_static("x-remote-group")],
+            extra_prefixes: Vec::new(),
+        };
+        let authenticator =
+            Authenticator::new(TokenFile::default()).with_request_headers(Some(request_headers));
+        let proxy = Peer {
+            names_others_until_seconds: Some(101),
+            ..Peer::default()
+        };
+        let now = Timestamp::from_second(100).expect("a time");
+        for (name, group, groups) in [
+            (ANONYMOUS, "", &[][..]),
+            (ANONYMOUS, UNAUTHENTICATED, &[UNAUTHENTICATED]),
+            ("ann", "", &[AUTHENTICATED]),
+            ("ann", "a", &["a", AUTHENTICATED]),
+            ("ann", UNAUTHENTICATED, &[UNAUTHENTICATED]),
+            ("ann", AUTHENTICATED, &[AUTHENTICATED]),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-remote-user", name.parse().expect("a header"));
+            headers.insert("x-remote-group", group.parse().expect("a header"));
+            let user = authenticator.authenticate(&proxy, &headers, "/api", now);
+            let user = user.await.expect("a user");
+            assert_eq!(user.groups, groups, "{name} in {group:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_certificate_counts_first_and_only_while_valid() {
+        let user = authenticate(Some("Bearer secret"), Some(certified(101)))
+            .await
+            .expect("a user");
+        assert_eq!(user.name, "bob");
+        let user = authenticate(Some("Bearer secret"), Some(certified(99)))
+            .await
+            .expect("a user");
+        assert_eq!(user.name, "ann");
+        assert_eq!(authenticate(None, Some(certified(99))).await, None);
+    }
+}

@@ -1,0 +1,290 @@
+//! Client certificates: the common name is the user, the organisations are the groups.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ringwatch_apimachinery::User;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{DistinguishedName, RootCertStore};
+use sha2::{Digest, Sha256};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// The extra that says which certificate identified the user.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// Judges client certificates.
+#[derive(Clone, Debug)]
+pub struct ClientCertificates {
+    verifier: Arc<dyn ClientCertVerifier>,
+    proxies: Option<Proxies>,
+}
+
+/// The front proxies, whose requests may name their user in headers.
+#[derive(Clone, Debug)]
+struct Proxies {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// The common names that they may have; any if there is none.
+    names: Vec<String>,
+}
+
+/// The result of checking a client's certificate chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// The user that it names.
+    pub user: Option<CertifiedUser>,
+    /// Until when its requests may say who asks, in seconds since the epoch.
+    pub names_others_until_seconds: Option<i64>,
+}
+
+/// A user who showed a good certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertifiedUser {
+    /// The user.
+    pub user: User,
+    /// Until when the certificate is good, in seconds since the epoch.
+    pub valid_until_seconds: i64,
+}
+
+impl CertifiedUser {
+    /// Returns true if the certificate has not expired; connections may outlive it.
+    #[must_use]
+    pub fn is_valid_at(&self, now: Timestamp) -> bool {
+        now.as_second() <= self.valid_until_seconds
+    }
+}
+
+impl ClientCertificates {
+    /// Accepts the certificates of these authorities.
+    ///
+    /// # Errors
+    /// There is no usable authority among them.
+    pub fn new(authorities: RootCertStore) -> Result<Self, rustls::Error> {
+        Ok(Self {
+            verifier: verifier(authorities)?,
+            proxies: None,
+        })
+    }
+
+    /// The same, which lets those say who asks for whom these authorities vouch, under one of these common names or,
+    /// if there is none, any.
+    ///
+    /// # Errors
+    /// There is no usable authority among them.
+    pub fn with_proxies(
+        self,
+        authorities: RootCertStore,
+        names: Vec<String>,
+    ) -> Result<Self, rustls::Error> {
+        let verifier = verifier(authorities)?;
+        Ok(Self {
+            proxies: Some(Proxies { verifier, names }),
+            ..self
+        })
+    }
+
+    /// The names of all authorities, by which clients choose what they show.
+    #[must_use]
+    pub fn authorities(&self) -> Vec<DistinguishedName> {
+        let proxies = self.proxies.as_ref().map(|it| &it.verifier);
+        let all = std::iter::once(&self.verifier).chain(proxies);
+        all.flat_map(|it| it.root_hint_subjects())
+            .cloned()
+            .collect()
+    }
+
+    /// Returns the verifier of chains and signatures.
+    #[must_use]
+    pub fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::clone(&self.verifier)
+    }
+
+    /// Checks the chain that a client has presented.
+    #[must_use]
+    pub fn identify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Peer {
+        let Some((leaf, intermediates)) = chain.split_first() else {
+            return Peer::default();
+        };
+        let seconds = u64::try_from(now.as_second()).unwrap_or_default();
+        let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+        let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
+            return Peer::default();
+        };
+        let valid_until_seconds = certificate.validity().not_after.timestamp();
+        let is_good = |verifier: &Arc<dyn ClientCertVerifier>| {
+            verifier.verify_client_cert(leaf, intermediates, time)
+        };
+        let proxy = self.proxies.as_ref();
+        let proxy = proxy.filter(|it| it.knows(&certificate) && is_good(&it.verifier).is_ok());
+        let user = match is_good(&self.verifier) {
+            Ok(_) => user_of(&certificate, leaf),
+            Err(error) if proxy.is_none() => {
+                tracing::info!(%error, "a client certificate is invalid");
+                None
+            }
+            Err(_) => None,
+        };
+        Peer {
+            user: user.map(|user| CertifiedUser {
+                user,
+                valid_until_seconds,
+            }),
+            names_others_until_seconds: proxy.map(|_| valid_until_seconds),
+        }
+    }
+}
+
+impl Peer {
+    /// Returns true if its requests may name their user; connections may outlive the certificate.
+    #[must_use]
+    pub fn names_others_at(&self, now: Timestamp) -> bool {
+        let until = self.names_others_until_seconds;
+        until.is_some_and(|until| now.as_second() <= until)
+    }
+}
+
+impl Proxies {
+    fn knows(&self, certificate: &X509Certificate<'_>) -> bool {
+        let names = certificate.subject().iter_common_name();
+        let name = names.last().and_then(|it| it.as_str().ok());
+        self.names.is_empty() || self.names.iter().any(|known| Some(known.as_str()) == name)
+    }
+}
+
+fn verifier(authorities: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider)
+        .build()
+        .map_err(|error| rustls::Error::General(error.to_string()))
+}
+
+/// Nobody if the certificate has no common name.
+fn user_of(certificate: &X509Certificate<'_>, der: &[u8]) -> Option<User> {
+    let subject = certificate.subject();
+    // Of several names the last counts, as in Go, by which others judge what is signed.
+    let name = subject.iter_common_name().last()?.as_str().ok()?;
+    let groups = subject
+        .iter_organization()
+        .filter_map(|group| group.as_str().ok())
+        .map(String::from)
+        .collect();
+    let digest: String = Sha256::digest(der)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let extra = [(
+        CREDENTIAL_ID.to_owned(),
+        vec![format!("X509SHA256={digest}")],
+    )];
+    (!name.is_empty()).then(|| User {
+        name: name.to_owned(),
+        groups,
+        extra: extra.into(),
+        ..User::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch_tls::certificates::Certificates;
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+
+    fn certificates() -> Certificates {
+        let directory = tempfile::tempdir().expect("a directory");
+        Certificates::load_or_generate(directory.path(), &["localhost".to_owned()], now())
+            .expect("certificates")
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().expect("a time")
+    }
+
+    fn der(pem: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate")
+    }
+
+    fn judge(authority: &str) -> ClientCertificates {
+        let mut roots = RootCertStore::empty();
+        roots.add(der(authority)).expect("an authority");
+        ClientCertificates::new(roots).expect("authorities")
+    }
+
+    #[test]
+    fn the_subject_names_user_and_groups() {
+        let certificates = certificates();
+        let chain = [der(&certificates.admin.certificate)];
+        let certified = judge(&certificates.authority)
+            .identify(&chain, now())
+            .user
+            .expect("a user");
+        assert_eq!(certified.user.name, "kubernetes-admin");
+        assert_eq!(certified.user.groups, ["system:masters"]);
+        assert!(certified.user.extra[CREDENTIAL_ID][0].starts_with("X509SHA256="));
+        assert!(certified.is_valid_at(now()));
+    }
+
+    #[test]
+    fn of_several_names_the_last_counts_and_all_organizations() {
+        let mut parameters = rcgen::CertificateParams::default();
+        let names = &mut parameters.distinguished_name;
+        names.push(rcgen::DnType::CommonName, "system:node:a");
+        names.push(rcgen::DnType::OrganizationName, "a");
+        names.push(rcgen::DnType::CustomDnType(vec![2, 5, 4, 10]), "b");
+        names.push(
+            rcgen::DnType::CustomDnType(vec![2, 5, 4, 3]),
+            "system:node:b",
+        );
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let signed = parameters.self_signed(&key).expect("a certificate");
+        let (_, certificate) = X509Certificate::from_der(signed.der()).expect("DER");
+        let user = user_of(&certificate, signed.der()).expect("a user");
+        assert_eq!(user.name, "system:node:b");
+        assert_eq!(user.groups, ["a", "b"]);
+    }
+
+    #[test]
+    fn certificates_that_are_not_good_name_nobody() {
+        let ours = certificates();
+        let theirs = certificates();
+        let judge = judge(&ours.authority);
+        let nobody = Peer::default();
+        assert_eq!(
+            judge.identify(&[der(&theirs.admin.certificate)], now()),
+            nobody
+        );
+        assert_eq!(
+            judge.identify(&[der(&ours.server.certificate)], now()),
+            nobody
+        );
+        let later = "2030-01-01T00:00:00Z".parse().expect("a time");
+        let admin = der(&ours.admin.certificate);
+        assert_eq!(judge.identify(&[admin], later), nobody);
+        assert_eq!(judge.identify(&[], now()), nobody);
+    }
+
+    #[test]
+    fn only_known_proxies_say_who_asks() {
+        let (ours, theirs) = (certificates(), certificates());
+        let with = |names: &[&str]| {
+            let mut roots = RootCertStore::empty();
+            roots.add(der(&theirs.authority)).expect("an authority");
+            let names = names.iter().map(ToString::to_string).collect();
+            let judge = judge(&ours.authority).with_proxies(roots, names);
+            judge.expect("authorities")
+        };
+        let (own, other) = (der(&ours.admin.certificate), der(&theirs.admin.certificate));
+        let peer = with(&[]).identify(std::slice::from_ref(&other), now());
+        assert!(peer.names_others_at(now()) && peer.user.is_none());
+        let later = "2030-01-01T00:00:00Z".parse().expect("a time");
+        assert!(!peer.names_others_at(later));
+        let peer = with(&["x", "kubernetes-admin"]).identify(std::slice::from_ref(&other), now());
+        assert!(peer.names_others_at(now()));
+        assert_eq!(with(&["x"]).identify(&[other], now()), Peer::default());
+        let peer = with(&[]).identify(&[own], now());
+        assert!(!peer.names_others_at(now()) && peer.user.is_some());
+        assert_eq!(with(&[]).authorities().len(), 2);
+    }
+}

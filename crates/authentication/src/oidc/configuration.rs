@@ -1,0 +1,207 @@
+//! `--authentication-config`: whose tokens name users, by which rules, and which paths are for everybody.
+
+mod issuer;
+
+use std::collections::HashSet;
+
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_cel::Expression;
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::issuer::Jwt;
+use super::claims::ClaimMapping;
+
+const GROUP: &str = "apiserver.config.k8s.io";
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+const KIND: &str = "AuthenticationConfiguration";
+/// How many issuers there are at most, as in kube-apiserver.
+const ISSUERS_MAX: usize = 64;
+
+/// The parsed AuthenticationConfiguration.
+#[derive(Debug, Default)]
+pub struct AuthenticationConfig {
+    /// The trusted issuers.
+    pub issuers: Vec<JwtIssuer>,
+    /// The requests that are served without credentials.
+    pub anonymous: Anonymous,
+}
+
+/// An issuer of tokens.
+#[derive(Debug)]
+pub struct JwtIssuer {
+    /// The issuer's URL, as in its tokens.
+    pub url: String,
+    /// Where it describes itself, if not below its own URL.
+    pub discovery_url: Option<String>,
+    /// The authority of its certificate, in PEM; the machine's authorities if there is none.
+    pub certificate_authority: Option<String>,
+    /// For whom its tokens must be: one of these.
+    pub audiences: Vec<String>,
+    /// The claims that make the user.
+    pub mapping: ClaimMapping,
+}
+
+/// For what nobody needs credentials.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Anonymous {
+    /// For nothing.
+    #[default]
+    Refused,
+    /// For these paths.
+    Paths(Vec<String>),
+    /// As far as authentication is concerned, for everything.
+    Served,
+}
+
+impl Anonymous {
+    /// Returns true if a path is served without credentials.
+    #[must_use]
+    pub fn serves(&self, path: &str) -> bool {
+        match self {
+            Self::Refused => false,
+            Self::Paths(paths) => paths.iter().any(|it| it == path),
+            Self::Served => true,
+        }
+    }
+}
+
+/// An error in the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// It is no such document.
+    #[error("{0}")]
+    Read(String),
+    /// The document is invalid.
+    #[error("{}", FieldError::join(.0))]
+    Invalid(Vec<FieldError>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File {
+    api_version: String,
+    kind: String,
+    #[serde(default)]
+    jwt: Vec<Jwt>,
+    anonymous: Option<AnonymousFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnonymousFile {
+    #[serde(default)]
+    enabled: bool,
+    #[serde(default)]
+    conditions: Vec<AnonymousCondition>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnonymousCondition {
+    path: String,
+}
+
+impl AuthenticationConfig {
+    /// Reads the file. Tokens of `taken` issuers are somebody else's business.
+    ///
+    /// # Errors
+    /// [`ConfigError`]
+    pub fn parse(text: &str, taken: &[String]) -> Result<Self, ConfigError> {
+        let file: File =
+            serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;
+        let version = file
+            .api_version
+            .strip_prefix(GROUP)
+            .and_then(|it| it.strip_prefix('/'));
+        if file.kind != KIND || !version.is_some_and(|it| VERSIONS.contains(&it)) {
+            let found = format!("{}, Kind={}", file.api_version, file.kind);
+            let why = format!("it is no {KIND} of {GROUP}/v1 or v1beta1, but {found}");
+            return Err(ConfigError::Read(why));
+        }
+        let mut errors = Errors::default();
+        let anonymous = anonymous(file.anonymous, &mut errors);
+        if file.jwt.len() > ISSUERS_MAX {
+            errors.add(
+                FieldErrorKind::TooMany,
+                "jwt",
+                format!("{}: must have at most {ISSUERS_MAX} items", file.jwt.len()),
+            );
+        }
+        let mut known: HashSet<String> = HashSet::new();
+        let issuers = file.jwt.into_iter().take(ISSUERS_MAX).enumerate();
+        let issuers: Vec<_> = issuers
+            .filter_map(|(place, jwt)| {
+                let path = format!("jwt[{place}]");
+                for url in jwt.urls() {
+                    if !url.is_empty() && !known.insert(url.clone()) {
+                        errors.add(
+                            FieldErrorKind::Duplicate,
+                            format!("{path}.issuer.url"),
+                            format!("{url:?}"),
+                        );
+                    }
+                }
+                jwt.read(&path, taken, &mut errors)
+            })
+            .collect();
+        if errors.0.is_empty() {
+            return Ok(Self { issuers, anonymous });
+        }
+        Err(ConfigError::Invalid(errors.0))
+    }
+}
+
+fn anonymous(file: Option<AnonymousFile>, errors: &mut Errors) -> Anonymous {
+    let Some(file) = file else {
+        return Anonymous::Refused;
+    };
+    let paths: Vec<String> = file.conditions.into_iter().map(|it| it.path).collect();
+    match (file.enabled, paths.is_empty()) {
+        (true, true) => Anonymous::Served,
+        (true, false) => Anonymous::Paths(paths),
+        (false, true) => Anonymous::Refused,
+        (false, false) => {
+            let why = "enabled should be set to true when conditions are defined";
+            errors.invalid("anonymous.conditions", &Value::from(paths), why);
+            Anonymous::Refused
+        }
+    }
+}
+
+/// The errors so far.
+#[derive(Default)]
+struct Errors(Vec<FieldError>);
+
+impl Errors {
+    fn add(&mut self, kind: FieldErrorKind, field: impl Into<String>, detail: impl Into<String>) {
+        self.0.push(FieldError::new(kind, field, detail));
+    }
+
+    fn invalid(&mut self, field: impl Into<String>, value: &Value, why: impl AsRef<str>) {
+        self.0.push(FieldError::invalid(field, value, why));
+    }
+
+    fn expression(&mut self, field: String, text: &str, names: &[&str]) -> Option<Expression> {
+        self.compiled(field, text, Expression::compile(text, names))
+    }
+
+    /// The same for what must be true or false.
+    fn condition(&mut self, field: String, text: &str, names: &[&str]) -> Option<Expression> {
+        self.compiled(field, text, Expression::condition(text, names))
+    }
+
+    fn compiled(
+        &mut self,
+        field: String,
+        text: &str,
+        compiled: Result<Expression, String>,
+    ) -> Option<Expression> {
+        compiled
+            .map_err(|why| self.invalid(field, &Value::from(text), why))
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

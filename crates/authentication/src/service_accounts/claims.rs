@@ -1,0 +1,80 @@
+//! The claims of a service account token.
+
+use serde::{Deserialize, Serialize};
+
+use crate::jwt::{Audiences, Seconds, Times};
+
+/// The claims, in the order in which kube-apiserver writes them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Claims {
+    #[serde(default)]
+    pub(super) aud: Audiences,
+    pub(super) exp: Option<Seconds>,
+    pub(super) iat: Option<Seconds>,
+    pub(super) iss: String,
+    #[serde(default)]
+    pub(super) jti: String,
+    #[serde(rename = "kubernetes.io", default)]
+    pub(super) kubernetes: Kubernetes,
+    pub(super) nbf: Option<Seconds>,
+    #[serde(default)]
+    pub(super) sub: String,
+}
+
+impl Claims {
+    pub(super) fn times(&self) -> Times {
+        Times {
+            expires: self.exp,
+            not_before: self.nbf,
+            issued_at: self.iat,
+        }
+    }
+}
+
+/// Kubernetes' private claims.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Kubernetes {
+    #[serde(default)]
+    pub(super) namespace: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pod: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) secret: Option<Reference>,
+    #[serde(default)]
+    pub(super) serviceaccount: Reference,
+    /// From when on the token is still good, but should have been replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) warnafter: Option<Seconds>,
+}
+
+/// An object at one time of its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// Its uid; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+}
+
+/// With what a token ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Bound {
+    /// With its account alone.
+    #[default]
+    Account,
+    /// With a pod, which may be on a node.
+    Pod {
+        /// The pod.
+        pod: Reference,
+        /// Its node; the token does not end with that.
+        node: Option<Reference>,
+    },
+    /// With a secret.
+    Secret(Reference),
+    /// With a node.
+    Node(Reference),
+}

@@ -1,0 +1,125 @@
+//! New tokens.
+
+use jiff::Timestamp;
+use jsonwebtoken::Header;
+use ringwatch_apimachinery::SERVICE_ACCOUNT_PREFIX;
+
+use super::ServiceAccountConfig;
+use super::claims::{Bound, Claims, Kubernetes, Reference};
+use crate::jwt::{Audiences, Seconds};
+use crate::keys::{KeyError, SigningKey};
+
+/// The expiration that kube-apiserver requests for tokens that it mounts into pods, in seconds. Such tokens are valid for
+/// longer, for clients that read the file only once.
+const MOUNTED_SECONDS: i64 = 3607;
+/// How long those are given.
+const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
+
+/// Makes tokens.
+#[derive(Clone, Debug)]
+pub struct TokenIssuer {
+    name: String,
+    audiences: Vec<String>,
+    key: SigningKey,
+    seconds_max: Option<i64>,
+    extends_mounted: bool,
+}
+
+/// The content of a token.
+#[derive(Clone, Debug)]
+pub struct Grant<'a> {
+    /// The account's namespace.
+    pub namespace: &'a str,
+    /// The account.
+    pub account: Reference,
+    /// For whom the token is.
+    pub audiences: Vec<String>,
+    /// For how long it is.
+    pub seconds: i64,
+    /// With what it ends before that.
+    pub bound: Bound,
+}
+
+impl TokenIssuer {
+    /// An issuer that signs with the configured key.
+    #[must_use]
+    pub fn new(config: &ServiceAccountConfig) -> Self {
+        Self {
+            name: config.issuers.first().cloned().unwrap_or_default(),
+            audiences: config.audiences.clone(),
+            key: config.signing.clone(),
+            seconds_max: config.seconds_max,
+            extends_mounted: config.extends_mounted,
+        }
+    }
+
+    /// For whom a token is if that is not said: for this server.
+    #[must_use]
+    pub fn default_audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    /// The longest that may be had of so many seconds.
+    #[must_use]
+    pub fn longest(&self, seconds: i64) -> i64 {
+        self.seconds_max.map_or(seconds, |most| seconds.min(most))
+    }
+
+    /// A new token.
+    ///
+    /// # Errors
+    /// [`KeyError::Failed`] if it cannot be signed.
+    pub fn issue(&self, grant: Grant<'_>, now: Timestamp) -> Result<String, KeyError> {
+        let now = now.as_second();
+        let (seconds, warn_after) = self.lifetime(&grant);
+        let sub = format!(
+            "{SERVICE_ACCOUNT_PREFIX}{}:{}",
+            grant.namespace, grant.account.name
+        );
+        let (mut node, mut pod, mut secret) = (None, None, None);
+        match grant.bound {
+            Bound::Account => {}
+            Bound::Pod {
+                pod: its,
+                node: on_node,
+            } => (pod, node) = (Some(its), on_node),
+            Bound::Secret(its) => secret = Some(its),
+            Bound::Node(its) => node = Some(its),
+        }
+        let claims = Claims {
+            aud: Audiences(grant.audiences),
+            exp: Some(Seconds(now.saturating_add(seconds))),
+            iat: Some(Seconds(now)),
+            iss: self.name.clone(),
+            jti: uuid::Uuid::new_v4().to_string(),
+            kubernetes: Kubernetes {
+                namespace: grant.namespace.to_owned(),
+                node,
+                pod,
+                secret,
+                serviceaccount: grant.account,
+                warnafter: warn_after.map(|seconds| Seconds(now.saturating_add(seconds))),
+            },
+            nbf: Some(Seconds(now)),
+            sub,
+        };
+        let header = Header {
+            typ: None,
+            kid: Some(self.key.public.id.clone()),
+            ..Header::new(self.key.public.algorithm)
+        };
+        jsonwebtoken::encode(&header, &claims, &self.key.key)
+            .map_err(|error| KeyError::Failed(error.to_string()))
+    }
+
+    /// For how long a token is good, and after how long it should be replaced if that is earlier.
+    fn lifetime(&self, grant: &Grant<'_>) -> (i64, Option<i64>) {
+        let mounted = matches!(grant.bound, Bound::Pod { .. }) && grant.seconds == MOUNTED_SECONDS;
+        let ours = |audience| self.audiences.contains(audience);
+        if self.extends_mounted && mounted && grant.audiences.iter().all(ours) {
+            (EXTENDED_SECONDS, Some(grant.seconds))
+        } else {
+            (grant.seconds, None)
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Authenticates service account tokens.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ringwatch::codec;
+use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::storage::GetOptions;
+use ringwatch_apimachinery::{Error, SERVICE_ACCOUNT_PREFIX, User};
+use ringwatch_registry::Store;
+use serde::Deserialize;
+
+use super::ServiceAccountConfig;
+use super::claims::{Claims, Reference};
+use crate::jwt::{Untimely, Unverified, leeway_before, verified};
+use crate::keys::VerifyingKey;
+use crate::{Identified, TokenError, target_audiences};
+
+const ALL_ACCOUNTS: &str = "system:serviceaccounts";
+const EXTRA_PREFIX: &str = "authentication.kubernetes.io/";
+
+/// Where accounts are, and what tokens are bound to.
+#[derive(Clone, Debug)]
+pub struct AccountStores {
+    /// Of service accounts.
+    pub accounts: Arc<Store>,
+    /// Of pods.
+    pub pods: Arc<Store>,
+    /// Of secrets.
+    pub secrets: Arc<Store>,
+    /// Of nodes.
+    pub nodes: Arc<Store>,
+}
+
+/// Judges tokens of service accounts.
+#[derive(Debug)]
+pub struct ServiceAccountTokens {
+    issuers: Vec<String>,
+    audiences: Vec<String>,
+    keys: Vec<VerifyingKey>,
+    stores: AccountStores,
+}
+
+impl ServiceAccountTokens {
+    /// Takes tokens that are signed with one of the configured keys.
+    #[must_use]
+    pub fn new(config: &ServiceAccountConfig, stores: AccountStores) -> Self {
+        Self {
+            issuers: config.issuers.clone(),
+            audiences: config.audiences.clone(),
+            keys: config.keys(),
+            stores,
+        }
+    }
+
+    /// Returns the user of a token that is for one of these audiences; `None` if it is not a service account token.
+    ///
+    /// # Errors
+    /// [`TokenError`] for one that is, but is not good.
+    pub async fn identify(
+        &self,
+        token: &str,
+        wanted: &[String],
+        now: Timestamp,
+    ) -> Result<Option<Identified>, TokenError> {
+        let Some(head) = Unverified::read(token) else {
+            return Ok(None);
+        };
+        if !self.issuers.contains(&head.issuer) {
+            return Ok(None);
+        }
+        let claims = self.claims(token, &head)?;
+        let audiences = target_audiences(&claims.aud.0, &self.audiences, wanted)?;
+        claims.times().check(now).map_err(|why| {
+            TokenError::Untimely(match why {
+                Untimely::Expired => "service account token has expired",
+                Untimely::NotValidYet => "service account token is not valid yet",
+                Untimely::IssuedInTheFuture => "service account token is issued in the future",
+            })
+        })?;
+        self.check_objects(&claims, leeway_before(now)).await?;
+        Ok(Some(Identified {
+            user: user(claims),
+            audiences,
+        }))
+    }
+
+    /// Returns the claims of the token if one of the keys has signed it.
+    fn claims(&self, token: &str, head: &Unverified) -> Result<Claims, TokenError> {
+        let mut keys = self
+            .keys
+            .iter()
+            .filter(|key| head.key_id.is_empty() || head.key_id == key.id)
+            .peekable();
+        if keys.peek().is_none() {
+            return Err(TokenError::UnknownKey);
+        }
+        keys.filter(|key| key.algorithm == head.algorithm)
+            .find_map(|key| verified(token, &key.key, key.algorithm))
+            .filter(|claims: &Claims| claims.iss == head.issuer)
+            .ok_or(TokenError::WrongSignature)
+    }
+
+    /// Checks that the account exists, and the object that the token is bound to.
+    async fn check_objects(&self, claims: &Claims, deleted_by: i64) -> Result<(), TokenError> {
+        let its = &claims.kubernetes;
+        let namespace = its.namespace.as_str();
+        let account = &its.serviceaccount;
+        match find(&self.stores.accounts, namespace, account, deleted_by).await? {
+            Found::There => {}
+            Found::Gone => return Err(TokenError::NoAccount(account.name.clone())),
+            Found::Deleted => {
+                let name = format!("{namespace}/{}", account.name);
+                return Err(TokenError::AccountDeleted(name));
+            }
+            Found::Other(uid) => {
+                return Err(TokenError::OtherAccount {
+                    uid,
+                    claimed: account.uid.clone(),
+                });
+            }
+        }
+        // What pods are on is told, but their tokens do not end with it.
+        let node = its.node.as_ref().filter(|_| its.pod.is_none());
+        for (kind, store, namespace, bound) in [
+            (
+                "secret",
+                &self.stores.secrets,
+                namespace,
+                its.secret.as_ref(),
+            ),
+            ("pod", &self.stores.pods, namespace, its.pod.as_ref()),
+            ("node", &self.stores.nodes, "", node),
+        ] {
+            let Some(bound) = bound else {
+                continue;
+            };
+            match find(store, namespace, bound, deleted_by).await? {
+                Found::There => {}
+                Found::Gone | Found::Deleted => return Err(TokenError::Invalidated),
+                Found::Other(uid) => {
+                    return Err(TokenError::OtherObject {
+                        kind,
+                        uid,
+                        claimed: bound.uid.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The state of an object.
+enum Found {
+    There,
+    /// It is marked, and has been so for a while.
+    Deleted,
+    Gone,
+    /// There is another of its name, with this uid.
+    Other(String),
+}
+
+/// Looks in memory first. That may not know yet of what was made just now.
+async fn find(
+    store: &Store,
+    namespace: &str,
+    reference: &Reference,
+    deleted_by: i64,
+) -> Result<Found, TokenError> {
+    let mut found = Found::Gone;
+    let cached = GetOptions {
+        resource_version: Some(ResourceVersion(0)),
+    };
+    for options in [cached, GetOptions::default()] {
+        match store.get(namespace, &reference.name, options).await {
+            Ok(object) if object.uid() == reference.uid => {
+                return Ok(if was_deleted(&object, deleted_by)? {
+                    Found::Deleted
+                } else {
+                    Found::There
+                });
+            }
+            Ok(object) => found = Found::Other(object.uid().to_owned()),
+            Err(Error::NotFound { .. }) => found = Found::Gone,
+            Err(error) => return Err(TokenError::Lookup(error)),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns true if an object was due to be deleted before this second.
+fn was_deleted(object: &Object, deleted_by: i64) -> Result<bool, TokenError> {
+    #[derive(Deserialize)]
+    struct Partial {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        deletion_timestamp: Option<String>,
+    }
+    let unreadable = |why: String| TokenError::Lookup(Error::Internal(why));
+    let json = codec::json(object).map_err(|error| unreadable(error.to_string()))?;
+    let partial: Partial =
+        serde_json::from_slice(&json).map_err(|error| unreadable(error.to_string()))?;
+    let Some(time) = partial.metadata.deletion_timestamp else {
+        return Ok(false);
+    };
+    let time: Timestamp = time
+        .parse()
+        .map_err(|error| unreadable(format!("{error}")))?;
+    Ok(time.as_second() < deleted_by)
+}
+
+/// The account as a user.
+fn user(claims: Claims) -> User {
+    let its = claims.kubernetes;
+    let mut extra = BTreeMap::new();
+    let mut tell = |name: &str, value: String| {
+        if !value.is_empty() {
+            extra.insert(format!("{EXTRA_PREFIX}{name}"), vec![value]);
+        }
+    };
+    if !claims.jti.is_empty() {
+        tell("credential-id", format!("JTI={}", claims.jti));
+    }
+    for (kind, reference) in [("pod", its.pod), ("node", its.node)] {
+        let Reference { name, uid } = reference.unwrap_or_default();
+        tell(&format!("{kind}-name"), name);
+        tell(&format!("{kind}-uid"), uid);
+    }
+    User {
+        name: format!(
+            "{SERVICE_ACCOUNT_PREFIX}{}:{}",
+            its.namespace, its.serviceaccount.name
+        ),
+        uid: its.serviceaccount.uid,
+        groups: vec![
+            ALL_ACCOUNTS.to_owned(),
+            format!("{ALL_ACCOUNTS}:{}", its.namespace),
+        ],
+        extra,
+    }
+}

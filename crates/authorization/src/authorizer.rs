@@ -1,0 +1,415 @@
+//! The configured modes, asked in their order.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::webhook_client::WebhookClient;
+use ringwatch_apimachinery::work::{self, Work};
+
+use super::webhook::Answer;
+use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, WebhookAuthorizer, node_of};
+use crate::node_rules;
+
+/// Whoever is in this group may do everything, whatever the modes.
+const MASTERS: &str = "system:masters";
+
+/// A user's roles are looked through where the request is up to so many words: comparing them takes about as long as
+/// reading a body of [`work::LARGE_BYTES`].
+const ROLE_WORDS_MAX: usize = 10_000;
+
+/// A way to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthorizationMode {
+    /// Everything is allowed.
+    AlwaysAllow,
+    /// Nothing is allowed that no other mode allows.
+    AlwaysDeny,
+    /// By roles and bindings.
+    Rbac,
+    /// The Node authorizer.
+    Node,
+}
+
+/// One of the authorizers that are asked in turn.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// This server, in one of its ways.
+    Mode(AuthorizationMode),
+    /// A webhook.
+    Webhook(Arc<WebhookAuthorizer>),
+}
+
+/// The decision of an authorizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// True if the request is allowed.
+    pub allowed: bool,
+    /// True if the request was denied outright, so that later authorizers were not asked.
+    pub denied: bool,
+    /// Why, if there is something to say.
+    pub reason: String,
+}
+
+impl Decision {
+    /// Why something that was refused was refused.
+    #[must_use]
+    pub fn explain(&self, asked: &Attributes<'_>) -> String {
+        let refusal = asked.refusal();
+        if self.reason.is_empty() {
+            refusal
+        } else {
+            format!("{refusal}: {}", self.reason)
+        }
+    }
+}
+
+/// The rules that a user has in a namespace.
+#[derive(Debug, Default)]
+pub struct SelfRules {
+    /// The rules.
+    pub rules: Vec<Rule>,
+    /// The errors in some of the user's bindings.
+    pub errors: Vec<String>,
+}
+
+/// Decides who may do what.
+#[derive(Debug)]
+pub struct Authorizer {
+    steps: ArcSwap<Vec<Step>>,
+    roles: ArcSwap<RoleTable>,
+    nodes: NodeAuthorizer,
+}
+
+impl Authorizer {
+    /// An authorizer of these steps, which knows no roles yet.
+    #[must_use]
+    pub fn new(steps: Vec<Step>) -> Self {
+        let nodes = NodeAuthorizer {
+            graph: Arc::default(),
+            rules: node_rules(),
+        };
+        Self {
+            steps: ArcSwap::from_pointee(steps),
+            roles: ArcSwap::default(),
+            nodes,
+        }
+    }
+
+    /// An authorizer that allows everything.
+    #[must_use]
+    pub fn always_allow() -> Arc<Self> {
+        Arc::new(Self::new(vec![Step::Mode(AuthorizationMode::AlwaysAllow)]))
+    }
+
+    /// Returns true if RBAC is enabled.
+    #[must_use]
+    pub fn uses_roles(&self) -> bool {
+        self.has(AuthorizationMode::Rbac)
+    }
+
+    fn has(&self, wanted: AuthorizationMode) -> bool {
+        has(&self.steps.load(), wanted)
+    }
+
+    /// Asks these from now on.
+    ///
+    /// # Errors
+    /// A line that says why not: what roles and nodes need is followed from the start or never.
+    pub fn set_steps(&self, steps: Vec<Step>) -> Result<(), String> {
+        for (mode, name) in [
+            (AuthorizationMode::Rbac, "RBAC"),
+            (AuthorizationMode::Node, "Node"),
+        ] {
+            if has(&steps, mode) != self.has(mode) {
+                return Err(format!("{name} authorizers cannot be added or removed"));
+            }
+        }
+        self.steps.store(Arc::new(steps));
+        Ok(())
+    }
+
+    /// Returns true if a decision may have to wait for a webhook.
+    #[must_use]
+    pub fn asks_webhooks(&self) -> bool {
+        let steps = self.steps.load();
+        steps.iter().any(|step| matches!(step, Step::Webhook(_)))
+    }
+
+    /// Where it looks what kubelets need, if that counts.
+    #[must_use]
+    pub fn node_graph(&self) -> Option<&Arc<NodeGraph>> {
+        self.has(AuthorizationMode::Node)
+            .then_some(&self.nodes.graph)
+    }
+
+    /// Decides by these roles from now on.
+    pub fn set_roles(&self, roles: RoleTable) {
+        self.roles.store(Arc::new(roles));
+    }
+
+    /// The rules of a role, of the cluster if the namespace is empty; `None` for one that is not known.
+    #[must_use]
+    pub fn role_rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+        self.roles.load().rules(namespace, name)
+    }
+
+    /// Decides whether a request is allowed, and why.
+    pub async fn decide(&self, asked: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(asked);
+        let steps = self.steps.load_full();
+        for step in steps.iter() {
+            if decision.is_made() {
+                break;
+            }
+            decision.hear(match step {
+                Step::Mode(mode) => {
+                    self.leave_for_roles(*mode, asked).await;
+                    self.decide_here(*mode, asked)
+                }
+                Step::Webhook(webhook) => webhook.decide(asked).await,
+            });
+        }
+        decision.end()
+    }
+
+    /// Moves the request before it looks through roles for long.
+    async fn leave_for_roles(&self, mode: AuthorizationMode, asked: &Attributes<'_>) {
+        let roles = || self.roles.load().words(asked.user, asked.namespace);
+        if mode == AuthorizationMode::Rbac && roles() > ROLE_WORDS_MAX {
+            work::leave(Work::Permissions).await;
+        }
+    }
+
+    /// The same where nobody can wait: webhooks are not asked, but what they have said counts.
+    #[must_use]
+    pub fn decide_now(&self, asked: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(asked);
+        for step in self.steps.load().iter() {
+            if decision.is_made() {
+                break;
+            }
+            decision.hear(match step {
+                Step::Mode(mode) => self.decide_here(*mode, asked),
+                Step::Webhook(webhook) => webhook.decide_now(asked),
+            });
+        }
+        decision.end()
+    }
+
+    /// Asks webhooks by this client from now on.
+    pub fn ask_webhooks_by(&self, client: &Arc<dyn WebhookClient>) {
+        for step in self.steps.load().iter() {
+            if let Step::Webhook(webhook) = step {
+                webhook.ask_by(client);
+            }
+        }
+    }
+
+    /// Returns the answer of one of the built-in modes.
+    fn decide_here(&self, mode: AuthorizationMode, asked: &Attributes<'_>) -> Answer {
+        match mode {
+            AuthorizationMode::AlwaysAllow => Answer::Allowed(String::new()),
+            AuthorizationMode::AlwaysDeny => {
+                Answer::NoOpinion("Everything is forbidden.".to_owned())
+            }
+            AuthorizationMode::Rbac => match self.roles.load().decide(asked) {
+                Ok(binding) => Answer::Allowed(format!("RBAC: allowed by {binding}")),
+                Err(missing) if missing.is_empty() => Answer::NoOpinion(String::new()),
+                Err(missing) => Answer::NoOpinion(format!("RBAC: {}", aggregate(missing))),
+            },
+            AuthorizationMode::Node => match self.nodes.decide(asked) {
+                Ok(()) => Answer::Allowed(String::new()),
+                Err(why) => Answer::NoOpinion(why),
+            },
+        }
+    }
+
+    /// Returns the rules of a user in a namespace.
+    #[must_use]
+    pub fn rules(&self, user: &User, namespace: &str) -> SelfRules {
+        let mut found = SelfRules::default();
+        for step in self.steps.load().iter() {
+            let mode = match step {
+                Step::Mode(mode) => mode,
+                Step::Webhook(_) => {
+                    let why = "webhook authorizer does not support user rule resolution";
+                    found.errors.push(why.to_owned());
+                    continue;
+                }
+            };
+            match mode {
+                AuthorizationMode::AlwaysAllow => found.rules.extend(everything()),
+                AuthorizationMode::AlwaysDeny => {}
+                AuthorizationMode::Node if node_of(user).is_some() => {
+                    let why = "node authorizer does not support user rule resolution";
+                    found.errors.push(why.to_owned());
+                }
+                AuthorizationMode::Node => {}
+                AuthorizationMode::Rbac => {
+                    for grant in self.roles.load().grants(user, namespace) {
+                        match &grant.rules {
+                            Ok(rules) => found.rules.extend(rules.iter().cloned()),
+                            Err(why) => found.errors.push(why.to_string()),
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+fn has(steps: &[Step], wanted: AuthorizationMode) -> bool {
+    let mut steps = steps.iter();
+    steps.any(|step| matches!(step, Step::Mode(mode) if *mode == wanted))
+}
+
+/// A decision that is being made.
+struct Deciding {
+    made: Option<Decision>,
+    reasons: Vec<String>,
+}
+
+impl Deciding {
+    fn new(asked: &Attributes<'_>) -> Self {
+        let is_master = asked.user.groups.iter().any(|group| group == MASTERS);
+        Self {
+            made: is_master.then(|| Decision {
+                allowed: true,
+                denied: false,
+                reason: String::new(),
+            }),
+            reasons: Vec::new(),
+        }
+    }
+
+    fn is_made(&self) -> bool {
+        self.made.is_some()
+    }
+
+    fn hear(&mut self, answer: Answer) {
+        match answer {
+            Answer::Allowed(reason) => {
+                self.made = Some(Decision {
+                    allowed: true,
+                    denied: false,
+                    reason,
+                });
+            }
+            Answer::Denied(reason) => {
+                self.reasons
+                    .extend(Some(reason).filter(|it| !it.is_empty()));
+                self.made = Some(Decision {
+                    allowed: false,
+                    denied: true,
+                    reason: self.reasons.join("\n"),
+                });
+            }
+            Answer::NoOpinion(reason) => {
+                self.reasons
+                    .extend(Some(reason).filter(|it| !it.is_empty()));
+            }
+        }
+    }
+
+    fn end(self) -> Decision {
+        self.made.unwrap_or_else(|| Decision {
+            allowed: false,
+            denied: false,
+            reason: self.reasons.join("\n"),
+        })
+    }
+}
+
+/// Several errors as Go writes them.
+fn aggregate(mut errors: Vec<&str>) -> String {
+    let mut seen = std::collections::BTreeSet::new();
+    errors.retain(|error| seen.insert(*error));
+    match errors.as_slice() {
+        [one] => (*one).to_owned(),
+        all => format!("[{}]", all.join(", ")),
+    }
+}
+
+/// Every verb on every resource and every path.
+#[must_use]
+pub fn everything() -> [Rule; 2] {
+    let all = || vec!["*".to_owned()];
+    let resources = Rule {
+        verbs: all(),
+        api_groups: all(),
+        resources: all(),
+        ..Rule::default()
+    };
+    let paths = Rule {
+        verbs: all(),
+        non_resource_urls: all(),
+        ..Rule::default()
+    };
+    [resources, paths]
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch_apimachinery::work::{Movable, Progress};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn modes_are_asked_in_order_and_masters_may_do_everything() {
+        use AuthorizationMode::{AlwaysAllow, AlwaysDeny, Rbac};
+        let mut user = User::default();
+        let decide = async |user: &User, modes: &[AuthorizationMode]| {
+            let authorizer = Authorizer::new(modes.iter().copied().map(Step::Mode).collect());
+            let asked = Attributes::of_path(user, "get", "/metrics");
+            authorizer.decide(&asked).await
+        };
+        assert!(decide(&user, &[AlwaysDeny, AlwaysAllow]).await.allowed);
+        assert!(!decide(&user, &[Rbac]).await.allowed);
+        let refused = decide(&user, &[Rbac, AlwaysDeny]).await;
+        assert!(!refused.allowed);
+        assert_eq!(refused.reason, "Everything is forbidden.");
+        user.groups.push(MASTERS.to_owned());
+        assert!(decide(&user, &[AlwaysDeny]).await.allowed);
+    }
+    /// Roles that let `jane` get so many paths, `/metrics` among them.
+    fn roles_of_jane(paths: usize) -> RoleTable {
+        let paths = (1..paths).map(|path| format!("/{path}"));
+        let paths: Vec<_> = paths.chain(Some("/metrics".to_owned())).collect();
+        let rule = json!({"verbs": ["get"], "nonResourceURLs": paths});
+        let role = json!({"metadata": {"name": "r"}, "rules": [rule]});
+        let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r"},
+            "subjects": [{"kind": "User", "name": "jane"}]});
+        let role = serde_json::from_value(role).expect("a role");
+        let binding = serde_json::from_value(binding).expect("a binding");
+        RoleTable::new(&[Arc::new(role)], &[Arc::new(binding)])
+    }
+
+    #[tokio::test]
+    async fn a_request_leaves_before_it_looks_through_many_roles() {
+        for (paths, leaves) in [(10, false), (ROLE_WORDS_MAX, true)] {
+            let authorizer = Authorizer::new(vec![Step::Mode(AuthorizationMode::Rbac)]);
+            authorizer.set_roles(roles_of_jane(paths));
+            let request = Movable::new(Box::pin(async move {
+                let mut user = User::default();
+                "jane".clone_into(&mut user.name);
+                let asked = Attributes::of_path(&user, "get", "/metrics");
+                authorizer.decide(&asked).await.allowed
+            }));
+            let allowed = match request.begin().await {
+                Progress::Answered(allowed) => {
+                    assert!(!leaves, "it looked through {paths} paths where it was");
+                    allowed
+                }
+                Progress::Leaves(departure, rest) => {
+                    assert!(leaves, "it left for {paths} paths");
+                    assert_eq!(departure.work, Work::Permissions);
+                    rest.arrive().await
+                }
+            };
+            assert!(allowed);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Kubernetes' authorization modes, with RBAC's rules among them.
+//!
+//! ```text
+//!   roles, bindings --RoleTable--> grants by subject --Authorizer--> a decision
+//! ```
+//!
+//! A [`RoleTable`] is made anew whenever a role or binding changes and exchanged whole, so that a
+//! request is decided in memory, without a lock, by what held at one time.
+
+mod attributes;
+mod authorizer;
+mod coverage;
+pub mod default_roles;
+mod description;
+mod grants;
+mod node_authorizer;
+mod node_graph;
+mod role_table;
+mod rule;
+mod webhook;
+
+pub(crate) use self::default_roles::node_rules;
+
+pub use attributes::Attributes;
+pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, Step, everything};
+pub use coverage::{Missing, missing_rules};
+pub use description::{describe_rules, go_list};
+pub use node_authorizer::{NodeAuthorizer, node_of};
+pub use node_graph::{MIRROR, NodeGraph, referred_resources};
+pub use role_table::{Binding, Role, RoleTable};
+pub use rule::Rule;
+pub use webhook::{Conditions, FailurePolicy, ReviewVersion, WebhookAuthorizer, WebhookConfig};

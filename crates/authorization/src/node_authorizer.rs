@@ -1,0 +1,228 @@
+//! The permissions of kubelets: Kubernetes' Node authorizer.
+//!
+//! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what
+//! the pods of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
+
+use std::sync::Arc;
+
+use ringwatch_apimachinery::User;
+
+use super::{Attributes, NodeGraph, Rule};
+
+const GROUP: &str = "system:nodes";
+const PREFIX: &str = "system:node:";
+/// Where the leases of nodes are.
+const LEASES: &str = "kube-node-lease";
+
+/// Authorizes the requests of kubelets.
+#[derive(Debug)]
+pub struct NodeAuthorizer {
+    /// The objects that the pods of each node need.
+    pub graph: Arc<NodeGraph>,
+    /// The rules that apply to every node.
+    pub rules: Vec<Rule>,
+}
+
+/// The node that a user is the kubelet of; empty for one of no particular node.
+#[must_use]
+pub fn node_of(user: &User) -> Option<&str> {
+    let name = user.name.strip_prefix(PREFIX)?;
+    user.groups
+        .iter()
+        .any(|group| group == GROUP)
+        .then_some(name)
+}
+
+impl NodeAuthorizer {
+    /// Decides whether a kubelet may make a request.
+    ///
+    /// # Errors
+    /// Why it may not; nothing for others than kubelets.
+    pub(super) fn decide(&self, asked: &Attributes<'_>) -> Result<(), String> {
+        let Some(node) = node_of(asked.user) else {
+            return Err(String::new());
+        };
+        if node.is_empty() {
+            return Err(format!("unknown node for user {:?}", asked.user.name));
+        }
+        if !asked.is_resource {
+            return self.by_rules(asked);
+        }
+        match (asked.group, asked.resource) {
+            ("", "secrets" | "configmaps") => self.read_related(node, asked),
+            ("", "persistentvolumeclaims") if asked.subresource == "status" => {
+                self.update_status(node, asked)
+            }
+            ("", "persistentvolumeclaims" | "persistentvolumes")
+            | ("resource.k8s.io", "resourceclaims")
+            | ("storage.k8s.io", "volumeattachments") => self.get_related(node, asked),
+            ("", "serviceaccounts") if asked.subresource == "token" => {
+                self.create_token(node, asked)
+            }
+            ("", "serviceaccounts") => self.get_related(node, asked),
+            ("coordination.k8s.io", "leases") => own_lease(node, asked),
+            ("storage.k8s.io", "csinodes") => own(node, asked, "CSINode"),
+            ("resource.k8s.io", "resourceslices") => self.slices(node, asked),
+            ("", "nodes") => own_node(node, asked),
+            ("", "pods") => self.pods(node, asked),
+            _ => self.by_rules(asked),
+        }
+    }
+
+    fn by_rules(&self, asked: &Attributes<'_>) -> Result<(), String> {
+        let allows = self.rules.iter().any(|rule| rule.allows(asked));
+        if allows { Ok(()) } else { Err(String::new()) }
+    }
+
+    /// Gets, lists and watches of one object in a namespace.
+    fn read_related(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        match asked.verb {
+            "get" | "list" | "watch" => {}
+            _ => return refuse("can only read resources of this type"),
+        }
+        if !asked.subresource.is_empty() {
+            return refuse("cannot read subresource");
+        }
+        if asked.namespace.is_empty() {
+            return refuse("can only read namespaced object of this type");
+        }
+        self.related(node, asked)
+    }
+
+    fn get_related(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        if asked.verb != "get" {
+            return refuse("can only get individual resources of this type");
+        }
+        if !asked.subresource.is_empty() {
+            return refuse("cannot get subresource");
+        }
+        self.related(node, asked)
+    }
+
+    fn update_status(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        match asked.verb {
+            "update" | "patch" => self.related(node, asked),
+            _ => refuse("can only get/update/patch this type"),
+        }
+    }
+
+    fn create_token(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        if asked.verb == "create" {
+            self.related(node, asked)
+        } else {
+            refuse("can only create tokens for individual service accounts")
+        }
+    }
+
+    fn related(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        let Attributes {
+            resource,
+            namespace,
+            name,
+            ..
+        } = asked;
+        if name.is_empty() {
+            return refuse("No Object name found");
+        }
+        if self.graph.relates(node, resource, namespace, name) {
+            return Ok(());
+        }
+        Err(format!(
+            "no relationship found between node '{node}' and this object"
+        ))
+    }
+
+    /// ResourceSlices, in which a node lists its devices.
+    fn slices(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        if !asked.subresource.is_empty() {
+            return refuse("cannot authorize ResourceSlice subresources");
+        }
+        match asked.verb {
+            // The NodeRestriction plugin looks at whose.
+            "create" => Ok(()),
+            "get" | "update" | "patch" | "delete" => self.related(node, asked),
+            "watch" | "list" | "deletecollection"
+                if asked.selects_exactly("spec.nodeName") == Some(node) =>
+            {
+                Ok(())
+            }
+            "watch" | "list" | "deletecollection" => refuse(
+                "can only list/watch/deletecollection resourceslices with nodeName field selector",
+            ),
+            _ => refuse(
+                "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection",
+            ),
+        }
+    }
+
+    fn pods(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+        match (asked.subresource, asked.verb) {
+            ("", "get") => self.get_related(node, asked),
+            ("", "list" | "watch") if asked.selects_exactly("spec.nodeName") == Some(node) => {
+                Ok(())
+            }
+            ("", "list" | "watch") => {
+                refuse("can only list/watch pods with spec.nodeName field selector")
+            }
+            // The NodeRestriction plugin looks at which.
+            ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => {
+                Ok(())
+            }
+            _ => Err(String::new()),
+        }
+    }
+}
+
+fn refuse(why: &str) -> Result<(), String> {
+    Err(why.to_owned())
+}
+
+fn own_node(node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+    match (asked.subresource, asked.verb) {
+        // The NodeRestriction plugin looks at which.
+        ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Ok(()),
+        ("", "get" | "list" | "watch") if asked.name == node => Ok(()),
+        ("", "get" | "list" | "watch") if asked.name.is_empty() => Err(format!(
+            "node '{node}' cannot read all nodes, only its own Node object"
+        )),
+        ("", "get" | "list" | "watch") => Err(format!(
+            "node '{node}' cannot read '{}', only its own Node object",
+            asked.name
+        )),
+        _ => Err(String::new()),
+    }
+}
+
+fn own_lease(node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+    let verbs = ["get", "create", "update", "patch", "delete"];
+    if !verbs.contains(&asked.verb) {
+        return refuse("can only get, create, update, patch, or delete a node lease");
+    }
+    if asked.namespace != LEASES {
+        return Err(format!(
+            "can only access leases in the {LEASES:?} system namespace"
+        ));
+    }
+    if asked.verb != "create" && asked.name != node {
+        return refuse("can only access node lease with the same name as the requesting node");
+    }
+    Ok(())
+}
+
+fn own(node: &str, asked: &Attributes<'_>, kind: &str) -> Result<(), String> {
+    let verbs = ["get", "create", "update", "patch", "delete"];
+    if !verbs.contains(&asked.verb) {
+        return Err(format!(
+            "can only get, create, update, patch, or delete a {kind}"
+        ));
+    }
+    if !asked.subresource.is_empty() {
+        return Err(format!("cannot authorize {kind} subresources"));
+    }
+    if asked.verb != "create" && asked.name != node {
+        return Err(format!(
+            "can only access {kind} with the same name as the requesting node"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Somebody else decides: a webhook that is asked with SubjectAccessReviews.
+
+mod cache;
+mod conditions;
+mod review;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use self::cache::Cache;
+pub use self::conditions::Conditions;
+use ringwatch::clock::Clock;
+use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
+
+use super::Attributes;
+
+/// How many questions are under way to one webhook; whoever comes later waits, within the time that a question may take.
+const UNDER_WAY_MAX: usize = 100;
+
+/// How often a webhook is asked that may do better soon, within the time that a question may take.
+const ATTEMPTS_MAX: usize = 5;
+
+/// How soon it is asked again; each time half as long again.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// The versions of a review.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReviewVersion {
+    /// authorization.k8s.io/v1
+    V1,
+    /// authorization.k8s.io/v1beta1
+    #[default]
+    V1Beta1,
+}
+
+/// The decision if a webhook cannot be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// Others decide.
+    #[default]
+    NoOpinion,
+    /// A refusal.
+    Deny,
+}
+
+/// The configuration of an authorization webhook.
+#[derive(Debug)]
+pub struct WebhookConfig {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub to: ClientConfig,
+    /// The version of the SubjectAccessReviews that it is sent.
+    pub version: ReviewVersion,
+    /// How long a question may take.
+    pub timeout: Duration,
+    /// For how long an answer counts that allows something; 0 for no time.
+    pub authorized_ttl: Duration,
+    /// The same for one that does not.
+    pub unauthorized_ttl: Duration,
+    /// The decision if it cannot be asked.
+    pub failure_policy: FailurePolicy,
+    /// When it is asked.
+    pub conditions: Conditions,
+}
+
+/// The answer of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Allowed(String),
+    Denied(String),
+    /// Others decide.
+    NoOpinion(String),
+}
+
+/// A webhook that decides.
+#[derive(Debug)]
+pub struct WebhookAuthorizer {
+    config: WebhookConfig,
+    client: OnceLock<Arc<dyn WebhookClient>>,
+    cache: Cache,
+    under_way: Semaphore,
+    clock: Clock,
+}
+
+impl WebhookAuthorizer {
+    /// A webhook, which cannot be asked yet.
+    #[must_use]
+    pub fn new(config: WebhookConfig, clock: Clock) -> Self {
+        Self {
+            config,
+            client: OnceLock::new(),
+            cache: Cache::default(),
+            under_way: Semaphore::new(UNDER_WAY_MAX),
+            clock,
+        }
+    }
+
+    /// Asks the webhook by this client from now on.
+    pub(super) fn ask_by(&self, client: &Arc<dyn WebhookClient>) {
+        // The first stays.
+        let _ = self.client.set(Arc::clone(client));
+    }
+
+    /// Returns the webhook's answer, which may be a remembered one.
+    pub(super) async fn decide(&self, asked: &Attributes<'_>) -> Answer {
+        let question = question(asked);
+        if let Some(answer) = self.known(asked, &question) {
+            return answer;
+        }
+        match self.ask(asked).await {
+            Ok(answer) => {
+                let ttl = match answer {
+                    Answer::Allowed(_) => self.config.authorized_ttl,
+                    Answer::Denied(_) | Answer::NoOpinion(_) => self.config.unauthorized_ttl,
+                };
+                self.cache.put(question, &answer, ttl, self.clock.now());
+                answer
+            }
+            Err(why) => self.failed(&why),
+        }
+    }
+
+    /// The same for those who cannot wait: what is not known is as if the webhook had not answered.
+    pub(super) fn decide_now(&self, asked: &Attributes<'_>) -> Answer {
+        self.known(asked, &question(asked))
+            .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
+    }
+
+    /// Returns the answer if it is known without a call.
+    fn known(&self, asked: &Attributes<'_>, question: &str) -> Option<Answer> {
+        match self.config.conditions.hold(asked) {
+            Ok(true) => self.cache.get(question, self.clock.now()),
+            Ok(false) => Some(Answer::NoOpinion(String::new())),
+            Err(why) => Some(self.failed(&why)),
+        }
+    }
+
+    fn failed(&self, why: &str) -> Answer {
+        let name = &self.config.name;
+        tracing::warn!(%name, why, "cannot call the authorization webhook");
+        match self.config.failure_policy {
+            FailurePolicy::NoOpinion => Answer::NoOpinion(String::new()),
+            FailurePolicy::Deny => Answer::Denied(String::new()),
+        }
+    }
+
+    async fn ask(&self, asked: &Attributes<'_>) -> Result<Answer, String> {
+        let version = self.config.version;
+        let review = review::of(review::spec(asked, version), version);
+        let review = Bytes::from(review.to_string());
+        let client = self.client.get().ok_or("it cannot be asked yet")?;
+        let call = async {
+            let _place = self
+                .under_way
+                .acquire()
+                .await
+                .map_err(|it| it.to_string())?;
+            let (to, timeout) = (&self.config.to, self.config.timeout);
+            let mut pause = RETRY_PAUSE;
+            for _ in 1..ATTEMPTS_MAX {
+                match client.post(to, review.clone(), timeout).await {
+                    Err(error) if error.is_passing => self.clock.sleep(pause).await,
+                    answer => return answer.map_err(|error| error.to_string()),
+                }
+                pause = pause * 3 / 2;
+            }
+            let answer = client.post(to, review, timeout).await;
+            answer.map_err(|error| error.to_string())
+        };
+        let answer = tokio::time::timeout(self.config.timeout, call).await;
+        let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
+        let answer: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+        review::answer(&answer, version)
+    }
+}
+
+/// Returns the key under which the answer to a request is remembered.
+fn question(asked: &Attributes<'_>) -> String {
+    review::spec(asked, ReviewVersion::V1).to_string()
+}

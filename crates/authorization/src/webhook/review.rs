@@ -1,0 +1,232 @@
+//! SubjectAccessReviews: what is asked, and what is answered.
+
+use ringwatch::meta::selector::{Operator, Requirement};
+use ringwatch::meta::{FieldSelector, LabelSelector};
+use serde_json::{Map, Value, json};
+
+use super::super::Attributes;
+use super::{Answer, ReviewVersion};
+
+/// The texts that are told of a resource, and of a path.
+const RESOURCE_ATTRIBUTES: [&str; 7] = [
+    "namespace",
+    "verb",
+    "group",
+    "version",
+    "resource",
+    "subresource",
+    "name",
+];
+const PATH_ATTRIBUTES: [&str; 2] = ["path", "verb"];
+
+impl ReviewVersion {
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "authorization.k8s.io/v1",
+            Self::V1Beta1 => "authorization.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// Builds the spec of a SubjectAccessReview. v1beta1 has `group` where v1 has `groups`.
+pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
+    let set = |members: &[(&str, &str)]| -> Value {
+        let set = members.iter().filter(|(_, value)| !value.is_empty());
+        let set: Map<_, _> = set
+            .map(|(name, value)| ((*name).to_owned(), json!(value)))
+            .collect();
+        Value::Object(set)
+    };
+    let mut spec = set(&[("user", &asked.user.name), ("uid", &asked.user.uid)]);
+    if asked.is_resource {
+        spec["resourceAttributes"] = set(&[
+            ("namespace", asked.namespace),
+            ("verb", asked.verb),
+            ("group", asked.group),
+            ("version", asked.version),
+            ("resource", asked.resource),
+            ("subresource", asked.subresource),
+            ("name", asked.name),
+        ]);
+        let fields = asked.fields.map_or_else(Vec::new, by_fields);
+        let labels = asked.labels.map_or_else(Vec::new, by_labels);
+        for (member, requirements) in [("fieldSelector", fields), ("labelSelector", labels)] {
+            if !requirements.is_empty() {
+                spec["resourceAttributes"][member] = json!({"requirements": requirements});
+            }
+        }
+    } else {
+        spec["nonResourceAttributes"] = set(&[("path", asked.path), ("verb", asked.verb)]);
+    }
+    if !asked.user.groups.is_empty() {
+        let member = match version {
+            ReviewVersion::V1 => "groups",
+            ReviewVersion::V1Beta1 => "group",
+        };
+        spec[member] = json!(asked.user.groups);
+    }
+    if !asked.user.extra.is_empty() {
+        spec["extra"] = json!(asked.user.extra);
+    }
+    spec
+}
+
+/// Builds the variable `request` of match conditions: empty fields are there all the same.
+pub(super) fn shown(asked: &Attributes<'_>) -> Value {
+    let fill = |object: &mut Value, names: &[&str], empty: Value| {
+        for name in names {
+            if object.get(name).is_none() {
+                object[*name] = empty.clone();
+            }
+        }
+    };
+    let mut shown = spec(asked, ReviewVersion::V1);
+    fill(&mut shown, &["user", "uid"], json!(""));
+    fill(&mut shown, &["groups"], json!([]));
+    fill(&mut shown, &["extra"], json!({}));
+    let (member, names) = if asked.is_resource {
+        ("resourceAttributes", &RESOURCE_ATTRIBUTES[..])
+    } else {
+        ("nonResourceAttributes", &PATH_ATTRIBUTES[..])
+    };
+    fill(&mut shown[member], names, json!(""));
+    shown
+}
+
+fn by_fields(selector: &FieldSelector) -> Vec<Value> {
+    let requirement = |(key, equal, value): (&str, bool, &str)| {
+        let operator = if equal { "In" } else { "NotIn" };
+        json!({"key": key, "operator": operator, "values": [value]})
+    };
+    selector.terms().map(requirement).collect()
+}
+
+/// Comparisons of numbers cannot be told. Without them more is asked for than is meant.
+fn by_labels(selector: &LabelSelector) -> Vec<Value> {
+    let requirement = |requirement: &Requirement| {
+        let operator = match requirement.operator() {
+            Operator::In | Operator::Equals | Operator::DoubleEquals => "In",
+            Operator::NotIn | Operator::NotEquals => "NotIn",
+            Operator::Exists => "Exists",
+            Operator::DoesNotExist => "DoesNotExist",
+            Operator::GreaterThan | Operator::LessThan => return None,
+        };
+        let mut told = json!({"key": requirement.key(), "operator": operator});
+        if !requirement.values().is_empty() {
+            told["values"] = json!(requirement.values());
+        }
+        Some(told)
+    };
+    let requirements = selector.requirements().iter();
+    requirements.filter_map(requirement).collect()
+}
+
+/// The review that asks it.
+pub(super) fn of(spec: Value, version: ReviewVersion) -> Value {
+    json!({"kind": "SubjectAccessReview", "apiVersion": version.api_version(),
+        "metadata": {}, "spec": spec, "status": {"allowed": false}})
+}
+
+/// Reads the answer out of a SubjectAccessReview that came back.
+pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<Answer, String> {
+    if review["kind"] != "SubjectAccessReview" || review["apiVersion"] != version.api_version() {
+        return Err("the answer is no review of the version that was asked for".to_owned());
+    }
+    let status = &review["status"];
+    let flag = |name: &str| match &status[name] {
+        Value::Null => Ok(false),
+        Value::Bool(flag) => Ok(*flag),
+        _ => Err(format!("status.{name} is neither true nor false")),
+    };
+    let reason = status["reason"].as_str().unwrap_or_default().to_owned();
+    match (flag("allowed")?, flag("denied")?) {
+        (true, true) => {
+            Err("webhook subject access review returned both allow and deny response".to_owned())
+        }
+        (true, false) => Ok(Answer::Allowed(reason)),
+        (false, true) => Ok(Answer::Denied(reason)),
+        (false, false) => Ok(Answer::NoOpinion(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch_apimachinery::User;
+
+    use super::*;
+
+    #[test]
+    fn reviews_say_what_is_asked_in_both_versions() {
+        let user = User {
+            name: "ann".to_owned(),
+            groups: vec!["devs".to_owned()],
+            ..User::default()
+        };
+        let asked = Attributes {
+            namespace: "a",
+            version: "v1",
+            ..Attributes::of_resource(&user, "get", "apps", "deployments")
+        };
+        let resource = json!({"namespace": "a", "verb": "get", "group": "apps", "version": "v1",
+            "resource": "deployments"});
+        assert_eq!(
+            spec(&asked, ReviewVersion::V1),
+            json!({"user": "ann", "groups": ["devs"], "resourceAttributes": resource})
+        );
+        assert_eq!(
+            spec(&asked, ReviewVersion::V1Beta1),
+            json!({"user": "ann", "group": ["devs"], "resourceAttributes": resource})
+        );
+        let fields = FieldSelector::parse("a=b,c!=d").unwrap();
+        let labels = LabelSelector::parse("e in (f,g),!h,i,j!=k,l>1").unwrap();
+        let selecting = Attributes {
+            fields: Some(&fields),
+            labels: Some(&labels),
+            ..asked
+        };
+        let attributes = &spec(&selecting, ReviewVersion::V1)["resourceAttributes"];
+        assert_eq!(
+            attributes["fieldSelector"],
+            json!({"requirements": [{"key": "a", "operator": "In", "values": ["b"]},
+                {"key": "c", "operator": "NotIn", "values": ["d"]}]})
+        );
+        assert_eq!(
+            attributes["labelSelector"],
+            json!({"requirements": [{"key": "e", "operator": "In", "values": ["f", "g"]},
+                {"key": "h", "operator": "DoesNotExist"}, {"key": "i", "operator": "Exists"},
+                {"key": "j", "operator": "NotIn", "values": ["k"]}]})
+        );
+        let path = Attributes::of_path(&user, "get", "/metrics");
+        assert_eq!(
+            spec(&path, ReviewVersion::V1)["nonResourceAttributes"],
+            json!({"path": "/metrics", "verb": "get"})
+        );
+    }
+
+    #[test]
+    fn answers_are_believed_when_they_make_sense() {
+        let of = |status: Value| {
+            let version = ReviewVersion::V1;
+            let review = json!({"kind": "SubjectAccessReview",
+                "apiVersion": version.api_version(), "status": status});
+            answer(&review, version)
+        };
+        let reason = || "r".to_owned();
+        assert_eq!(
+            of(json!({"allowed": true, "reason": "r"})),
+            Ok(Answer::Allowed(reason()))
+        );
+        assert_eq!(
+            of(json!({"denied": true, "reason": "r"})),
+            Ok(Answer::Denied(reason()))
+        );
+        assert_eq!(of(json!({"reason": "r"})), Ok(Answer::NoOpinion(reason())));
+        for wrong in [
+            json!({"allowed": true, "denied": true}),
+            json!({"allowed": "true"}),
+        ] {
+            assert!(of(wrong.clone()).is_err(), "{wrong}");
+        }
+        assert!(answer(&json!({"status": {"allowed": true}}), ReviewVersion::V1).is_err());
+    }
+}

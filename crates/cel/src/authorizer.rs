@@ -1,0 +1,197 @@
+//! `authorizer`: expressions may ask who may do what.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::objects::Opaque;
+
+use super::Failure;
+use super::interpreter::Outcome;
+use super::meter::Meter;
+
+/// Cost of an authorization check: an expression affords two.
+const CHECK_COST: u64 = 350_000;
+
+/// Decides what expressions ask.
+pub trait Judge: Send + Sync + Debug {
+    /// Returns true if the request would be allowed, and the reason.
+    fn decide(&self, question: &Question) -> (bool, String);
+}
+
+/// An authorization check of an expression.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// The namespace and name of a service account; if there is none, it is about who has sent the request.
+    pub account: Option<(String, String)>,
+    /// A path; if there is none, it is about a resource.
+    pub path: Option<String>,
+    pub group: String,
+    pub resource: String,
+    pub subresource: String,
+    pub namespace: String,
+    pub name: String,
+    pub verb: String,
+    /// Selectors as they were written; empty for none.
+    pub fields: String,
+    pub labels: String,
+}
+
+/// How far a question has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Authorizer,
+    Path,
+    Group,
+    Resource,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asking {
+    stage: Stage,
+    question: Question,
+}
+
+impl Opaque for Asking {
+    fn runtime_type_name(&self) -> &'static str {
+        match self.stage {
+            Stage::Authorizer => "kubernetes.authorization.Authorizer",
+            Stage::Path => "kubernetes.authorization.PathCheck",
+            Stage::Group => "kubernetes.authorization.GroupCheck",
+            Stage::Resource => "kubernetes.authorization.ResourceCheck",
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Decision {
+    allowed: bool,
+    reason: String,
+}
+
+impl Opaque for Decision {
+    fn runtime_type_name(&self) -> &'static str {
+        "kubernetes.authorization.Decision"
+    }
+}
+
+/// The value of `authorizer`.
+pub(super) fn authorizer() -> CelValue {
+    asking(Stage::Authorizer, Question::default())
+}
+
+/// The value of `authorizer.requestResource`: a question about what is written.
+pub(super) fn about(question: Question) -> CelValue {
+    asking(Stage::Resource, question)
+}
+
+fn asking(stage: Stage, question: Question) -> CelValue {
+    CelValue::Opaque(Arc::new(Asking { stage, question }))
+}
+
+/// The functions of questions and decisions; `None` if it is none of them.
+pub(super) fn call(
+    judge: Option<&Arc<dyn Judge>>,
+    meter: &mut Meter,
+    name: &str,
+    target: &CelValue,
+    arguments: &[CelValue],
+) -> Option<Outcome> {
+    let CelValue::Opaque(opaque) = target else {
+        return None;
+    };
+    if let Some(decision) = opaque.downcast_ref::<Decision>() {
+        return Some(
+            meter
+                .charge(1)
+                .and_then(|()| about_decision(decision, name)),
+        );
+    }
+    let asking = opaque.downcast_ref::<Asking>()?;
+    let texts: Option<Vec<&str>> = arguments.iter().map(text).collect();
+    let Some(texts) = texts else {
+        return Some(Err(Failure::NoOverload));
+    };
+    Some(match (name, texts.as_slice()) {
+        ("check", [verb]) => decide(judge, meter, asking, verb),
+        _ => meter.charge(1).and_then(|()| further(asking, name, &texts)),
+    })
+}
+
+fn text(value: &CelValue) -> Option<&str> {
+    match value {
+        CelValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A question that says more.
+fn further(known: &Asking, name: &str, texts: &[&str]) -> Outcome {
+    let mut question = known.question.clone();
+    let stage = match (known.stage, name, texts) {
+        (Stage::Authorizer, "serviceAccount", [namespace, name]) => {
+            question.account = Some(((*namespace).to_owned(), (*name).to_owned()));
+            Stage::Authorizer
+        }
+        (Stage::Authorizer, "path", [path]) => {
+            if path.is_empty() {
+                return Err(Failure::Other("path must not be empty".into()));
+            }
+            question.path = Some((*path).to_owned());
+            Stage::Path
+        }
+        (Stage::Authorizer, "group", [group]) => {
+            (*group).clone_into(&mut question.group);
+            Stage::Group
+        }
+        (Stage::Group, "resource", [resource]) => {
+            if resource.is_empty() {
+                return Err(Failure::Other("resource must not be empty".into()));
+            }
+            (*resource).clone_into(&mut question.resource);
+            Stage::Resource
+        }
+        (Stage::Resource, member, [value]) => {
+            let field = match member {
+                "subresource" => &mut question.subresource,
+                "namespace" => &mut question.namespace,
+                "name" => &mut question.name,
+                "fieldSelector" => &mut question.fields,
+                "labelSelector" => &mut question.labels,
+                _ => return Err(Failure::NoOverload),
+            };
+            (*value).clone_into(field);
+            Stage::Resource
+        }
+        _ => return Err(Failure::NoOverload),
+    };
+    Ok(asking(stage, question))
+}
+
+fn decide(
+    judge: Option<&Arc<dyn Judge>>,
+    meter: &mut Meter,
+    known: &Asking,
+    verb: &str,
+) -> Outcome {
+    if !matches!(known.stage, Stage::Path | Stage::Resource) {
+        return Err(Failure::NoOverload);
+    }
+    meter.charge(CHECK_COST)?;
+    let judge = judge.ok_or_else(|| Failure::Other("no such attribute(s): authorizer".into()))?;
+    let mut question = known.question.clone();
+    verb.clone_into(&mut question.verb);
+    let (allowed, reason) = judge.decide(&question);
+    Ok(CelValue::Opaque(Arc::new(Decision { allowed, reason })))
+}
+
+fn about_decision(decision: &Decision, name: &str) -> Outcome {
+    Ok(match name {
+        "allowed" => CelValue::Bool(decision.allowed),
+        "reason" => CelValue::from(decision.reason.as_str()),
+        // Here every question has an answer.
+        "errored" => CelValue::Bool(false),
+        "error" => CelValue::from(""),
+        _ => return Err(Failure::NoOverload),
+    })
+}

@@ -1,0 +1,228 @@
+//! Functions: what each costs, and how it is called.
+//!
+//! Costs are kube-apiserver's. Where what comes out can be larger than what goes in, its size is known and paid for before the
+//! function is called.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
+use kube_cel::cel::{Context, Value as CelValue};
+
+use super::check::is_function;
+use super::functions::FUNCTIONS;
+use super::interpreter::Outcome;
+use super::meter::{Extent, Meter, PARTS_MAX, size};
+use super::optional;
+use super::scope::Scope;
+use super::{Failure, authorizer, images, patterns};
+
+/// Bytes that a number takes in a text, and quotes and commas around it.
+const NUMBER_BYTES: u64 = 80;
+
+/// Calls a function on values.
+pub(super) fn call(
+    scope: &Scope,
+    meter: &mut Meter,
+    name: &str,
+    target: Option<CelValue>,
+    arguments: Vec<CelValue>,
+) -> Outcome {
+    if let Some(made) = optional::call(name, target.as_ref(), &arguments) {
+        meter.charge(1)?;
+        return made;
+    }
+    if let Some(target) = &target
+        && let Some(made) = authorizer::call(scope.judge.as_ref(), meter, name, target, &arguments)
+    {
+        return made;
+    }
+    if let Some(made) = images::call(meter, name, target.as_ref(), &arguments) {
+        return made;
+    }
+    let values: Vec<&CelValue> = target.iter().chain(&arguments).collect();
+    match (name, values.as_slice()) {
+        (
+            "size",
+            [
+                it @ (CelValue::String(_)
+                | CelValue::Bytes(_)
+                | CelValue::List(_)
+                | CelValue::Map(_)),
+            ],
+        ) => {
+            meter.charge(1)?;
+            Ok(CelValue::Int(i64::try_from(size(it)).unwrap_or(i64::MAX)))
+        }
+        ("bool" | "string", [CelValue::Bool(_)]) | ("bool", [CelValue::String(_)]) => {
+            meter.charge(1)?;
+            of_truth(name, values[0])
+        }
+        ("dyn", [it]) => {
+            meter.charge(1)?;
+            Ok((*it).clone())
+        }
+        ("optional.unwrap" | "unwrapOpt", [CelValue::List(items)]) => {
+            meter.charge(1 + items.len() as u64 / 10)?;
+            optional::unwrapped(items)
+        }
+        ("contains", [CelValue::String(text), CelValue::String(part)]) => {
+            let cost = tenth(text.len()).saturating_mul(tenth(part.len()).max(1));
+            meter.charge(cost)?;
+            Ok(CelValue::Bool(text.contains(part.as_str())))
+        }
+        (
+            "matches" | "find" | "findAll",
+            [
+                CelValue::String(text),
+                CelValue::String(pattern),
+                limit @ ..,
+            ],
+        ) => patterns::call(scope, meter, name, text, pattern, limit.first().copied()),
+        _ if !is_function(name) => Err(Failure::Other(format!("no such function: {name}").into())),
+        _ => {
+            charge(meter, name, &values)?;
+            let result = in_library(name, target, arguments)?;
+            meter.charge_value(&result)?;
+            Ok(result)
+        }
+    }
+}
+
+/// `bool()` of a text and `string()` of a truth.
+fn of_truth(name: &str, value: &CelValue) -> Outcome {
+    match value {
+        CelValue::Bool(flag) if name == "string" => Ok(CelValue::from(flag.to_string())),
+        CelValue::String(text) => match text.as_str() {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(CelValue::Bool(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(CelValue::Bool(false)),
+            _ => Err(Failure::Other(
+                "type conversion error from 'string' to 'bool'".into(),
+            )),
+        },
+        other => Ok(other.clone()),
+    }
+}
+
+fn tenth(length: usize) -> u64 {
+    (length as u64).div_ceil(10)
+}
+
+/// Pays for a function of the library.
+fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Failure> {
+    let mut all = Extent::default();
+    for value in values {
+        let extent = Extent::of(value)?;
+        all.parts += extent.parts;
+        all.bytes += extent.bytes;
+    }
+    let first = values.first().map_or(0, |it| size(it));
+    let text = first.div_ceil(10);
+    let cost = match (name, values) {
+        ("indexOf" | "lastIndexOf", [CelValue::String(_), part, ..]) => {
+            text.saturating_mul(size(part).div_ceil(10).max(1))
+        }
+        ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", _) => {
+            all.parts + all.bytes / 10
+        }
+        (
+            "replace",
+            [
+                CelValue::String(it),
+                CelValue::String(old),
+                CelValue::String(new),
+                ..,
+            ],
+        ) => {
+            let places = it.matches(old.as_str()).count() as u64;
+            2 * text + places.saturating_mul(new.len() as u64) / 10
+        }
+        ("split", [CelValue::String(it), CelValue::String(separator), ..]) => {
+            let parts = it.matches(separator.as_str()).count() as u64 + 1;
+            if parts > PARTS_MAX {
+                return Err(Failure::TooLarge);
+            }
+            2 * text + parts / 10
+        }
+        ("join", [CelValue::List(items), rest @ ..]) => {
+            let separator = rest.first().map_or(0, |it| size(it));
+            let separators = separator.saturating_mul(items.len() as u64);
+            all.bytes.saturating_add(separators).div_ceil(5)
+        }
+        ("format", [CelValue::String(format), ..]) => {
+            let digits = precisions(format);
+            let bytes = all.parts * NUMBER_BYTES + 2 * all.bytes;
+            bytes.saturating_add(digits).div_ceil(10)
+        }
+        ("strings.quote" | "base64.encode" | "base64.decode" | "string" | "bytes", _)
+        | ("url" | "isURL" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "charAt", _)
+        | ("startsWith" | "endsWith" | "cidr" | "isIP" | "isCIDR" | "ip" | "quantity", _)
+        | ("isQuantity" | "semver" | "isSemver" | "validate" | "reverse", _) => text.max(1),
+        ("ip.isCanonical", _) => 2 * text,
+        ("sets.contains" | "sets.equivalent" | "sets.intersects" | "distinct" | "sort", _) => {
+            all.units().saturating_mul(all.parts) / 10 + 1
+        }
+        _ => 1,
+    };
+    // Values are copied into the library and out of it.
+    meter.charge(cost.max(all.units() / 10))
+}
+
+/// The digits that a format asks for behind the points of its numbers.
+fn precisions(format: &str) -> u64 {
+    let mut sum: u64 = 0;
+    for written in format.split("%.").skip(1) {
+        let digits: String = written.chars().take_while(char::is_ascii_digit).collect();
+        sum = sum.saturating_add(
+            digits
+                .parse()
+                .unwrap_or_else(|_| u64::from(!digits.is_empty()) * u64::MAX),
+        );
+    }
+    sum
+}
+
+/// Calls a function of the library. It is not ours, and values come from clients: if it panics, that is an error of the
+/// expression. Nothing is shared with it that could be left half-done.
+fn in_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> Outcome {
+    let variable = |name: String| IdedExpr {
+        id: 0,
+        expr: Expr::Ident(name),
+    };
+    let mut context: Context<'_> = FUNCTIONS.new_inner_scope();
+    let target = target.map(|value| {
+        context.add_variable_from_value("@target", value);
+        Box::new(variable("@target".to_owned()))
+    });
+    let mut args = Vec::with_capacity(arguments.len());
+    for (index, value) in arguments.into_iter().enumerate() {
+        let name = format!("@{index}");
+        context.add_variable_from_value(name.clone(), value);
+        args.push(variable(name));
+    }
+    let call = IdedExpr {
+        id: 0,
+        expr: Expr::Call(CallExpr {
+            func_name: name.to_owned(),
+            target,
+            args,
+        }),
+    };
+    let run = AssertUnwindSafe(|| CelValue::resolve(&call, &context));
+    match catch_unwind(run) {
+        Ok(outcome) => Ok(outcome?),
+        Err(_) => Err(Failure::Other("internal error".into())),
+    }
+}
+
+/// Converts a string by a conversion function of the library; `None` if it cannot be converted.
+pub fn convert(name: &str, text: &str) -> Option<CelValue> {
+    in_library(name, None, vec![CelValue::from(text)]).ok()
+}
+
+/// A time or a duration as a text.
+pub(super) fn as_text(value: &CelValue) -> Option<String> {
+    match in_library("string", None, vec![value.clone()]).ok()? {
+        CelValue::String(text) => Some(text.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,33 @@
+//! Checks patterns, durations and timestamps that are literals of an expression.
+
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+
+use super::Wrong;
+use crate::convert;
+use crate::pattern;
+
+/// Returns the error in a string literal that a conversion or matching function is called with.
+pub fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wrong> {
+    let written = call.args.last()?;
+    let Expr::Literal(LiteralValue::String(text)) = &written.expr else {
+        return None;
+    };
+    let text = text.inner();
+    let why = match name {
+        "matches" => {
+            let why = pattern::check(text).err()?;
+            format!("invalid matches argument: {why}")
+        }
+        "find" | "findAll" if call.args.len() == 1 => pattern::check(text).err()?.to_string(),
+        "duration" | "timestamp" if call.args.len() == 1 && convert(name, text).is_none() => {
+            format!("invalid {name} argument")
+        }
+        _ => return None,
+    };
+    let at = if name.starts_with("find") {
+        whole
+    } else {
+        written
+    };
+    Some(Wrong::at(at, why))
+}

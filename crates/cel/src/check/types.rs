@@ -1,0 +1,170 @@
+//! Types of expressions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+/// A type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// Anything: what it is shows when the expression is run.
+    Dyn,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    String,
+    Bytes,
+    Duration,
+    Timestamp,
+    List(Arc<Self>),
+    Map(Arc<Self>, Arc<Self>),
+    Optional(Arc<Self>),
+    /// A type as a value.
+    Meta,
+    /// Members with names and types of their own.
+    Object(Arc<Object>),
+    /// A type whose values only functions can look into.
+    Opaque(Arc<str>),
+    /// One that stands for another, in a signature or until more is known.
+    Variable(usize),
+}
+
+/// An object's type.
+#[derive(Debug)]
+pub struct Object {
+    pub name: String,
+    pub fields: OrdMap<String, Declared>,
+    /// The type of fields that are not declared; `None` if there must not be any.
+    pub others: Option<Type>,
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || (self.name == other.name && self.others == other.others)
+    }
+}
+
+/// A type, and how large its values are at most.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    pub form: Form,
+    /// The most characters, items or members.
+    pub max: u64,
+    /// The fewest bytes that it takes in JSON.
+    pub min_bytes: u64,
+}
+
+/// A declared type whose parts have maximum sizes of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    List(Arc<Declared>),
+    Map(Arc<Declared>),
+    Plain(Type),
+}
+
+impl Declared {
+    /// A type whose values may be of any size.
+    pub fn unsized_(of: Type) -> Self {
+        Self {
+            form: Form::Plain(of),
+            max: u64::MAX,
+            min_bytes: 2,
+        }
+    }
+
+    pub fn type_of(&self) -> Type {
+        match &self.form {
+            Form::List(items) => Type::list(items.type_of()),
+            Form::Map(values) => Type::map(Type::String, values.type_of()),
+            Form::Plain(it) => it.clone(),
+        }
+    }
+
+    /// Returns the declaration of a field.
+    pub fn field(&self, name: &str) -> Option<&Self> {
+        match &self.form {
+            Form::Plain(Type::Object(object)) => object.fields.get(name),
+            _ => None,
+        }
+    }
+
+    /// Returns the declaration of the items of a list or of the values of a map.
+    pub(super) fn inside(&self) -> Option<&Self> {
+        match &self.form {
+            Form::List(inside) | Form::Map(inside) => Some(inside),
+            Form::Plain(_) => None,
+        }
+    }
+}
+
+impl Type {
+    pub fn list(of: Self) -> Self {
+        Self::List(Arc::new(of))
+    }
+
+    pub fn map(key: Self, value: Self) -> Self {
+        Self::Map(Arc::new(key), Arc::new(value))
+    }
+
+    pub fn optional(of: Self) -> Self {
+        Self::Optional(Arc::new(of))
+    }
+
+    /// The type of a name in a signature or an expression.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "dyn" => Self::Dyn,
+            "null_type" | "null" => Self::Null,
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "uint" => Self::Uint,
+            "double" => Self::Double,
+            "string" => Self::String,
+            "bytes" => Self::Bytes,
+            "duration" => Self::Duration,
+            "timestamp" => Self::Timestamp,
+            "type" => Self::Meta,
+            _ => return None,
+        })
+    }
+
+    /// Returns true if all values of the type have one size.
+    pub(super) fn is_scalar(&self) -> bool {
+        match self {
+            Self::Bool
+            | Self::Double
+            | Self::Duration
+            | Self::Int
+            | Self::Timestamp
+            | Self::Uint => true,
+            Self::Optional(inside) => inside.is_scalar(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn | Self::Variable(_) => out.write_str("dyn"),
+            Self::Null => out.write_str("null"),
+            Self::Bool => out.write_str("bool"),
+            Self::Int => out.write_str("int"),
+            Self::Uint => out.write_str("uint"),
+            Self::Double => out.write_str("double"),
+            Self::String => out.write_str("string"),
+            Self::Bytes => out.write_str("bytes"),
+            Self::Duration => out.write_str("duration"),
+            Self::Timestamp => out.write_str("timestamp"),
+            Self::List(of) => write!(out, "list({of})"),
+            Self::Map(key, value) => write!(out, "map({key}, {value})"),
+            Self::Optional(of) => write!(out, "optional_type({of})"),
+            Self::Meta => out.write_str("type"),
+            Self::Object(object) => out.write_str(&object.name),
+            Self::Opaque(name) => out.write_str(name),
+        }
+    }
+}

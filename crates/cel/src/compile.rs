@@ -1,0 +1,234 @@
+//! From the text of an expression to a program.
+
+use std::panic::catch_unwind;
+
+use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::parser::{ParseErrors, Parser};
+
+use super::{check, macros};
+
+/// Bytes that an expression has at most.
+const EXPRESSION_BYTES_MAX: usize = 16 << 10;
+
+/// Levels of its tree that an expression has at most, as far as they can be seen in its text. The parser takes stack for each.
+const LEVELS_MAX: usize = 100;
+
+/// Levels that a bracket counts for.
+const BRACKET_LEVELS: usize = 3;
+
+/// Bytes of stack for the parser: unoptimised, it takes 35 KB a level.
+const PARSER_STACK_BYTES: usize = 16 << 20;
+
+/// An expression that can be run.
+#[derive(Debug)]
+pub struct Program {
+    pub(super) expression: IdedExpr,
+}
+
+impl Program {
+    /// Returns true if the expression refers to a variable.
+    pub fn names(&self, variable: &str) -> bool {
+        self.expression.references().has_variable(variable)
+    }
+}
+
+/// Why an expression is no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// It is long, or its tree is deep.
+    #[error("expression is too large")]
+    TooLarge,
+    /// It is not of the language.
+    #[error("{0}")]
+    Syntax(String),
+    /// Its parts do not go together.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// Compiles an expression. Whether there is what it names is checked when it is written; else it fails when it is run.
+///
+/// # Errors
+/// Why the expression does not compile.
+pub fn compile(source: &str) -> Result<Program, CompileError> {
+    if source.len() > EXPRESSION_BYTES_MAX || levels(source)? > LEVELS_MAX {
+        return Err(CompileError::TooLarge);
+    }
+    // The parser panics at some limits of its own; that is an error of the expression.
+    let parser = || Parser::new().enable_optional_syntax(true);
+    let parse = || {
+        let mut parsed = catch_unwind(|| parser().parse(source));
+        let unnamed = match &mut parsed {
+            Ok(Ok(expression)) => macros::expand(expression),
+            _ => Vec::new(),
+        };
+        (parsed, unnamed)
+    };
+    let expression = match stacker::grow(PARSER_STACK_BYTES, parse) {
+        (Ok(Ok(expression)), unnamed) if unnamed.is_empty() => expression,
+        (Ok(Ok(_)), unnamed) => {
+            let why = "argument must be a simple name";
+            let wrong = unnamed.into_iter().map(|part| (part, why));
+            return Err(CompileError::Syntax(check::told_of_parts(source, wrong)));
+        }
+        (Ok(Err(errors)), _) => return Err(CompileError::Syntax(told(source, &errors))),
+        (Err(_), _) => return Err(CompileError::TooLarge),
+    };
+    Ok(Program { expression })
+}
+
+fn told(source: &str, errors: &ParseErrors) -> String {
+    let wrong = errors.errors.iter().map(|error| {
+        let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
+        ((at(error.pos.0), at(error.pos.1)), error.msg.as_str())
+    });
+    check::told(source, wrong)
+}
+
+/// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between
+/// `&&`, `||` and commas stands side by side.
+///
+/// # Errors
+/// [`CompileError::Syntax`] where what is quoted has no end that is sure: the parser might take for operators what
+/// is not counted here.
+fn levels(source: &str) -> Result<usize, CompileError> {
+    let source = source.as_bytes();
+    let mut open = Vec::new();
+    let (mut run, mut depth, mut deepest) = (0, 0, 0);
+    let mut at = 0;
+    while let Some(letter) = source.get(at) {
+        at += 1;
+        match letter {
+            b'\'' | b'"' => at = end_of_text(source, at - 1).ok_or_else(unclear_text)?,
+            b'/' if source.get(at) == Some(&b'/') => at = end_of_line(source, at),
+            b'(' | b'[' | b'{' => {
+                open.push(run);
+                depth += BRACKET_LEVELS;
+                run = 0;
+            }
+            b')' | b']' | b'}' => {
+                depth = usize::saturating_sub(depth, run + BRACKET_LEVELS);
+                run = open.pop().unwrap_or_default();
+            }
+            b'&' | b'|' | b',' => {
+                depth = usize::saturating_sub(depth, run);
+                run = 0;
+            }
+            b'+' | b'-' | b'*' | b'/' | b'%' | b'.' | b'!' | b'=' | b'<' | b'>' | b'?' => {
+                run += 1;
+                depth += 1;
+            }
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    Ok(deepest)
+}
+
+fn unclear_text() -> CompileError {
+    CompileError::Syntax(
+        "Syntax error: a string is not closed, or has an escape that is none".to_owned(),
+    )
+}
+
+/// Where a comment ends. A carriage return may end it too: what follows is counted in any case.
+fn end_of_line(source: &[u8], at: usize) -> usize {
+    let rest = source[at..].iter();
+    let length = rest.take_while(|letter| !matches!(letter, b'\n' | b'\r'));
+    at + length.count()
+}
+
+/// Where what is quoted from here on ends; `None` if it does not, or not surely.
+fn end_of_text(source: &[u8], at: usize) -> Option<usize> {
+    let raw = is_raw(&source[..at])?;
+    let quote = [source[at]; 3];
+    let closing = if source[at..].starts_with(&quote) {
+        &quote[..]
+    } else {
+        &quote[..1]
+    };
+    let mut end = at + closing.len();
+    loop {
+        let rest = source.get(end..).filter(|rest| !rest.is_empty())?;
+        if rest.starts_with(closing) {
+            return Some(end + closing.len());
+        }
+        end += match rest[0] {
+            b'\\' if !raw => escape_length(rest)?,
+            b'\n' | b'\r' if closing.len() == 1 => return None,
+            _ => 1,
+        };
+    }
+}
+
+/// Returns true if the string that is quoted after this has no escapes; `None` after a prefix that can only be an error.
+fn is_raw(before: &[u8]) -> Option<bool> {
+    let word = before.iter().rev();
+    let word = word.take_while(|letter| letter.is_ascii_alphanumeric() || **letter == b'_');
+    let word: Vec<u8> = word.map(u8::to_ascii_lowercase).collect();
+    match word.as_slice() {
+        b"r" | b"rb" => Some(true),
+        [b'r', ..] => None,
+        _ => Some(false),
+    }
+}
+
+/// How long an escape is; `None` if it is none.
+fn escape_length(rest: &[u8]) -> Option<usize> {
+    let is_octal = |letter: &u8| (b'0'..=b'7').contains(letter);
+    let (length, fits): (usize, fn(&u8) -> bool) = match rest.get(1)? {
+        b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v' | b'\\' | b'?' | b'\'' | b'"' | b'`' => {
+            return Some(2);
+        }
+        b'x' | b'X' => (4, u8::is_ascii_hexdigit),
+        b'u' => (6, u8::is_ascii_hexdigit),
+        b'U' => (10, u8::is_ascii_hexdigit),
+        b'0'..=b'3' => (4, is_octal),
+        _ => return None,
+    };
+    rest.get(2..length)?.iter().all(fits).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_or_remarked_hides_no_levels() {
+        let deep = "+1".repeat(6_000);
+        for hiding in [
+            "// it's\n1",
+            "// it's\r1",
+            "// \"\n1",
+            "'''it's''' + '1'",
+            r"r'\' + '1'",
+            r"br'\' + '1'",
+            "'a' + 1",
+            r"'\'' + '1'",
+            r#""'" + "1""#,
+        ] {
+            let found = levels(&format!("{hiding}{deep}"));
+            assert_eq!(found.map(|it| it > LEVELS_MAX), Ok(true), "{hiding}");
+        }
+        for unclear in ["'", r"'\q'", "'a\n'", "''''", "xr''", r"'\x4'", "1r''"] {
+            let found = compile(&format!("{unclear}{deep}")).map(|_| ());
+            assert!(
+                matches!(found, Err(CompileError::Syntax(_))),
+                "{unclear}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_is_no_level() {
+        let dots = ".".repeat(1_000);
+        for source in [
+            format!(r#"'{dots}' == "{dots}""#),
+            format!(r"r'{dots}\' == '''{dots}'{dots}\''''"),
+            format!(r"'\u00e9\x41\101\n{dots}' == '' // {dots}"),
+        ] {
+            let found = levels(&source);
+            assert_eq!(found.map(|it| it < 10), Ok(true), "{source}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Expressions in CEL that clients have written: rules of schemas, conditions of webhooks, policies.
+//!
+//! ```text
+//!   text --compile--> Program --execute (Scope, Meter)--> value
+//! ```
+//!
+//! They are compiled once and run on values of any size, so both are bounded: the text and the depth of an
+//! expression, and what it costs while it runs (`meter`).
+
+mod authorizer;
+mod calls;
+pub mod check;
+mod compile;
+pub mod execute;
+mod expression;
+mod functions;
+mod images;
+mod interpreter;
+mod macros;
+mod meter;
+mod operators;
+mod optional;
+pub mod pattern;
+mod patterns;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use authorizer::{Judge, Question};
+pub use calls::convert;
+pub use check::{Declared, Form, Names, Object, Type, check, check_program};
+pub use compile::{CompileError, Program, compile};
+pub use execute::{Failure, execute, on_large_stack};
+pub use expression::{Expression, Variables};
+pub use meter::Meter;
+pub use optional::{none as none_value, some as some_value};
+pub use scope::{Members, Scope};
+pub use values::{plain, to_json};
+
+/// Words of the language, which cannot be names.
+pub const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// The namespaces of functions.
+const NAMESPACES: [&str; 11] = [
+    "base64",
+    "cel",
+    "cidr",
+    "format",
+    "ip",
+    "jsonpatch",
+    "lists",
+    "math",
+    "optional",
+    "sets",
+    "strings",
+];

@@ -1,0 +1,144 @@
+//! Counts the cost of expressions while they run, in kube-apiserver's units, and ends those that exceed it.
+//!
+//! Every step is charged before it is taken, so neither time nor memory is used that was not paid for. What
+//! kube-apiserver has for nothing because its lists are views, copying and walking through values, is charged by how large
+//! they are: else values that share their parts could be doubled until nobody can walk through them.
+
+use kube_cel::cel::Value as CelValue;
+
+use super::Failure;
+
+/// Maximum cost of one expression.
+pub(super) const CALL_COST_MAX: u64 = 1_000_000;
+
+/// Maximum cost of all expressions that are run for one object, or for one policy.
+const COST_MAX: u64 = 10_000_000;
+
+/// Bytes of a value that count as one unit.
+const UNIT_BYTES: u64 = 64;
+
+/// Parts that a value has at most, however often they are the same.
+pub(super) const PARTS_MAX: u64 = 1 << 20;
+
+/// Bytes of the texts in a value at most.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// How deep a value may be.
+const LEVELS_MAX: u32 = 200;
+
+/// The cost that may still be spent.
+#[derive(Debug)]
+pub struct Meter {
+    left: u64,
+    call: u64,
+}
+
+impl Meter {
+    pub fn new() -> Self {
+        Self {
+            left: COST_MAX,
+            call: CALL_COST_MAX,
+        }
+    }
+
+    /// Begins an expression.
+    pub(super) fn begin(&mut self) {
+        self.call = CALL_COST_MAX;
+    }
+
+    /// Spends outside of expressions.
+    ///
+    /// # Errors
+    /// There is not so much left.
+    pub(crate) fn spend(&mut self, cost: u64) -> Result<(), Failure> {
+        let left = self.left.checked_sub(cost);
+        self.left = left.unwrap_or_default();
+        left.map(|_| ()).ok_or(Failure::OutOfBudget)
+    }
+
+    /// Spends inside of an expression.
+    pub(super) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
+        self.call = self.call.checked_sub(cost).ok_or(Failure::CallLimit)?;
+        self.spend(cost)
+    }
+
+    /// The cost that the expression may still have.
+    pub(super) fn left(&self) -> u64 {
+        self.call.min(self.left)
+    }
+
+    /// Spends what it takes to walk through so many characters.
+    pub(super) fn charge_text(&mut self, length: u64) -> Result<(), Failure> {
+        self.charge(length.div_ceil(10))
+    }
+
+    /// Spends what it takes to walk through a value, or to keep it as part of another.
+    pub(super) fn charge_value(&mut self, value: &CelValue) -> Result<Extent, Failure> {
+        let extent = Extent::of(value)?;
+        self.charge(extent.units() / 10)?;
+        Ok(extent)
+    }
+}
+
+/// How large a value is, with all of its parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    pub(super) parts: u64,
+    pub(super) bytes: u64,
+}
+
+impl Extent {
+    /// Measures a value.
+    ///
+    /// # Errors
+    /// It is larger than any may be.
+    pub(super) fn of(value: &CelValue) -> Result<Self, Failure> {
+        let mut extent = Self::default();
+        extent.add(value, 0)?;
+        Ok(extent)
+    }
+
+    pub(super) fn units(self) -> u64 {
+        self.parts + self.bytes / UNIT_BYTES
+    }
+
+    fn add(&mut self, value: &CelValue, level: u32) -> Result<(), Failure> {
+        self.parts += 1;
+        match value {
+            CelValue::String(text) => self.bytes += text.len() as u64,
+            CelValue::Bytes(bytes) => self.bytes += bytes.len() as u64,
+            CelValue::List(items) => {
+                for item in items.iter() {
+                    self.add(item, level + 1)?;
+                }
+            }
+            CelValue::Map(map) => {
+                for value in map.map.values() {
+                    self.add(value, level + 1)?;
+                }
+            }
+            CelValue::Opaque(opaque) => {
+                if let Some(inner) = super::optional::inside(opaque.as_ref()) {
+                    self.add(inner, level + 1)?;
+                }
+            }
+            _ => {}
+        }
+        if self.parts > PARTS_MAX || self.bytes > TEXT_BYTES_MAX || level > LEVELS_MAX {
+            return Err(Failure::TooLarge);
+        }
+        Ok(())
+    }
+}
+
+/// The size of a value as `size()` tells it; 1 for what has none.
+pub(super) fn size(value: &CelValue) -> u64 {
+    let size = match value {
+        CelValue::String(text) => text.chars().count(),
+        CelValue::Bytes(bytes) => bytes.len(),
+        CelValue::List(items) => items.len(),
+        CelValue::Map(map) => map.map.len(),
+        _ => 1,
+    };
+    size as u64
+}

@@ -1,0 +1,75 @@
+//! Values that may be absent.
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::objects::{Opaque, OptionalValue};
+
+use super::Failure;
+
+pub fn none() -> CelValue {
+    CelValue::Opaque(Arc::new(OptionalValue::none()))
+}
+
+pub fn some(value: CelValue) -> CelValue {
+    CelValue::Opaque(Arc::new(OptionalValue::of(value)))
+}
+
+/// Returns the content of an optional value.
+pub(super) fn inside(opaque: &dyn Opaque) -> Option<&CelValue> {
+    opaque.downcast_ref::<OptionalValue>()?.value()
+}
+
+/// Returns true if a value is an optional.
+pub(super) fn is_optional(value: &CelValue) -> bool {
+    matches!(value, CelValue::Opaque(it) if it.downcast_ref::<OptionalValue>().is_some())
+}
+
+/// Returns true if a value is an optional without content.
+pub(super) fn is_absent(value: &CelValue) -> bool {
+    matches!(of_value(value), Ok(None))
+}
+
+/// Returns the content of a value that must be an optional.
+pub(super) fn of_value(value: &CelValue) -> Result<Option<&CelValue>, Failure> {
+    match value {
+        CelValue::Opaque(opaque) if is_optional(value) => Ok(inside(opaque.as_ref())),
+        _ => Err(Failure::NoOverload),
+    }
+}
+
+fn of_item(item: Option<&CelValue>) -> CelValue {
+    item.map_or_else(none, |item| some(item.clone()))
+}
+
+/// Returns the contents of those optionals that have any.
+pub(super) fn unwrapped(items: &[CelValue]) -> Result<CelValue, Failure> {
+    let inside = items.iter().filter_map(|it| of_value(it).transpose());
+    let inside: Result<Vec<CelValue>, Failure> = inside.map(|it| it.cloned()).collect();
+    Ok(CelValue::List(inside?.into()))
+}
+
+/// The functions of optional values; `None` if it is none of them.
+pub(super) fn call(
+    name: &str,
+    target: Option<&CelValue>,
+    arguments: &[CelValue],
+) -> Option<Result<CelValue, Failure>> {
+    let made = match (name, target, arguments) {
+        ("optional.none", None, []) => Ok(none()),
+        ("optional.of", None, [value]) => Ok(some(value.clone())),
+        ("optional.ofNonZeroValue", None, [value]) if value.is_zero() => Ok(none()),
+        ("optional.ofNonZeroValue", None, [value]) => Ok(some(value.clone())),
+        ("first", Some(CelValue::List(items)), []) => Ok(of_item(items.first())),
+        ("last", Some(CelValue::List(items)), []) => Ok(of_item(items.last())),
+        ("hasValue", Some(target), []) => {
+            of_value(target).map(|inside| CelValue::Bool(inside.is_some()))
+        }
+        ("value", Some(target), []) => of_value(target).and_then(|inside| {
+            let none = || Failure::Other("optional.none() dereference".into());
+            inside.cloned().ok_or_else(none)
+        }),
+        _ => return None,
+    };
+    Some(made)
+}

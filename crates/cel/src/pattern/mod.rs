@@ -1,0 +1,71 @@
+//! Patterns: regular expressions of Go, in schemas and expressions that clients wrote, run on texts that clients wrote.
+//!
+//! ```text
+//!   text --go_syntax--> checked as Go does, and rewritten --program--> NFA --> lazy DFA, or simulated
+//!                                                             |
+//!                                                           kept, as many as fit
+//! ```
+//!
+//! Both may be chosen to do harm. So a pattern has a largest size, the process keeps so many bytes of compiled ones, and whoever
+//! runs one says how much work it may take.
+
+mod go_syntax;
+mod kept;
+mod program;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+
+pub use program::{PROGRAM_BYTES_MAX, Program, TooMuchWork, Work};
+
+use kept::{KEPT_BYTES_MAX, Kept};
+
+static KEPT: LazyLock<Kept> = LazyLock::new(|| Kept::new(KEPT_BYTES_MAX));
+
+/// A pattern is refused, in the words of Go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// Go's parser refuses it.
+    #[error("error parsing regexp: {what}: `{text}`")]
+    Syntax {
+        /// Which rule it breaks.
+        what: &'static str,
+        /// The part that does.
+        text: String,
+    },
+    /// It takes more memory than a pattern may.
+    #[error("error parsing regexp: expression too large")]
+    TooLarge,
+}
+
+/// Checks a pattern without keeping it. Gives the bytes of its program.
+///
+/// # Errors
+/// [`PatternError`]
+pub fn check(pattern: &str) -> Result<usize, PatternError> {
+    program::size(pattern)
+}
+
+/// The program of a pattern, from among those that are kept or compiled now.
+///
+/// # Errors
+/// [`PatternError`]
+pub(crate) fn compiled(pattern: &str) -> Result<Arc<Program>, PatternError> {
+    KEPT.get(pattern).map(|(program, _)| program)
+}
+
+/// Looks for a match of a pattern in a text. Compiling the pattern is paid for as well, if it is not kept.
+///
+/// # Errors
+/// [`TooMuchWork`]
+pub fn is_match(pattern: &str, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
+    let Ok((program, is_new)) = KEPT.get(pattern) else {
+        // It was checked when it was written.
+        return Err(TooMuchWork);
+    };
+    if is_new {
+        work.spend(program.compiling_steps())?;
+    }
+    program.is_match(text, work)
+}

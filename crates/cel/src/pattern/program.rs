@@ -1,0 +1,261 @@
+//! A compiled pattern, and what it costs to run it.
+//!
+//! A pattern runs as a lazy DFA: states are made as the text asks for them, and a text is then walked through at the speed of memory.
+//! There are patterns whose DFA is larger than any cache. So when the cache has been cleared too often, the NFA is simulated
+//! instead, in as many steps as it has states for each byte of the text. Either is paid for in [`Work`].
+
+use std::sync::{Mutex, PoisonError};
+
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
+use regex_automata::nfa::thompson::{Compiler, NFA, WhichCaptures};
+use regex_automata::util::syntax;
+use regex_automata::{Input, Match};
+
+use super::{PatternError, go_syntax};
+
+/// Bytes of the NFA of one pattern at most.
+pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of DFA states that lie in a cache before it is cleared.
+const CACHE_BYTES_MAX: usize = 1 << 20;
+
+/// How often a cache is cleared in a match before the NFA is simulated.
+const CACHE_CLEARS_MAX: usize = 4;
+
+/// Bytes of DFA states that are kept until the next match, beside what an empty cache takes. Most patterns need half of that.
+const STATES_KEPT_BYTES_MAX: usize = 4 << 10;
+
+/// How deep the crate's own parser goes. A group of ours is a concatenation, an alternation, a repetition and a class to it.
+const SYNTAX_LEVELS_MAX: u32 = 600;
+
+/// Bytes of stack that compiling takes at most, and how much is taken when there are fewer.
+const STACK_LEFT_MIN: usize = 8 << 20;
+const STACK_BYTES: usize = 16 << 20;
+
+/// Bytes that a DFA walks through in the time of one step of a simulation.
+const BYTES_PER_STEP: usize = 16;
+
+/// Bytes of an NFA that are compiled in that time.
+const COMPILED_BYTES_PER_STEP: usize = 2;
+
+/// How much may still be done, in steps of a simulated NFA. A step takes some ten nanoseconds.
+#[derive(Debug)]
+pub struct Work {
+    left: u64,
+}
+
+/// The work that was allowed does not suffice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMuchWork;
+
+impl Work {
+    pub fn new(steps: u64) -> Self {
+        Self { left: steps }
+    }
+
+    /// The steps that are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Pays for so many steps.
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), TooMuchWork> {
+        let left = self.left.checked_sub(steps as u64);
+        self.left = left.unwrap_or_default();
+        left.map(|_| ()).ok_or(TooMuchWork)
+    }
+}
+
+/// Compiles a pattern as far as its size can be told. Gives the bytes.
+///
+/// # Errors
+/// [`PatternError`]
+pub(super) fn size(pattern: &str) -> Result<usize, PatternError> {
+    Ok(nfa(pattern)?.memory_usage())
+}
+
+/// Compiling is recursive, and unoptimised it takes several KB for a level.
+fn nfa(pattern: &str) -> Result<NFA, PatternError> {
+    stacker::maybe_grow(STACK_LEFT_MIN, STACK_BYTES, || build(pattern))
+}
+
+fn build(pattern: &str) -> Result<NFA, PatternError> {
+    let rewritten = go_syntax::rewrite(pattern)?;
+    let config = NFA::config()
+        .nfa_size_limit(Some(PROGRAM_BYTES_MAX))
+        .which_captures(WhichCaptures::Implicit);
+    Compiler::new()
+        .configure(config)
+        .syntax(syntax::Config::new().nest_limit(SYNTAX_LEVELS_MAX))
+        .build(&rewritten)
+        .map_err(|error| {
+            if error.size_limit().is_none() {
+                tracing::warn!(%error, pattern, "a pattern of Go's syntax could not be written for the regex crate");
+            }
+            PatternError::TooLarge
+        })
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub struct Program {
+    dfa: DFA,
+    simulation: PikeVM,
+    /// States that the last match made, unless somebody is using them.
+    states: Mutex<Option<Box<Cache>>>,
+    /// Bytes that these take at most.
+    states_bytes_max: usize,
+}
+
+/// The DFA has cleared its cache too often, or met what it cannot decide.
+struct GaveUp;
+
+impl Program {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// [`PatternError`]
+    pub(super) fn compile(pattern: &str) -> Result<Self, PatternError> {
+        let nfa = nfa(pattern)?;
+        let config = DFA::config()
+            .cache_capacity(CACHE_BYTES_MAX)
+            .skip_cache_capacity_check(true)
+            .minimum_cache_clear_count(Some(CACHE_CLEARS_MAX));
+        let dfa = DFA::builder().configure(config).build_from_nfa(nfa.clone());
+        let dfa = dfa.map_err(|_| PatternError::TooLarge)?;
+        let simulation = PikeVM::new_from_nfa(nfa);
+        let empty = Box::new(dfa.create_cache());
+        Ok(Self {
+            simulation: simulation.map_err(|_| PatternError::TooLarge)?,
+            states_bytes_max: empty.memory_usage() + STATES_KEPT_BYTES_MAX,
+            states: Mutex::new(Some(empty)),
+            dfa,
+        })
+    }
+
+    /// Bytes that it takes, with the states that it may keep.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nfa().memory_usage() + self.dfa.memory_usage() + self.states_bytes_max
+    }
+
+    /// The work of compiling it, in steps.
+    pub(crate) fn compiling_steps(&self) -> usize {
+        self.nfa().memory_usage() / COMPILED_BYTES_PER_STEP
+    }
+
+    fn nfa(&self) -> &NFA {
+        self.simulation.get_nfa()
+    }
+
+    /// Looks for a match in a text.
+    ///
+    /// # Errors
+    /// [`TooMuchWork`]
+    pub(crate) fn is_match(&self, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
+        if let Ok(end) = self.walk(text, 0, true, work)? {
+            return Ok(end.is_some());
+        }
+        let found = self.simulate(Input::new(text).earliest(true), work)?;
+        Ok(found.is_some())
+    }
+
+    /// The first match that begins at a byte or later.
+    ///
+    /// # Errors
+    /// [`TooMuchWork`]
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        from: usize,
+        work: &mut Work,
+    ) -> Result<Option<std::ops::Range<usize>>, TooMuchWork> {
+        let to = match self.walk(text, from, false, work)? {
+            Ok(None) => return Ok(None),
+            Ok(Some(end)) => end,
+            Err(GaveUp) => text.len(),
+        };
+        // The DFA tells where the match ends. Where it begins is found in what lies before.
+        let found = self.simulate(Input::new(text).range(from..to), work)?;
+        Ok(found.map(|found| found.range()))
+    }
+
+    fn simulate(&self, input: Input<'_>, work: &mut Work) -> Result<Option<Match>, TooMuchWork> {
+        let bytes = input.get_range().len() + 1;
+        work.spend(bytes.saturating_mul(self.nfa().states().len()))?;
+        let mut cache = pikevm::Cache::new(&self.simulation);
+        Ok(self.simulation.find(&mut cache, input))
+    }
+
+    /// Where the first match ends by the DFA; with `earliest`, any end of it.
+    fn walk(
+        &self,
+        text: &str,
+        from: usize,
+        earliest: bool,
+        work: &mut Work,
+    ) -> Result<Result<Option<usize>, GaveUp>, TooMuchWork> {
+        let kept = self
+            .states
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let mut cache = kept.unwrap_or_else(|| Box::new(self.dfa.create_cache()));
+        let mut at = from;
+        let end = self.end(&mut cache, text, &mut at, earliest);
+        let (bytes, cleared) = (cache.memory_usage(), cache.clear_count());
+        let mut steps = (at - from) / BYTES_PER_STEP;
+        if cleared == 0 && bytes <= self.states_bytes_max {
+            *self.states.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
+        } else {
+            // They are made anew in the next match. What is kept costs nothing, so that work does not depend on what ran before.
+            steps += bytes + cleared * CACHE_BYTES_MAX;
+        }
+        work.spend(steps)?;
+        // An empty match within a character is none; only the simulation goes on to the next one.
+        let is_whole = |end: usize| text.is_char_boundary(end);
+        Ok(end.and_then(|end| match end {
+            Some(end) if !is_whole(end) => Err(GaveUp),
+            end => Ok(end),
+        }))
+    }
+
+    fn end(
+        &self,
+        cache: &mut Cache,
+        text: &str,
+        at: &mut usize,
+        earliest: bool,
+    ) -> Result<Option<usize>, GaveUp> {
+        let input = Input::new(text).range(*at..text.len());
+        let start = self.dfa.start_state_forward(cache, &input);
+        let mut state = start.map_err(|_| GaveUp)?;
+        let mut end = None;
+        // A match is known one byte after its end.
+        for byte in &text.as_bytes()[*at..] {
+            state = self
+                .dfa
+                .next_state(cache, state, *byte)
+                .map_err(|_| GaveUp)?;
+            if state.is_tagged() {
+                if state.is_match() {
+                    end = Some(*at);
+                    if earliest {
+                        return Ok(end);
+                    }
+                } else if state.is_dead() {
+                    return Ok(end);
+                } else if state.is_quit() {
+                    return Err(GaveUp);
+                }
+            }
+            *at += 1;
+        }
+        let state = self.dfa.next_eoi_state(cache, state).map_err(|_| GaveUp)?;
+        Ok(if state.is_match() {
+            Some(text.len())
+        } else {
+            end
+        })
+    }
+}

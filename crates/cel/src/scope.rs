@@ -1,0 +1,140 @@
+//! The variables of an expression, with those that are computed when they are first used.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+
+use super::authorizer::{self, Judge, Question};
+use super::functions::TYPES;
+use super::interpreter::{Interpreter, Outcome};
+use super::meter::Meter;
+use super::patterns::Patterns;
+use super::{Failure, Program};
+
+/// How many computed variables may be computed for one another.
+const NESTED_MAX: usize = 100;
+
+/// Bytes of stack that computing one more takes at most, and how much more is taken then.
+const STACK_LEFT_MIN: usize = 2 << 20;
+const STACK_BYTES: usize = 8 << 20;
+
+/// Variables of an expression.
+#[derive(Debug, Default)]
+pub struct Scope {
+    values: HashMap<String, CelValue>,
+    computed: Computed,
+    pub(super) patterns: Patterns,
+    pub(super) judge: Option<Arc<dyn Judge>>,
+}
+
+/// Members of one variable that are computed when they are first asked for.
+#[derive(Debug, Default)]
+struct Computed {
+    /// The variable.
+    name: &'static str,
+    members: Arc<Members>,
+    /// The lazily computed variables whose values are known.
+    known: RefCell<HashMap<usize, Outcome>>,
+}
+
+/// Expressions with names, in order: each may use those before it.
+#[derive(Debug, Default)]
+pub struct Members {
+    programs: Vec<(String, Result<Program, String>)>,
+    places: HashMap<String, usize>,
+}
+
+impl FromIterator<(String, Result<Program, String>)> for Members {
+    fn from_iter<I: IntoIterator<Item = (String, Result<Program, String>)>>(all: I) -> Self {
+        let programs: Vec<_> = all.into_iter().collect();
+        let mut places = HashMap::with_capacity(programs.len());
+        for (place, (name, _)) in programs.iter().enumerate() {
+            places.entry(name.clone()).or_insert(place);
+        }
+        Self { programs, places }
+    }
+}
+
+impl Scope {
+    /// Shows a value under a name.
+    pub fn add(&mut self, name: &str, value: CelValue) {
+        self.values.insert(name.to_owned(), value);
+    }
+
+    /// Shows who decides what expressions ask of `authorizer`, and what is asked about if they name nothing else.
+    pub fn add_authorizer(&mut self, judge: Arc<dyn Judge>, request: Question) {
+        self.add("authorizer", authorizer::authorizer());
+        self.add("authorizer.requestResource", authorizer::about(request));
+        self.judge = Some(judge);
+    }
+
+    /// Shows what expressions make as the members of a value of this name.
+    pub fn add_computed(&mut self, name: &'static str, members: &Arc<Members>) {
+        self.computed = Computed {
+            name,
+            members: Arc::clone(members),
+            known: RefCell::default(),
+        };
+    }
+
+    pub(super) fn value(&self, name: &str) -> Outcome {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        if let Some(value) = self.values.get(name) {
+            return Ok(value.clone());
+        }
+        if TYPES.contains(&name) {
+            return Ok(CelValue::from(name));
+        }
+        Err(Failure::Other(
+            format!("no such attribute(s): {name}").into(),
+        ))
+    }
+
+    /// The value of a name that has a point in it.
+    pub(super) fn qualified(&self, first: &str, second: &str) -> Option<CelValue> {
+        self.judge.as_ref()?;
+        self.values.get(&format!("{first}.{second}")).cloned()
+    }
+
+    pub(super) fn is_computed(&self, name: &str) -> bool {
+        !name.is_empty() && self.computed.name == name
+    }
+
+    pub(super) fn computed_count(&self) -> usize {
+        self.computed.members.programs.len()
+    }
+
+    /// Where the member is among the first `count`.
+    pub(super) fn computed_before(&self, name: &str, count: usize) -> Option<usize> {
+        let place = self.computed.members.places.get(name).copied();
+        place.filter(|place| *place < count)
+    }
+
+    pub(super) fn compute(&self, position: usize, nested: usize, meter: &mut Meter) -> Outcome {
+        if let Some(known) = self.computed.known.borrow().get(&position) {
+            return known.clone();
+        }
+        let (name, program) = &self.computed.members.programs[position];
+        let computed = match program {
+            Err(why) => Err(Failure::Other(why.clone().into())),
+            Ok(_) if nested > NESTED_MAX => Err(Failure::TooLarge),
+            Ok(program) => stacker::maybe_grow(STACK_LEFT_MIN, STACK_BYTES, || {
+                let mut interpreter = Interpreter::new(self, meter);
+                interpreter.computed = position;
+                interpreter.nested = nested;
+                interpreter.value(&program.expression)
+            }),
+        };
+        let computed = computed.map_err(|error| match error {
+            Failure::Other(why) => Failure::Other(
+                format!("composited variable {name:?} fails to evaluate: {why}").into(),
+            ),
+            other => other,
+        });
+        let mut known = self.computed.known.borrow_mut();
+        known.insert(position, computed.clone());
+        computed
+    }
+}

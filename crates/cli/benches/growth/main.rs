@@ -1,0 +1,168 @@
+//! How the work for a request grows with what its client puts into it: instructions, counted by callgrind, for twice as
+//! much beside those for once as much. Counts do not depend on what else the machine does, so that a gate can hold to them.
+//!
+//! Work in linear time takes twice as much or less, since every request has a fixed part; work in quadratic time takes up to
+//! four times as much.
+//!
+//! The program runs itself under valgrind. Without `--bench`, as in `cargo test`, the requests are answered once, with little
+//! in them, and nothing is counted.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench is the composition root of what it measures"
+)]
+#![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
+#![allow(
+    missing_debug_implementations,
+    unreachable_pub,
+    reason = "nobody else uses it"
+)]
+
+mod requests;
+#[allow(dead_code, reason = "objects are written by requests")]
+#[path = "../support/serving.rs"]
+mod serving;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use http::StatusCode;
+use http_body_util::BodyExt;
+use ringwatch_testing::callgrind;
+use tokio::runtime::Runtime;
+
+use self::requests::{FIRST, Growing, Message, REQUESTS};
+use self::serving::Serving;
+
+/// Twice as much may take so many times as many instructions. Sorting and the growing of tables take it a little above 2.
+const RATIO_MAX: f64 = 2.3;
+
+/// The size of requests that only make everything ready.
+const LITTLE: usize = 8;
+
+/// The definition of custom resources has so long to be served.
+const SERVED_MAX: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if callgrind::counted_path(&arguments).is_some() {
+        Server::start().run(|request, answer| {
+            for size in [request.size, 2 * request.size] {
+                answer(size, &mut |once| callgrind::collect_apart(once));
+            }
+        });
+        return ExitCode::SUCCESS;
+    }
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        Server::start().run(|_, _| {});
+        return ExitCode::SUCCESS;
+    }
+    if !callgrind::is_here() {
+        println!("SKIPPED growth: no valgrind; run scripts/setup gate");
+        return ExitCode::SUCCESS;
+    }
+    compare(&callgrind::count_calls("all"))
+}
+
+/// Says which requests grow faster than what is in them.
+fn compare(counts: &[u64]) -> ExitCode {
+    assert_eq!(counts.len(), 2 * REQUESTS.len(), "two for each request");
+    let mut over = Vec::new();
+    println!(
+        "{:28} {:>8} {:>14} {:>14} ratio",
+        "request", "of", "once", "twice"
+    );
+    for (request, counts) in REQUESTS.iter().zip(counts.chunks_exact(2)) {
+        let (once, twice) = (counts[0], counts[1]);
+        let ratio = twice as f64 / once as f64;
+        let said = if ratio > RATIO_MAX { "OVER" } else { "" };
+        println!(
+            "{:28} {:>8} {once:>14} {twice:>14} {ratio:>5.2} {said}",
+            request.name, request.size
+        );
+        if ratio > RATIO_MAX {
+            over.push(request.name);
+        }
+    }
+    if over.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!(
+        "their work grows faster than what is in them: {}",
+        over.join(", ")
+    );
+    ExitCode::FAILURE
+}
+
+/// A server whose requests are answered on this thread.
+struct Server {
+    runtime: Runtime,
+    serving: Serving,
+}
+
+/// Runs something once.
+type Runner<'a> = &'a mut dyn FnMut(&mut dyn FnMut());
+
+impl Server {
+    fn start() -> Self {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().unwrap();
+        let serving = runtime.block_on(Serving::start([]));
+        let server = Self { runtime, serving };
+        server.furnish();
+        server
+    }
+
+    /// Makes what the requests need, and has custom resources served.
+    fn furnish(&self) {
+        for (uri, body) in FIRST {
+            let (status, text) = self.answer(Message::post(uri, body));
+            assert_eq!(status, StatusCode::CREATED, "{uri}: {text}");
+        }
+        let wait = async {
+            let list = || http::Request::get("/apis/example.com/v1/namespaces/default/shelves");
+            while self
+                .serving
+                .answer(list(), Default::default())
+                .await
+                .status()
+                != StatusCode::OK
+            {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let served = async { tokio::time::timeout(SERVED_MAX, wait).await };
+        self.runtime.block_on(served).unwrap();
+    }
+
+    /// Makes every request once with little in it, and then lets `count` have those answered that are counted.
+    fn run(&self, count: impl Fn(&Growing, &dyn Fn(usize, Runner<'_>))) {
+        for request in REQUESTS {
+            let answer = |size: usize, runner: Runner<'_>| self.run_one(request, size, runner);
+            answer(LITTLE, &mut |once| once());
+            count(request, &answer);
+        }
+    }
+
+    fn run_one(&self, request: &Growing, size: usize, runner: Runner<'_>) {
+        if let Some(first) = request.first {
+            let (status, text) = self.answer(first(size));
+            assert!(status.is_success(), "{}: {text}", request.name);
+        }
+        let mut message = Some((request.message)(size));
+        let mut answer = None;
+        runner(&mut || answer = message.take().map(|message| self.answer(message)));
+        let (status, text) = answer.unwrap();
+        assert_eq!(status, request.status, "{}: {text}", request.name);
+    }
+
+    fn answer(&self, message: Message) -> (StatusCode, String) {
+        let answer = async {
+            let answer = self.serving.answer(message.head, message.body.into()).await;
+            let (head, body) = answer.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            (head.status, String::from_utf8_lossy(&body).into_owned())
+        };
+        self.runtime.block_on(answer)
+    }
+}

@@ -1,0 +1,197 @@
+//! Logs, on standard error.
+//!
+//! Some lines are written because of what a client does that may be anybody. Of those only so many of a kind are
+//! written a minute, and the next one says how many were left out: a log that somebody else can fill hides what matters, and
+//! fills the disk.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ringwatch::clock::{Clock, Instant};
+use tracing::callsite::Identifier;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// So many lines are written of a kind that clients cause, in a period.
+const LINES_MAX: u32 = 10;
+/// How long that period is.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Where lines come from that clients cause.
+const CAUSED_BY_CLIENTS: [&str; 7] = [
+    "h2",
+    "hyper",
+    "rustls",
+    "ringwatch::authentication",
+    "ringwatch::server::connection",
+    "ringwatch::server::health",
+    "ringwatch::server::listener",
+];
+
+/// Begins to log at a level of `-v`. A program that logs already keeps its way.
+pub fn start(verbosity: u8) {
+    let ours = match verbosity {
+        0 => "warn",
+        1..=3 => "info",
+        4 | 5 => "debug",
+        _ => "trace",
+    };
+    // What libraries say is of interest only to who wants to see everything.
+    let theirs = if verbosity > 6 { "debug" } else { "warn" };
+    let filter = EnvFilter::new(format!("{theirs},ringwatch={ours}"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .map_event_format(|inner| Bounded::new(inner, Clock::real()))
+        .try_init();
+}
+
+/// A format that leaves out lines that clients cause when there are too many of a kind.
+#[derive(Debug)]
+struct Bounded<F> {
+    inner: F,
+    /// By the place in the program that writes them, so no more than there are such places.
+    kinds: Mutex<HashMap<Identifier, Kind>>,
+    clock: Clock,
+}
+
+/// The lines of one kind.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    /// When the period began.
+    since: Instant,
+    /// How many have been written in it.
+    written: u32,
+    /// How many have been left out since the last that was written.
+    left_out: u64,
+}
+
+impl<F> Bounded<F> {
+    fn new(inner: F, clock: Clock) -> Self {
+        Self {
+            inner,
+            kinds: Mutex::default(),
+            clock,
+        }
+    }
+
+    /// How many lines like this one have been left out since the last; `None` if this one is left out as well.
+    fn admit(&self, line: &Metadata<'_>) -> Option<u64> {
+        let module = |name: &&str| {
+            let rest = line.target().strip_prefix(*name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        };
+        // Who asks for more detail than this wants all of it.
+        if *line.level() > Level::INFO || !CAUSED_BY_CLIENTS.iter().any(module) {
+            return Some(0);
+        }
+        let now = self.clock.now();
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = kinds.entry(line.callsite()).or_insert(Kind {
+            since: now,
+            written: 0,
+            left_out: 0,
+        });
+        if now.saturating_duration_since(kind.since) >= PERIOD {
+            kind.since = now;
+            kind.written = 0;
+        }
+        if kind.written == LINES_MAX {
+            kind.left_out += 1;
+            return None;
+        }
+        kind.written += 1;
+        Some(std::mem::take(&mut kind.left_out))
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for Bounded<F>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let Some(left_out) = self.admit(event.metadata()) else {
+            return Ok(());
+        };
+        if left_out > 0 {
+            writeln!(writer, "({left_out} lines like the next one were left out)")?;
+        }
+        self.inner.format_event(context, writer, event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+
+    /// The lines that have been logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("a log").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Log {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_that_clients_cause_are_bounded_and_counted() {
+        let log = Log::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(log.clone())
+            .with_ansi(false)
+            .map_event_format(|inner| Bounded::new(inner, Clock::real()))
+            .finish();
+        let _logging = tracing::subscriber::set_default(subscriber);
+        let reset = || tracing::warn!(target: "h2::proto::streams", "refused");
+        let own = || tracing::warn!(target: "ringwatch::storage", "unreadable");
+        for _ in 0..1_000 {
+            reset();
+            own();
+        }
+        tokio::time::advance(PERIOD).await;
+        reset();
+        let text = String::from_utf8(log.0.lock().expect("a log").clone()).expect("text");
+        let lines = |word: &str| text.lines().filter(|line| line.ends_with(word)).count();
+        assert_eq!(lines("refused"), LINES_MAX as usize + 1);
+        assert_eq!(
+            lines("unreadable"),
+            1_000,
+            "what clients do not cause is kept"
+        );
+        assert!(
+            text.contains("\n(990 lines like the next one were left out)\n"),
+            "{text}"
+        );
+    }
+}

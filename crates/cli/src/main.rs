@@ -1,0 +1,108 @@
+//! The command line: `ringwatch serve` and `ringwatch load`.
+//!
+//! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
+//! failure, 0 a regular end.
+
+mod logging;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use ringwatch_load::LoadFlags;
+use ringwatch_server::flags::ServeFlags;
+use ringwatch_server::serve;
+use tikv_jemallocator::Jemalloc;
+
+/// Every delivery over TLS allocates a record, a little longer than what glibc's allocator keeps ready
+/// for a thread. jemalloc does, and gives idle memory back in the background. It asks for huge pages
+/// (`.cargo/config.toml`).
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
+
+/// The exit code of a wrong command line.
+const WRONG_COMMAND_LINE: u8 = 2;
+
+/// A Kubernetes-compatible API server core built around its watch cache.
+#[derive(Parser, Debug)]
+#[command(name = "ringwatch", version, subcommand_required = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Serve(Box<ServeFlags>),
+    Load(Box<LoadFlags>),
+}
+
+fn main() -> ExitCode {
+    let command = match CommandLine::try_parse() {
+        Ok(line) => line.command,
+        Err(error) => return wrong_command_line(&error),
+    };
+    match command {
+        Command::Serve(flags) => run_server(&flags),
+        Command::Load(flags) => run_load(&flags),
+    }
+}
+
+fn run_server(flags: &ServeFlags) -> ExitCode {
+    if let Err(message) = flags.check() {
+        say(&format!("{message}; see ringwatch serve --help"));
+        return ExitCode::from(WRONG_COMMAND_LINE);
+    }
+    logging::start(flags.verbosity);
+    match serve::run(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// A load that lost or repeated an event has said so already.
+fn run_load(flags: &LoadFlags) -> ExitCode {
+    match ringwatch_load::run(flags) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn failed(why: &str) -> ExitCode {
+    say(why);
+    ExitCode::FAILURE
+}
+
+/// Help and version are printed as they are; an error becomes one line.
+fn wrong_command_line(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        _ => {
+            let text = error.to_string();
+            let about = text.split("\n\nUsage:").next().unwrap_or_default();
+            let about = about.strip_prefix("error: ").unwrap_or(about);
+            let about = about
+                .split("\n\nFor more information")
+                .next()
+                .unwrap_or(about);
+            let words: Vec<&str> = about.split_whitespace().collect();
+            let asked = std::env::args().nth(1).filter(|it| it == "load");
+            let command = asked.as_deref().unwrap_or("serve");
+            say(&format!(
+                "{}; see ringwatch {command} --help",
+                words.join(" ")
+            ));
+            ExitCode::from(WRONG_COMMAND_LINE)
+        }
+    }
+}
+
+/// A line on standard error. Nobody is left to tell if that fails.
+fn say(message: &str) {
+    let _ = writeln!(std::io::stderr(), "ringwatch: {message}");
+}

@@ -1,0 +1,270 @@
+//! Certificates and authorities that change while the server runs: new connections go by the new ones, clients of those that
+//! there are are judged by the new authorities, and what cannot be used changes nothing.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+};
+use ringwatch_tls::any_server::AnyServer;
+use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::support::server::Server;
+
+/// How often something is looked at, and how many times at most.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_MAX: usize = 400;
+
+/// A part of the line that the server logs when a file cannot be used.
+const REFUSAL: &str = "has changed and is invalid";
+
+/// A certificate and its key, in PEM.
+struct Pair {
+    certificate: String,
+    key: String,
+}
+
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        let issuer = Issuer::from_ca_cert_pem(&pem, key).unwrap();
+        Self { pem, issuer }
+    }
+
+    fn sign(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> Pair {
+        let names = ["localhost", "127.0.0.1"].map(String::from);
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages = vec![usage];
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Pair {
+            certificate: certificate + &self.pem,
+            key: key.serialize_pem(),
+        }
+    }
+
+    fn server(&self) -> Pair {
+        self.sign("server", ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    fn client(&self, name: &str) -> Pair {
+        self.sign(name, ExtendedKeyUsagePurpose::ClientAuth)
+    }
+}
+
+/// A file for flags, outside of the server's folder, which comes later.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file as a whole, and returns where it is.
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        let new = self.path("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, &path).unwrap();
+        path
+    }
+}
+
+fn flag(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}
+
+fn start(flags: &[String]) -> Server {
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    Server::start(&flags)
+}
+
+fn first(pem: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+}
+
+async fn connect(port: u16, identity: Option<&Pair>) -> TlsStream<TcpStream> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let any = Arc::new(AnyServer::new(Arc::clone(&provider)));
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(any);
+    let config = match identity {
+        Some(pair) => {
+            let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(vec![first(&pair.certificate)], key)
+        }
+        None => Ok(builder.with_no_client_auth()),
+    };
+    let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config.unwrap()));
+    connector.connect(name, tcp.unwrap()).await.unwrap()
+}
+
+/// The certificate that a new connection is shown.
+async fn served(port: u16) -> CertificateDer<'static> {
+    let stream = connect(port, None).await;
+    stream.get_ref().1.peer_certificates().unwrap()[0]
+        .clone()
+        .into_owned()
+}
+
+/// The server's answer to the question who the client of a connection is.
+async fn who_am_i(stream: &mut TlsStream<TcpStream>, headers: &str) -> String {
+    let body = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
+    let length = body.len();
+    let request = format!(
+        "POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: localhost\r\n\
+         Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 16 << 10];
+    let read = stream.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer[..read]).into_owned()
+}
+
+async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    for _ in 0..LOOKS_MAX {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    panic!("{what}");
+}
+
+fn refusals(server: &Server) -> usize {
+    server.log().matches(REFUSAL).count()
+}
+
+#[tokio::test]
+async fn a_new_serving_certificate_counts_without_a_restart() {
+    let files = Files::new();
+    let (old, new) = (Authority::new("a").server(), Authority::new("b").server());
+    let mut server = start(&[
+        flag("tls-cert-file", &files.write("crt", &old.certificate)),
+        flag("tls-private-key-file", &files.write("key", &old.key)),
+    ]);
+    let port = server.port();
+    server.client().await;
+    assert_eq!(served(port).await, first(&old.certificate));
+    let mut before = connect(port, None).await;
+
+    files.write("crt", &new.certificate);
+    until("a pair that does not match", || async {
+        refusals(&server) > 0
+    })
+    .await;
+    assert_eq!(served(port).await, first(&old.certificate));
+    files.write("key", &new.key);
+    let is_new = async || served(port).await == first(&new.certificate);
+    until("the new certificate", is_new).await;
+    assert_eq!(refusals(&server), 1, "{}", server.log());
+    let answer = who_am_i(&mut before, "").await;
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    // The kubeconfig says whom to trust now.
+    server.client().await;
+}
+
+#[tokio::test]
+async fn new_authorities_of_clients_count_without_a_restart() {
+    let files = Files::new();
+    let [old, new, proxies] = ["old", "new", "proxies"].map(Authority::new);
+    let mut server = start(&[
+        flag("client-ca-file", &files.write("clients", &old.pem)),
+        flag(
+            "requestheader-client-ca-file",
+            &files.write("proxies", &old.pem),
+        ),
+    ]);
+    let port = server.port();
+    let api: Api<ConfigMap> = Api::namespaced(server.client().await, "kube-system");
+    let (ann, bob, proxy) = (old.client("ann"), new.client("bob"), proxies.client("p"));
+    let is = async |pair: &Pair, headers: &str, name: &str| {
+        let answer = who_am_i(&mut connect(port, Some(pair)).await, headers).await;
+        answer.contains(&format!("\"username\":\"{name}\""))
+    };
+    assert!(is(&ann, "", "ann").await);
+    assert!(!is(&bob, "", "bob").await);
+    let mut open = [
+        connect(port, Some(&ann)).await,
+        connect(port, Some(&bob)).await,
+    ];
+    assert!(
+        who_am_i(&mut open[0], "")
+            .await
+            .contains("\"username\":\"ann\"")
+    );
+
+    let half = &new.pem[..new.pem.len() / 2];
+    files.write("clients", half);
+    until("a file that is half written", || async {
+        refusals(&server) > 0
+    })
+    .await;
+    assert!(is(&ann, "", "ann").await);
+    files.write("clients", &new.pem);
+    until("the new authority of clients", || is(&bob, "", "bob")).await;
+    assert!(!is(&ann, "", "ann").await);
+    let answers = [
+        who_am_i(&mut open[0], "").await,
+        who_am_i(&mut open[1], "").await,
+    ];
+    assert!(answers[0].starts_with("HTTP/1.1 401"), "{}", answers[0]);
+    assert!(
+        answers[1].contains("\"username\":\"bob\""),
+        "{}",
+        answers[1]
+    );
+
+    let for_eve = "X-Remote-User: eve\r\n";
+    assert!(!is(&proxy, for_eve, "eve").await);
+    files.write("proxies", &proxies.pem);
+    let is_eve = || is(&proxy, for_eve, "eve");
+    until("the new authority of proxies", is_eve).await;
+    assert_eq!(refusals(&server), 1, "{}", server.log());
+
+    // Servers of aggregated APIs are told of both.
+    let told = async |key: &str, authority: &Authority| {
+        let map = api.get("extension-apiserver-authentication").await;
+        let data = map.unwrap().data.unwrap_or_default();
+        data[key].replace('\r', "").contains(authority.pem.trim())
+    };
+    until("the authority of clients is told", || {
+        told("client-ca-file", &new)
+    })
+    .await;
+    until("the authority of proxies is told", || {
+        told("requestheader-client-ca-file", &proxies)
+    })
+    .await;
+}

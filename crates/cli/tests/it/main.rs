@@ -1,0 +1,44 @@
+//! All integration tests in one binary, which links once.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test is the composition root of what it tests"
+)]
+#![allow(
+    clippy::unwrap_used,
+    reason = "the functions that tests share fail as tests do; the lint exempts only #[test] functions"
+)]
+
+mod admission;
+mod aggregation;
+mod allocations;
+mod api_endpoints;
+mod api_services;
+mod authorization;
+mod certificates;
+mod clients;
+mod controllers;
+mod corrupt_value;
+mod crash;
+mod custom_resources;
+mod encryption;
+mod endpoints;
+mod events;
+mod fairness;
+mod full_disk;
+mod hostile_definitions;
+mod kubelet;
+mod load;
+mod memory;
+mod object_counts;
+mod oidc;
+mod operations;
+mod quotas;
+mod separate_types;
+mod serve_errors;
+mod served_whole;
+mod service_accounts;
+mod specs;
+mod stored_forms;
+mod support;
+mod tidy;
+mod workers;

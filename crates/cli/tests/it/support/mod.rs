@@ -1,0 +1,17 @@
+//! The support of integration tests: real servers in temporary folders, found programs.
+
+pub(crate) mod browser;
+pub(crate) mod server;
+pub(crate) mod webhook;
+
+pub(crate) use ringwatch_testing::{etcd, recorded, tools};
+use serde_json::Value;
+
+/// Those objects were written by their types alone. kube-apiserver also tells what the claims in a stateful set are.
+pub(crate) fn tell_kinds_of_claims(object: &mut Value) {
+    let claims = object.pointer_mut("/spec/volumeClaimTemplates");
+    for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {
+        claim["kind"] = "PersistentVolumeClaim".into();
+        claim["apiVersion"] = "v1".into();
+    }
+}

@@ -1,0 +1,83 @@
+//! Checks that the servers behind APIServices are available.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use http::Request;
+use ringwatch_apiserver::ServiceAddresses;
+use ringwatch_apiserver::endpoints::{Remote, full, probe, set_identity};
+use ringwatch_resources::Availability;
+use rustls::ClientConfig;
+
+use super::aggregator;
+
+/// How long the server has to answer, as in kube-apiserver.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many of the places where a service is are tried at once.
+const PLACES_MAX: usize = 5;
+
+/// Asks the server for what it must have. Who it is does not matter yet: clients are told when they ask.
+pub(super) async fn check(
+    remote: &Remote,
+    services: &ServiceAddresses,
+    anyone: &Arc<ClientConfig>,
+) -> Availability {
+    let service = &remote.api.service;
+    if let Some(lack) = services.lack(service).await {
+        return lack;
+    }
+    let failed = |why| Availability::no("FailedDiscoveryCheck", why);
+    let places = services.addresses(&service.namespace, &service.name, service.port);
+    let places = match places.await {
+        Ok(places) => places.into_iter().take(PLACES_MAX),
+        Err(why) => return failed(why),
+    };
+    let attempts = places.map(|place| attempt(remote, place, anyone));
+    let mut attempts: FuturesUnordered<_> = attempts.collect();
+    let mut last = String::new();
+    while let Some(tried) = attempts.next().await {
+        match tried {
+            Ok(()) => {
+                return Availability {
+                    status: "True",
+                    reason: "Passed",
+                    message: "all checks passed".to_owned(),
+                };
+            }
+            Err(why) => last = why,
+        }
+    }
+    failed(last)
+}
+
+async fn attempt(
+    remote: &Remote,
+    place: (String, u16),
+    anyone: &Arc<ClientConfig>,
+) -> Result<(), String> {
+    let backend = remote.backend(place, Arc::clone(anyone));
+    let path = remote.api.path();
+    let url = format!("https://{}{path}", backend.authority());
+    let missing = |why: String| format!("failing or missing response from {url}: {why}");
+    let mut request = Request::new(full(""));
+    *request.uri_mut() = path.parse().map_err(|error| format!("{error}"))?;
+    set_identity(request.headers_mut(), &aggregator());
+    let answer = tokio::time::timeout(TIMEOUT, probe(&backend, request)).await;
+    let why = match answer {
+        Ok(Ok(status)) if status.is_success() => return Ok(()),
+        Ok(Ok(status)) => {
+            return Err(missing(format!(
+                "bad status from {url}: {}",
+                status.as_u16()
+            )));
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => {
+            "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned()
+        }
+    };
+    Err(missing(format!("Get {url:?}: {why}")))
+}

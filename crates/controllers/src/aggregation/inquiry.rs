@@ -1,0 +1,149 @@
+//! Asks the server behind an APIService for its resources and its OpenAPI document.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Request, Response, StatusCode};
+use ringwatch_apiserver::ServiceAddresses;
+use ringwatch_apiserver::endpoints::{
+    NotDiscovery, RelayError, Remote, ResourceDiscovery, aggregated, fetch, full, legacy,
+    set_identity,
+};
+use serde::Deserialize;
+
+use super::aggregator;
+
+/// How long the server has for an answer, as in kube-apiserver.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an answer may be.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+
+/// How long the place of a document may be.
+const PLACE_BYTES_MAX: usize = 1 << 10;
+
+/// In which versions the document of all groups is read.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+    application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+
+/// The answers of a server.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// Its resources.
+    pub(super) resources: Vec<ResourceDiscovery>,
+    /// Where its OpenAPI document is, if it has one.
+    pub(super) openapi: Option<String>,
+}
+
+/// Why a server says nothing that can be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InquiryError {
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("{0}")]
+    Relay(#[from] RelayError),
+    #[error("no answer in {} s", TIMEOUT.as_secs())]
+    TimedOut,
+    #[error("the answer is {0}")]
+    Status(StatusCode),
+    #[error("{0}")]
+    Discovery(#[from] NotDiscovery),
+    #[error("the server does not know {0}")]
+    NotServed(String),
+}
+
+/// Asks a server.
+///
+/// # Errors
+/// [`InquiryError`]
+pub(super) async fn ask(
+    remote: &Remote,
+    services: &ServiceAddresses,
+) -> Result<Told, InquiryError> {
+    Ok(Told {
+        resources: resources(remote, services).await?,
+        openapi: openapi(remote, services).await?,
+    })
+}
+
+/// From the document of all groups, or else from that of the version alone.
+async fn resources(
+    remote: &Remote,
+    services: &ServiceAddresses,
+) -> Result<Vec<ResourceDiscovery>, InquiryError> {
+    let wanted = &remote.api.group_version;
+    let path = if wanted.group.is_empty() {
+        "/api"
+    } else {
+        "/apis"
+    };
+    let answer = get(remote, services, path, AGGREGATED).await?;
+    if answer.status() == StatusCode::OK && is_aggregated(&answer) {
+        let found = aggregated(answer.body(), wanted)?;
+        return found.ok_or_else(|| InquiryError::NotServed(wanted.to_string()));
+    }
+    let answer = get(remote, services, &remote.api.path(), "application/json").await?;
+    match answer.status() {
+        StatusCode::OK => Ok(legacy(answer.body(), wanted)?),
+        status => Err(InquiryError::Status(status)),
+    }
+}
+
+fn is_aggregated(answer: &Response<Bytes>) -> bool {
+    let media_type = answer.headers().get(CONTENT_TYPE);
+    let media_type = media_type.and_then(|it| it.to_str().ok());
+    media_type.is_some_and(|it| it.contains("as=APIGroupDiscoveryList"))
+}
+
+#[derive(Deserialize)]
+struct Index {
+    paths: HashMap<String, Place>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    #[serde(rename = "serverRelativeURL")]
+    server_relative_url: String,
+}
+
+/// From the index, if the server has one and means a document of the API.
+async fn openapi(
+    remote: &Remote,
+    services: &ServiceAddresses,
+) -> Result<Option<String>, InquiryError> {
+    let answer = get(remote, services, "/openapi/v3", "application/json").await?;
+    if answer.status() != StatusCode::OK {
+        return Ok(None);
+    }
+    let Ok(mut index) = serde_json::from_slice::<Index>(answer.body()) else {
+        return Ok(None);
+    };
+    let path = remote.api.path();
+    let place = index.paths.remove(path.trim_start_matches('/'));
+    let place = place.map(|it| it.server_relative_url);
+    Ok(place.filter(|place| {
+        let query = place.strip_prefix(&format!("/openapi/v3{path}"));
+        let is_query = query.is_some_and(|it| it.is_empty() || it.starts_with('?'));
+        is_query && place.len() <= PLACE_BYTES_MAX
+    }))
+}
+
+async fn get(
+    remote: &Remote,
+    services: &ServiceAddresses,
+    path: &str,
+    accept: &'static str,
+) -> Result<Response<Bytes>, InquiryError> {
+    let tls = remote.tls.clone().map_err(InquiryError::Unreachable)?;
+    let service = &remote.api.service;
+    let place = services.address(&service.namespace, &service.name, service.port);
+    let backend = remote.backend(place.await.map_err(InquiryError::Unreachable)?, tls);
+    let request = Request::get(path).header(ACCEPT, accept).body(full(""));
+    let mut request = request.map_err(|error| InquiryError::Unreachable(error.to_string()))?;
+    set_identity(request.headers_mut(), &aggregator());
+    let answer = tokio::time::timeout(TIMEOUT, fetch(&backend, request, ANSWER_BYTES_MAX)).await;
+    Ok(answer.map_err(|_| InquiryError::TimedOut)??)
+}

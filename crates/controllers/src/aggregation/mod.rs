@@ -1,0 +1,326 @@
+//! Looks after the APIs that other servers serve: whether each is available, and what it consists of.
+//!
+//! ```text
+//!   APIServices, services, slices --watch--> KnownApis --due--> availability --> inquiry
+//!                                               ^                                   |
+//!        condition Available <--tell------------+----------- what the server says <-+
+//!                                               |
+//!                                               +--> Api::serve_remote
+//! ```
+//!
+//! Services and slices are followed only while there is such an API.
+
+mod availability;
+mod inquiry;
+mod known;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
+use futures::{FutureExt, StreamExt};
+use ringwatch::clock::Clock;
+use ringwatch::codec;
+use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
+use ringwatch::storage::{ListOptions, WatchStream};
+use ringwatch_apimachinery::{Error, User};
+use ringwatch_apiserver::endpoints::{Api, Remote, Remotes};
+use ringwatch_apiserver::health::Done;
+use ringwatch_apiserver::{RemoteApi, ServiceAddresses};
+use ringwatch_registry::{Store, Stores};
+use ringwatch_resources::{Availability, tell_availability};
+use ringwatch_tls::client_identity::ClientIdentity;
+use ringwatch_tls::tls_client::{self, BundleTls, Trust};
+use rustls::ClientConfig;
+
+use self::inquiry::Told;
+use self::known::KnownApis;
+use super::following::pause_after;
+
+/// How many changes are handled at a time.
+const CHANGES_MAX: usize = 256;
+
+/// How many APIs are looked at at the same time.
+const LOOKS_MAX: usize = 8;
+
+/// How long a condition may take to be written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The label of a slice that names its service.
+const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
+
+/// How TLS is spoken with other API servers.
+#[derive(Debug)]
+pub struct ProxyTls {
+    /// With those for whom an authority vouches.
+    trusted: BundleTls,
+    /// With whoever is there.
+    anyone: Arc<ClientConfig>,
+}
+
+impl ProxyTls {
+    /// Showing this identity.
+    ///
+    /// # Errors
+    /// The identity cannot be used.
+    pub fn new(identity: Option<ClientIdentity>) -> Result<Self, rustls::Error> {
+        Ok(Self {
+            anyone: tls_client::config(Trust::Anyone, identity.as_ref())?,
+            trusted: BundleTls {
+                identity,
+                ..BundleTls::default()
+            },
+        })
+    }
+
+    /// With the server of an API; else a line that says why not.
+    fn of(&self, api: &RemoteApi) -> Result<Arc<ClientConfig>, String> {
+        if api.insecure {
+            return Ok(Arc::clone(&self.anyone));
+        }
+        self.trusted.config(api.ca_bundle.as_deref())
+    }
+}
+
+/// As whom this server asks other API servers.
+fn aggregator() -> User {
+    User {
+        name: "system:kube-aggregator".to_owned(),
+        groups: vec!["system:masters".to_owned()],
+        ..User::default()
+    }
+}
+
+/// Follows the APIServices that name a service.
+#[derive(Debug)]
+pub struct Aggregation {
+    /// Where APIServices are.
+    store: Arc<Store>,
+    /// Where services are.
+    services: Arc<Store>,
+    /// Where endpoint slices are.
+    slices: Arc<Store>,
+    /// How TLS is spoken.
+    tls: ProxyTls,
+    /// The API that proxies requests.
+    api: Arc<Api>,
+    /// It knows them all.
+    synced: Done,
+    /// The time.
+    clock: Clock,
+}
+
+/// The result of a check or a write.
+enum Ended {
+    Looked(Arc<Remote>, Availability, Option<Told>),
+    Wrote,
+}
+
+type Work<'a> = FuturesUnordered<BoxFuture<'a, Ended>>;
+
+/// Changes of services and slices; `None` when one of the watches has ended.
+type Places = SelectAll<BoxStream<'static, Option<WatchEvent>>>;
+
+impl Aggregation {
+    /// That of a server which has what it needs.
+    #[must_use]
+    pub fn of(
+        all: &Stores,
+        tls: ProxyTls,
+        api: &Arc<Api>,
+        synced: Done,
+        clock: Clock,
+    ) -> Option<Self> {
+        let store = |group, plural| all.of((group, plural)).cloned();
+        Some(Self {
+            store: store("apiregistration.k8s.io", "apiservices")?,
+            services: store("", "services")?,
+            slices: store("discovery.k8s.io", "endpointslices")?,
+            tls,
+            api: Arc::clone(api),
+            synced,
+            clock,
+        })
+    }
+
+    /// Follows until it is dropped.
+    pub async fn run(self) {
+        let mut known = KnownApis::default();
+        let via = format!("ringwatch-{}", uuid::Uuid::new_v4());
+        loop {
+            let pause = pause_after("APIs of other servers", self.follow(&mut known, &via).await);
+            self.clock.sleep(pause).await;
+        }
+    }
+
+    /// Lists the APIServices and follows everything that matters until a watch ends.
+    async fn follow(&self, known: &mut KnownApis, via: &str) -> Result<(), Error> {
+        let options = ListOptions {
+            skip_corrupt: true,
+            ..ListOptions::default()
+        };
+        let list = self.store.list("", options).await?;
+        for (key, error) in &list.corrupt {
+            tracing::warn!(key, error, "an APIService cannot be read and is ignored");
+        }
+        let names: BTreeSet<&str> = list.items.iter().map(|it| it.name()).collect();
+        known.retain(|name| names.contains(name));
+        for object in &list.items {
+            self.define(known, object);
+        }
+        let changes = watch_from(&self.store, list.revision).await?;
+        let mut changes = changes.ready_chunks(CHANGES_MAX);
+        let mut places = Places::new();
+        let services = self.addresses();
+        let mut work = Work::new();
+        loop {
+            if places.is_empty() && !known.is_empty() {
+                places = self.watch_places().await?;
+            }
+            if let Some(remotes) = known.changed() {
+                let remotes = Remotes::new(remotes, services.clone(), via);
+                self.api.serve_remote(remotes);
+            }
+            self.synced.set();
+            let now = self.clock.now();
+            while work.len() < LOOKS_MAX
+                && let Some(remote) = known.begin(now)
+            {
+                work.push(self.look(remote, &services).boxed());
+            }
+            let next = known.next_due().filter(|_| work.len() < LOOKS_MAX);
+            let at_next = async {
+                match next {
+                    Some(next) => self.clock.sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                next = changes.next() => {
+                    let Some(next) = next else { return Ok(()) };
+                    for change in next {
+                        self.note(known, change.map_err(Error::Storage)?);
+                    }
+                }
+                Some(change) = places.next(), if !places.is_empty() => {
+                    let Some(change) = change else { return Ok(()) };
+                    self.note_place(known, &change);
+                }
+                Some(done) = work.next(), if !work.is_empty() => {
+                    if let Ended::Looked(remote, said, told) = done
+                        && known.finish(&remote, told, self.clock.now())
+                    {
+                        work.push(self.tell(remote, said).boxed());
+                    }
+                }
+                () = at_next => {}
+            }
+        }
+    }
+
+    fn addresses(&self) -> ServiceAddresses {
+        ServiceAddresses {
+            services: Arc::clone(self.services.storage()),
+            slices: Arc::clone(self.slices.storage()),
+        }
+    }
+
+    /// Asks a server everything.
+    async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Ended {
+        let said = availability::check(&remote, services, &self.tls.anyone).await;
+        if said.status != "True" {
+            return Ended::Looked(remote, said, None);
+        }
+        let told = inquiry::ask(&remote, services).await;
+        let told = told.map_err(|error| {
+            let api = &remote.api.name;
+            tracing::warn!(%error, api, "discovery of an aggregated API failed");
+        });
+        Ended::Looked(remote, said, told.ok())
+    }
+
+    /// Writes whether an API is available. If that fails it is written after the next look.
+    async fn tell(&self, remote: Arc<Remote>, said: Availability) -> Ended {
+        let name = &remote.api.name;
+        let write = tell_availability(&self.store, name, &said, &self.clock);
+        match tokio::time::timeout(WRITE_TIMEOUT, write).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, api = name, "cannot write the status of an APIService")
+            }
+            Err(_) => tracing::warn!(
+                api = name,
+                "writing the status of an APIService takes too long"
+            ),
+        }
+        Ended::Wrote
+    }
+
+    fn note(&self, known: &mut KnownApis, change: WatchEvent) {
+        match change {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => self.define(known, &object),
+            WatchEvent::Deleted(object) => known.remove(object.name()),
+            WatchEvent::Bookmark { .. } => {}
+        }
+    }
+
+    /// Takes an APIService as it is now. One that cannot be read does not count.
+    fn define(&self, known: &mut KnownApis, object: &Object) {
+        let api = match self.store.served_value(object) {
+            Ok(value) => RemoteApi::read(&value),
+            Err(error) => {
+                let name = object.name();
+                tracing::warn!(%error, name, "an APIService cannot be read and is ignored");
+                None
+            }
+        };
+        match api {
+            Some(api) => known.define(api, self.clock.now(), |api| self.tls.of(api)),
+            None => known.remove(object.name()),
+        }
+    }
+
+    /// Services and slices from now on.
+    async fn watch_places(&self) -> Result<Places, Error> {
+        let mut places = Places::new();
+        for store in [&self.services, &self.slices] {
+            let mut one = ListOptions::default();
+            one.predicate.limit = 1;
+            let now = store.list("", one).await?.revision;
+            let changes = watch_from(store, now).await?;
+            let ended = futures::stream::once(std::future::ready(None));
+            let changes = changes.map(Result::ok).chain(ended);
+            places.push(changes.boxed());
+        }
+        Ok(places)
+    }
+
+    fn note_place(&self, known: &mut KnownApis, change: &WatchEvent) {
+        let (WatchEvent::Added(object)
+        | WatchEvent::Modified(object)
+        | WatchEvent::Deleted(object)) = change
+        else {
+            return;
+        };
+        let (namespace, now) = (object.namespace(), self.clock.now());
+        if !known.is_in(namespace) {
+            return;
+        }
+        // A service names itself, a slice its service.
+        known.service_changed(namespace, object.name(), now);
+        let tree = codec::tree(object).unwrap_or_default();
+        if let Some(name) = tree.pointer(SERVICE_LABEL).and_then(|it| it.as_str()) {
+            known.service_changed(namespace, name, now);
+        }
+    }
+}
+
+async fn watch_from(store: &Store, revision: u64) -> Result<WatchStream, Error> {
+    let options = ListOptions {
+        resource_version: Some(ResourceVersion(revision)),
+        ..ListOptions::default()
+    };
+    store.watch("", options).await
+}

@@ -1,0 +1,131 @@
+//! Keeps the service `kubernetes` there, and what is behind it right: the addresses of the servers that live.
+//!
+//! Servers that share a store each hold a lease in it, and each writes down the addresses of all. A store
+//! that no other server can open needs no leases.
+
+mod addresses;
+pub(crate) mod server_leases;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use ringwatch::storage::StorageError;
+use ringwatch_registry::Store;
+use ringwatch_resources::ensure_kubernetes_service;
+use tokio_util::sync::CancellationToken;
+
+use crate::ServerLeases;
+
+/// How often the addresses are looked at, as in kube-apiserver.
+const INTERVAL_SECONDS: u64 = 10;
+
+/// An address that is nobody's (RFC 5737). Nothing is sent to it.
+const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
+
+/// Where this server is reached, and the others of the same store.
+#[derive(Debug)]
+pub struct ApiEndpoints {
+    /// At which address and port this server is reached.
+    pub own: (IpAddr, u16),
+    /// The store of services.
+    pub services: Arc<Store>,
+    /// The store of Endpoints.
+    pub endpoints: Arc<Store>,
+    /// The store of EndpointSlices.
+    pub slices: Arc<Store>,
+    /// Where the servers of the store tell their addresses; `None` if there is only this one.
+    pub leases: Option<ServerLeases>,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// The addresses cannot be kept right.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiEndpointsError {
+    /// The leases cannot be held or read.
+    #[error("the leases of servers: {0}")]
+    Leases(#[from] StorageError),
+    /// The addresses cannot be written.
+    #[error("the endpoints of the API: {0}")]
+    Endpoints(#[from] ringwatch_apimachinery::Error),
+    /// Somebody deleted the service, and it cannot be created again.
+    #[error("the service of the API: {0}")]
+    Service(ringwatch_apimachinery::Error),
+}
+
+impl ApiEndpoints {
+    /// Holds the own lease, writes down the addresses of all and creates the service if it is gone.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn reconcile(&self) -> Result<(), ApiEndpointsError> {
+        if let Some(leases) = &self.leases {
+            leases.renew(self.own.0).await?;
+        }
+        self.publish().await?;
+        ensure_kubernetes_service(&self.services, self.own.1, &self.clock)
+            .await
+            .map_err(ApiEndpointsError::Service)
+    }
+
+    /// Keeps the addresses right until the end, then takes the own one away.
+    pub async fn run(self, end: CancellationToken) {
+        let interval = Duration::from_secs(INTERVAL_SECONDS);
+        while end
+            .run_until_cancelled(self.clock.sleep(interval))
+            .await
+            .is_some()
+        {
+            if let Err(error) = self.reconcile().await {
+                tracing::warn!(%error, "the addresses of the API may be outdated");
+            }
+        }
+        if let Err(error) = self.withdraw().await {
+            tracing::warn!(%error, "cannot withdraw the address of the API");
+        }
+    }
+
+    async fn withdraw(&self) -> Result<(), ApiEndpointsError> {
+        let Some(leases) = &self.leases else {
+            return Ok(());
+        };
+        leases.give_back(self.own.0).await?;
+        self.publish().await
+    }
+
+    async fn publish(&self) -> Result<(), ApiEndpointsError> {
+        let addresses = match &self.leases {
+            Some(leases) => leases.addresses().await?,
+            None => [self.own.0.to_string()].into(),
+        };
+        // When nobody is left, nobody is reached anywhere else either.
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        let (endpoints, slices) = (&self.endpoints, &self.slices);
+        let port = self.own.1;
+        addresses::publish_addresses(endpoints, slices, &addresses, port, &self.clock).await?;
+        Ok(())
+    }
+}
+
+/// Returns the address at which others reach a server that is bound to an address; `None` if the host has none that could
+/// be told. `advertised` counts before all others.
+#[must_use]
+pub fn advertised_address(advertised: Option<IpAddr>, bound: IpAddr) -> Option<IpAddr> {
+    if advertised.is_some() {
+        return advertised;
+    }
+    let can_be_told = |it: &IpAddr| !it.is_unspecified() && !it.is_loopback();
+    let bound = Some(bound).filter(can_be_told);
+    bound.or_else(|| sending_address().filter(can_be_told))
+}
+
+/// From which address the host sends to the rest of the world.
+fn sending_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}

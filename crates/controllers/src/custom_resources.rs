@@ -1,0 +1,370 @@
+//! Serves what CustomResourceDefinitions define, from when one is there until it is gone.
+//!
+//! ```text
+//!   definitions --watch--> accept names --> status
+//!                               |
+//!                               +--> a storage that joins the feed --> stores --> Api::serve_custom
+//!                               |
+//!        being deleted: delete the objects, leave the feed, let the definition go
+//! ```
+//!
+//! Everything is decided by what definitions say now, so it does not matter how many changes of one
+//! are seen as one. What cannot be read, written or cleaned up fails by itself: the others are served,
+//! and it is tried again, later after every failure.
+
+mod clean_up;
+pub mod known;
+mod retries;
+mod writes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use ringwatch::clock::{Clock, Instant};
+use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
+use ringwatch::storage::cacher::Feed;
+use ringwatch::storage::{Interface, ListOptions};
+use ringwatch_admission::ServedTypes;
+use ringwatch_apiextensions::Definition;
+use ringwatch_apiextensions::conversion::{ConvertedStorage, Converter};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::webhook_client::WebhookClient;
+use ringwatch_apiserver::endpoints::Api;
+use ringwatch_apiserver::health::Done;
+use ringwatch_registry::Admission;
+use ringwatch_registry::storage_factory::{Joined, StorageFactory};
+use ringwatch_registry::{Resource, Store};
+use tokio::sync::{oneshot, watch};
+
+use self::clean_up::{CleanUps, Ended};
+use self::known::KnownTypes;
+use self::retries::Retries;
+use super::api_services::CustomApis;
+use super::following::pause_after;
+
+/// How many changes of definitions are handled at a time.
+const CHANGES_MAX: usize = 256;
+
+/// A type that joins the feed is served when its cache is filled, but at the latest after this time.
+const FILLED_SECONDS_MAX: Duration = Duration::from_secs(10);
+
+/// Follows the definitions.
+#[derive(Debug)]
+pub struct CustomResources {
+    /// Where definitions are.
+    pub definitions: Arc<Store>,
+    /// Makes storages.
+    pub factory: Arc<StorageFactory>,
+    /// The feed of the caches.
+    pub feed: Feed,
+    /// The admission plugins.
+    pub admission: Arc<dyn Admission>,
+    /// The client of conversion webhooks.
+    pub webhooks: Option<Arc<dyn WebhookClient>>,
+    /// The served types that admission matches equivalent versions by.
+    pub types: Option<Arc<ServedTypes>>,
+    /// The API that serves them.
+    pub api: Arc<Api>,
+    /// The types that have joined already.
+    pub known: oneshot::Receiver<KnownTypes>,
+    /// Told what is served.
+    pub told: watch::Sender<CustomApis>,
+    /// Told when all definitions of the start are served that can be.
+    pub synced: Done,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// The state of the controller.
+#[derive(Debug, Default)]
+struct State {
+    /// All definitions by name.
+    definitions: BTreeMap<String, Definition>,
+    /// The served resources, by the name of their definition.
+    served: BTreeMap<String, Serving>,
+    /// The types that joined the feed before anything was served from it.
+    known: KnownTypes,
+    /// Failed attempts that are to be repeated.
+    retries: Retries,
+}
+
+/// The resources of one definition, being served.
+#[derive(Debug)]
+struct Serving {
+    /// As the definition was when the stores were made.
+    definition: Definition,
+    joined: Joined,
+    /// One for each served version.
+    stores: Vec<Arc<Store>>,
+}
+
+impl Serving {
+    /// A store of the objects as they lie, for what the server itself does to them: neither admission nor a webhook that
+    /// converts is asked, which may be gone or slow.
+    fn unasked(&self) -> Option<Store> {
+        let resources = self.stores.iter().map(|store| store.resource());
+        let stored = resources
+            .clone()
+            .find(|it| it.group_version == it.storage_version);
+        let resource = stored.or_else(|| resources.clone().next())?;
+        Some(Store::new(
+            Arc::clone(resource),
+            Arc::clone(&self.joined.storage),
+        ))
+    }
+}
+
+impl CustomResources {
+    /// Serves custom resources until it is dropped.
+    pub async fn run(mut self) {
+        let mut state = State {
+            // Nobody tells them when the server ends before they are known.
+            known: (&mut self.known).await.unwrap_or_default(),
+            ..State::default()
+        };
+        loop {
+            let followed = self.follow(&mut state).await;
+            let pause = pause_after("custom resource definitions", followed);
+            self.clock.sleep(pause).await;
+        }
+    }
+
+    /// Lists the definitions and follows their changes until the watch ends.
+    async fn follow(&self, state: &mut State) -> Result<(), Error> {
+        let options = ListOptions {
+            skip_corrupt: true,
+            ..ListOptions::default()
+        };
+        let list = self.definitions.list("", options).await?;
+        for (key, error) in &list.corrupt {
+            tracing::warn!(
+                key,
+                error,
+                "a CustomResourceDefinition cannot be read and is not served"
+            );
+        }
+        state.definitions.clear();
+        state.retries.clear();
+        for object in &list.items {
+            self.define(state, object);
+        }
+        self.serve(state).await;
+        known::leave(&mut state.known, &self.factory, &self.feed);
+        self.synced.set();
+        let mut clean_ups = CleanUps::default();
+        let options = ListOptions {
+            resource_version: Some(ResourceVersion(list.revision)),
+            ..ListOptions::default()
+        };
+        let changes = self.definitions.watch("", options).await?;
+        let mut changes = changes.ready_chunks(CHANGES_MAX);
+        loop {
+            clean_ups.begin(self, state);
+            let next = next_look(state, &clean_ups);
+            let at_next = async {
+                match next {
+                    Some(next) => self.clock.sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changes = changes.next() => {
+                    let Some(changes) = changes else { return Ok(()) };
+                    for change in changes {
+                        self.note(state, change.map_err(Error::Storage)?);
+                    }
+                }
+                ended = clean_ups.ended() => self.note_clean_up(state, &mut clean_ups, ended),
+                () = at_next => {}
+            }
+            self.serve(state).await;
+        }
+    }
+
+    fn note_clean_up(&self, state: &mut State, clean_ups: &mut CleanUps<'_>, (name, ended): Ended) {
+        match ended {
+            Ok(()) => {
+                state.retries.forget(&name);
+                clean_ups.look_again(name, self.clock.now());
+            }
+            Err(error) => self.try_later(state, &name, &error),
+        }
+    }
+
+    fn note(&self, state: &mut State, change: WatchEvent) {
+        match change {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                self.define(state, &object);
+            }
+            WatchEvent::Deleted(object) => {
+                state.definitions.remove(object.name());
+                state.retries.forget(object.name());
+            }
+            WatchEvent::Bookmark { .. } => {}
+        }
+    }
+
+    /// Takes note of a definition as it is now.
+    fn define(&self, state: &mut State, object: &Object) {
+        state.retries.forget(object.name());
+        match self.read(object) {
+            Ok(definition) => {
+                let name = definition.name().to_owned();
+                state.definitions.insert(name, definition);
+            }
+            Err(error) => {
+                let definition = object.name();
+                tracing::warn!(%error, definition, "a CustomResourceDefinition cannot be read and is not served");
+                state.definitions.remove(definition);
+            }
+        }
+    }
+
+    fn read(&self, object: &Object) -> Result<Definition, Error> {
+        let value = self.definitions.served_value(object)?;
+        Ok(Definition::new(value))
+    }
+
+    /// Serves everything as the definitions say, and tries again what failed and is due.
+    async fn serve(&self, state: &mut State) {
+        self.accept_names(state).await;
+        let left = self.leave(state);
+        let joined = self.join(state).await;
+        if left || joined {
+            let mut served: Vec<&Serving> = state.served.values().collect();
+            served.sort_by_key(|it| (it.definition.group(), it.definition.name()));
+            let stores = served.into_iter().flat_map(|it| &it.stores);
+            let stores: Vec<Arc<Store>> = stores.cloned().collect();
+            if let Some(types) = &self.types {
+                let served = |store: &Arc<Store>| {
+                    (Arc::clone(store.resource()), Arc::clone(store.storage()))
+                };
+                types.set_custom(stores.iter().map(served).collect());
+            }
+            self.api.serve_custom(&stores);
+        }
+        self.tell(state);
+    }
+
+    /// Tells which versions of groups are served, if others are than before.
+    fn tell(&self, state: &State) {
+        let stores = state.served.values().flat_map(|it| &it.stores);
+        let served = stores.map(|store| store.resource().group_version.clone());
+        let served = Some(served.collect());
+        self.told.send_if_modified(|told| {
+            let other = *told != served;
+            *told = served;
+            other
+        });
+    }
+
+    /// Takes away what is not defined any more, or lies elsewhere now.
+    fn leave(&self, state: &mut State) -> bool {
+        let before = state.served.len();
+        let definitions = &state.definitions;
+        state.served.retain(|name, serving| {
+            let stays = definitions
+                .get(name)
+                .is_some_and(|now| now.is_stored_as(&serving.definition));
+            if !stays {
+                self.factory.leave(&self.feed, &serving.joined);
+            }
+            stays
+        });
+        state.served.len() != before
+    }
+
+    /// The storage of a definition as a resource of it is served, which may need conversion.
+    fn converting(
+        &self,
+        definition: &Definition,
+        storage: &Arc<dyn Interface>,
+        resource: &Arc<Resource>,
+        all: &[Arc<Resource>],
+    ) -> Arc<dyn Interface> {
+        let storage = Arc::clone(storage);
+        let webhooks = self.webhooks.as_ref();
+        let converter = webhooks.and_then(|it| Converter::read(definition.object(), it));
+        let Some(converter) = converter else {
+            return storage;
+        };
+        let mut all = all.iter();
+        let stored = all.find(|it| it.group_version == resource.storage_version);
+        Arc::new(ConvertedStorage::new(
+            storage,
+            converter,
+            Arc::clone(resource),
+            stored.cloned(),
+        ))
+    }
+
+    /// Makes the stores of definitions that are new or have changed.
+    async fn join(&self, state: &mut State) -> bool {
+        let mut changed = false;
+        for (name, definition) in &state.definitions {
+            let known = state.served.get(name);
+            if known.is_some_and(|it| it.definition.defines_the_same(definition))
+                || !definition.has("Established")
+            {
+                continue;
+            }
+            let resources = match definition.resources() {
+                Ok(resources) => resources,
+                Err(error) => {
+                    tracing::warn!(%error, definition = name, "a CustomResourceDefinition cannot be served");
+                    continue;
+                }
+            };
+            let served = state.served.remove(name).map(|serving| serving.joined);
+            let joined = served
+                .or_else(|| known::take(&mut state.known, definition))
+                .unwrap_or_else(|| known::join(&self.factory, &self.feed, definition));
+            let resources: Vec<_> = resources.into_iter().map(Arc::new).collect();
+            let stores = resources.iter().map(|resource| {
+                let storage = self.converting(definition, &joined.storage, resource, &resources);
+                let store = Store::new(Arc::clone(resource), storage);
+                Arc::new(store.with_admission(Arc::clone(&self.admission)))
+            });
+            let stores = stores.collect();
+            let serving = Serving {
+                definition: definition.clone(),
+                joined,
+                stores,
+            };
+            state.served.insert(name.clone(), serving);
+            changed = true;
+        }
+        if changed {
+            wait_until_filled(state).await;
+        }
+        changed
+    }
+}
+
+/// When everything is looked at again though no definition changes.
+fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
+    let staying = state.definitions.iter();
+    let staying = staying.filter(|(_, it)| !it.is_terminating());
+    let retried = staying.filter_map(|(name, _)| state.retries.due(name));
+    retried.chain(clean_ups.next_due(state)).min()
+}
+
+/// Waits until what has joined can be read from memory.
+async fn wait_until_filled(state: &State) {
+    let cachers = state
+        .served
+        .values()
+        .filter_map(|it| it.joined.cacher.as_ref());
+    let all = async {
+        for cacher in cachers {
+            if let Err(error) = cacher.ready().await {
+                tracing::warn!(%error, "the cache of a custom resource is not filled");
+            }
+        }
+    };
+    if tokio::time::timeout(FILLED_SECONDS_MAX, all).await.is_err() {
+        tracing::warn!("the caches of custom resources are still being filled");
+    }
+}

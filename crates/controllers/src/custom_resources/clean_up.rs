@@ -1,0 +1,96 @@
+//! Which definitions are being cleaned up: their objects are deleted, and then they may go.
+//!
+//! It runs beside everything else, so that however many objects one has, others come and change meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::future::{self, BoxFuture};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use ringwatch::clock::Instant;
+use ringwatch_apiextensions::Definition;
+use ringwatch_apimachinery::Error;
+
+use super::{CustomResources, Serving, State};
+
+/// How many definitions are cleaned up at a time. The others wait.
+const RUNNING_MAX: usize = 4;
+
+/// How often it is looked whether the objects of a definition that is being deleted are gone.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// The name of a definition, and what came of it.
+pub(super) type Ended = (String, Result<(), Error>);
+
+/// The definitions that are being cleaned up.
+#[derive(Default)]
+pub(super) struct CleanUps<'a> {
+    running: FuturesUnordered<BoxFuture<'a, Ended>>,
+    /// The names of those that run.
+    names: BTreeSet<String>,
+    /// When those are looked at again that had objects left, or whose end is not known here yet.
+    again: BTreeMap<String, Instant>,
+}
+
+impl<'a> CleanUps<'a> {
+    /// Starts those whose time has come.
+    pub(super) fn begin(&mut self, custom: &'a CustomResources, state: &State) {
+        let now = custom.clock.now();
+        self.again
+            .retain(|name, _| state.definitions.get(name).is_some_and(must_go));
+        let due = self
+            .waiting(state)
+            .filter(|(_, at)| at.is_none_or(|at| at <= now));
+        let due = due.map(|(name, _)| name.clone());
+        let due: Vec<String> = due.take(RUNNING_MAX - self.running.len()).collect();
+        for name in due {
+            self.again.remove(&name);
+            self.names.insert(name.clone());
+            let objects = state.served.get(&name).and_then(Serving::unasked);
+            let clean_up = async move {
+                let ended = custom.clean_up(&name, objects).await;
+                (name, ended)
+            };
+            self.running.push(clean_up.boxed());
+        }
+    }
+
+    /// When one of those that wait can be begun with.
+    pub(super) fn next_due(&self, state: &State) -> Option<Instant> {
+        let has_room = self.running.len() < RUNNING_MAX;
+        let due = self.waiting(state).filter_map(|(_, at)| at).min();
+        due.filter(|_| has_room)
+    }
+
+    /// Those that do not run, and not before when; at once if nothing is said.
+    fn waiting<'s>(
+        &'s self,
+        state: &'s State,
+    ) -> impl Iterator<Item = (&'s String, Option<Instant>)> {
+        let waiting = state.definitions.iter();
+        let waiting = waiting.filter(|(name, it)| must_go(it) && !self.names.contains(*name));
+        waiting.map(|(name, _)| {
+            let again = self.again.get(name).copied();
+            (name, again.max(state.retries.due(name)))
+        })
+    }
+
+    /// The next that has ended. While none runs, that never is.
+    pub(super) async fn ended(&mut self) -> Ended {
+        let Some((name, ended)) = self.running.next().await else {
+            return future::pending().await;
+        };
+        self.names.remove(&name);
+        (name, ended)
+    }
+
+    /// It is looked after a while whether there is more to do.
+    pub(super) fn look_again(&mut self, name: String, now: Instant) {
+        self.again.insert(name, now + LOOK_PERIOD);
+    }
+}
+
+fn must_go(definition: &Definition) -> bool {
+    definition.is_terminating() && definition.is_to_be_cleaned_up()
+}

@@ -1,0 +1,38 @@
+//! Tells the servers of aggregated APIs whose requests to believe.
+
+pub(crate) mod entries;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_registry::Store;
+
+use crate::publish_extension_authentication;
+
+/// How often it is looked whether what was told is still there, as in kube-apiserver.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// Tells it again when it has changed, or somebody has taken it away.
+pub async fn run(config_maps: Arc<Store>, mut credentials: CurrentCredentials, clock: Clock) {
+    loop {
+        let change = async {
+            if credentials.changed().await.is_err() {
+                // Nobody follows the files any more.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = change => {}
+            () = clock.sleep(PERIOD) => {}
+        }
+        let credentials = Arc::clone(&credentials.borrow_and_update());
+        let published =
+            publish_extension_authentication(&credentials.extension, &config_maps, &clock);
+        let published = published.await;
+        if let Err(error) = published {
+            tracing::warn!(%error, "cannot write the ConfigMap extension-apiserver-authentication");
+        }
+    }
+}

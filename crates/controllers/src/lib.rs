@@ -1,0 +1,17 @@
+//! Controllers inside the server: each follows objects in the server's own store and keeps something as they say.
+//!
+//! The types that custom resources define, aggregated APIs, the authorizer's roles and node graph, flow schemas, and the
+//! addresses of the Service `kubernetes`. Controllers of workloads are kube-controller-manager's.
+
+pub mod aggregation;
+pub mod api_endpoints;
+pub mod api_services;
+pub mod custom_resources;
+pub mod extension_authentication;
+pub mod flow_control;
+pub mod following;
+pub mod nodes;
+pub mod roles;
+
+pub use self::api_endpoints::server_leases::{SERVER_LEASES, ServerLeases};
+pub use self::extension_authentication::entries::publish_extension_authentication;

@@ -1,0 +1,191 @@
+//! API Priority and Fairness: queues requests when there are more than can be served at a time.
+//!
+//! A request belongs to a flow of a priority level ([`crate`]). While the level has seats it is served at
+//! once; else it waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow
+//! has more than half of what its level can get, so one user's slow requests always leave room for another's.
+
+mod metrics;
+mod seats;
+pub(crate) mod watches;
+mod width;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue};
+use prometheus_client::registry::Registry;
+
+use self::metrics::{Executing, FairnessMetrics, InQueue, Rejection, SchemaMetrics};
+use self::seats::{Asking, Seat, Seats};
+pub use self::watches::{WatchPlace, Watches};
+pub use self::width::width;
+use ringwatch::clock::{Clock, Instant};
+use ringwatch_authorization::Attributes;
+
+use crate::{Flow, FlowTable};
+
+/// The headers that tell where a request belongs.
+const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// Of the time that a request may take, the part in which it may wait.
+const WAIT_DIVISOR: u32 = 4;
+
+/// Admits requests by flow schemas and priority levels.
+#[derive(Debug)]
+pub struct Fairness {
+    flows: ArcSwap<Flows>,
+    seats: Arc<Seats>,
+    wait_max: Duration,
+    metrics: FairnessMetrics,
+}
+
+/// By what requests are told apart, and the numbers of each schema.
+#[derive(Debug, Default)]
+struct Flows {
+    table: FlowTable,
+    metrics: HashMap<String, Arc<SchemaMetrics>>,
+}
+
+/// A request whose turn it is. Dropping it ends its turn.
+#[derive(Debug)]
+pub struct Turn {
+    /// Unset if its level never has anybody wait.
+    _seat: Option<Seat>,
+    _executing: Executing,
+}
+
+/// The identifiers of a request's flow schema and priority level, which its response has in headers.
+#[derive(Clone, Debug)]
+pub struct Filed {
+    /// The uid of the flow schema.
+    pub schema: String,
+    /// The uid of the priority level.
+    pub level: String,
+}
+
+impl Filed {
+    /// Writes them into the headers of the response.
+    pub fn tell(self, headers: &mut HeaderMap) {
+        for (name, uid) in [(SCHEMA_UID, self.schema), (LEVEL_UID, self.level)] {
+            if let Ok(uid) = HeaderValue::try_from(uid) {
+                headers.insert(name, uid);
+            }
+        }
+    }
+}
+
+impl Fairness {
+    /// So many seats for requests that may take so long, by these schemas.
+    #[must_use]
+    pub fn new(total: u32, request_timeout: Duration, flows: FlowTable) -> Self {
+        let fairness = Self {
+            flows: ArcSwap::default(),
+            seats: Arc::new(Seats::new(total, request_timeout)),
+            wait_max: request_timeout / WAIT_DIVISOR,
+            metrics: FairnessMetrics::new(),
+        };
+        fairness.set_flows(flows);
+        fairness
+    }
+
+    /// Makes the numbers part of what `/metrics` shows.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
+    /// Goes by these schemas and levels from now on.
+    pub fn set_flows(&self, table: FlowTable) {
+        self.seats.set_levels(table.levels());
+        let limits = self.seats.nominal_limits(table.levels());
+        let limits = limits.iter().map(|(level, seats)| (&**level, *seats));
+        self.metrics.set_nominal_limits(limits);
+        let metrics = table.schemas().map(|(schema, level)| {
+            let metrics = self.metrics.of(schema, &level.name);
+            (schema.to_owned(), Arc::new(metrics))
+        });
+        let metrics = metrics.collect();
+        self.flows.store(Arc::new(Flows { table, metrics }));
+    }
+
+    /// Where a request belongs.
+    #[must_use]
+    pub fn filed(&self, asked: &Attributes<'_>) -> Option<Filed> {
+        let flows = self.flows.load();
+        let flow = flows.table.find(asked)?;
+        Some(Filed {
+            schema: flow.schema_uid.to_owned(),
+            level: flow.level.uid.clone(),
+        })
+    }
+
+    /// Waits for the request's turn, at most for a part of the time that it may take. It takes `width` seats.
+    ///
+    /// # Errors
+    /// It is not its turn in time, or too many of its flow wait already.
+    pub async fn turn(
+        &self,
+        asked: &Attributes<'_>,
+        width: u32,
+        clock: &Clock,
+    ) -> Result<Option<Turn>, TooMany> {
+        let (seats, metrics) = {
+            let flows = self.flows.load();
+            let Some(Flow { level, key, .. }) = flows.table.find(asked) else {
+                return Ok(None);
+            };
+            let Some(metrics) = flows.metrics.get(key.0).cloned() else {
+                return Ok(None);
+            };
+            let seats = match level.limits {
+                Some(limits) => {
+                    let now: Instant = clock.now();
+                    let asking = self.seats.ask(&level.name, limits, key, width, now);
+                    let refusal = match limits.queue_length {
+                        0 => Rejection::NoSeats,
+                        _ => Rejection::QueueFull,
+                    };
+                    Some(asking.ok_or(refusal))
+                }
+                None => None,
+            };
+            (seats, metrics)
+        };
+        let seat = match seats {
+            None => None,
+            Some(Ok(asking)) => Some(self.wait(asking, &metrics, clock).await?),
+            Some(Err(rejection)) => {
+                metrics.reject(rejection);
+                return Err(TooMany);
+            }
+        };
+        let width = seat.as_ref().map_or(width, Seat::width);
+        Ok(Some(Turn {
+            _seat: seat,
+            _executing: Executing::new(&metrics, width),
+        }))
+    }
+
+    async fn wait(
+        &self,
+        asking: Asking,
+        metrics: &SchemaMetrics,
+        clock: &Clock,
+    ) -> Result<Seat, TooMany> {
+        let waits = asking.waits().then(|| InQueue::new(metrics, clock));
+        let seated = tokio::time::timeout(self.wait_max, asking.seated()).await;
+        let seat = seated.ok().flatten();
+        if let Some(waits) = waits {
+            waits.ends(seat.as_ref().map(|_| ()).ok_or(Rejection::TimeOut));
+        }
+        seat.ok_or(TooMany)
+    }
+}
+
+/// Too many requests are in progress.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("too many requests")]
+pub struct TooMany;

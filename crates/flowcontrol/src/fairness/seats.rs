@@ -1,0 +1,570 @@
+//! The seats of requests in progress, and who waits for one.
+//!
+//! The invariant: over all levels, what each has or, if that is more, what it is guaranteed comes to no more than
+//! all seats. So a level gets what it is guaranteed at once, and what others do not need as long as they do
+//! not. Besides, every level and every flow may always have one request in progress, so that nothing waits for ever.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ringwatch::clock::Instant;
+use tokio::sync::oneshot;
+
+use crate::{Level, Limits};
+
+/// The part of what its level can get that a flow may have.
+const FLOW_DIVISOR: u32 = 2;
+
+/// All seats.
+#[derive(Debug)]
+pub(super) struct Seats {
+    state: Mutex<State>,
+    /// So long after it was taken a seat may be given to another request.
+    lapse: Duration,
+}
+
+#[derive(Debug)]
+struct State {
+    total: u32,
+    /// Counts requests; later ones have larger numbers.
+    number: u64,
+    levels: BTreeMap<Arc<str>, Levelled>,
+}
+
+/// The executing and waiting requests of one priority level.
+#[derive(Debug, Default)]
+struct Levelled {
+    guaranteed: u32,
+    taken: u32,
+    held: BTreeMap<u64, Held>,
+    /// Those that have or want seats.
+    flows: HashMap<Arc<str>, Queue>,
+}
+
+#[derive(Debug)]
+struct Held {
+    flow: Arc<str>,
+    width: u32,
+    since: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    taken: u32,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    width: u32,
+    since: Instant,
+    wake: oneshot::Sender<()>,
+}
+
+/// A request that has its seats, or waits for them. Dropping it gives them back.
+#[derive(Debug)]
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    level: Arc<str>,
+    flow: Arc<str>,
+    number: u64,
+    width: u32,
+}
+
+impl Seat {
+    /// How many it has, or waits for.
+    pub(super) fn width(&self) -> u32 {
+        self.width
+    }
+}
+
+/// A request that may have to wait for its seats.
+#[derive(Debug)]
+pub(super) struct Asking {
+    seat: Seat,
+    /// Unset if it has them already.
+    turn: Option<oneshot::Receiver<()>>,
+}
+
+impl Seats {
+    /// So many seats. One that was taken longer ago than `lapse` is given to another request.
+    #[must_use]
+    pub(super) fn new(total: u32, lapse: Duration) -> Self {
+        let state = State {
+            total,
+            number: 0,
+            levels: BTreeMap::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+            lapse,
+        }
+    }
+
+    /// How many of the seats are each level's, if none were lent.
+    pub(super) fn nominal_limits(&self, levels: &[Arc<Level>]) -> Vec<(Arc<str>, u32)> {
+        let shares = |level: &Level| level.limits.map_or(0, |limits| limits.shares);
+        let all: u64 = levels.iter().map(|level| shares(level)).sum();
+        let total = u64::from(self.lock().total);
+        let nominal = levels.iter().map(|level| {
+            let seats = (total * shares(level)).div_ceil(all.max(1));
+            let seats = u32::try_from(seats).unwrap_or(u32::MAX);
+            (Arc::clone(&level.name), seats)
+        });
+        nominal.collect()
+    }
+
+    /// Divides the seats among these levels. What is in progress and what waits stays where it is.
+    pub(super) fn set_levels(&self, levels: &[Arc<Level>]) {
+        let limits = |level: &Arc<Level>| Some((Arc::clone(&level.name), level.limits?));
+        let levels: BTreeMap<_, _> = levels.iter().filter_map(limits).collect();
+        let all: u64 = levels.values().map(|limits| limits.shares).sum();
+        let mut state = self.lock();
+        let total = u64::from(state.total);
+        state
+            .levels
+            .retain(|name, level| levels.contains_key(name) || !level.flows.is_empty());
+        for level in state.levels.values_mut() {
+            level.guaranteed = 0;
+        }
+        for (name, limits) in levels {
+            let kept = limits.shares * (100 - limits.lendable_percent);
+            let guaranteed = (total * kept).checked_div(all * 100).unwrap_or(0);
+            let level = state.levels.entry(name).or_default();
+            level.guaranteed = u32::try_from(guaranteed).unwrap_or(u32::MAX);
+        }
+        state.seat_all();
+    }
+
+    /// Asks for `width` seats for a request of a flow; `None` if it may not even wait.
+    #[must_use]
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        level: &Arc<str>,
+        limits: Limits,
+        flow: (&str, &str),
+        width: u32,
+        now: Instant,
+    ) -> Option<Asking> {
+        let flow: Arc<str> = format!("{}/{}", flow.0, flow.1).into();
+        let mut state = self.lock();
+        state.number += 1;
+        let number = state.number;
+        let width = width.min(state.flow_most(level));
+        if !(state.flow_may(level, &flow, width) && state.level_can(level, width)) {
+            state.lapse(level, now, self.lapse);
+        }
+        let queue = state
+            .levels
+            .entry(Arc::clone(level))
+            .or_default()
+            .flows
+            .entry(Arc::clone(&flow));
+        let (wake, turn) = oneshot::channel();
+        queue.or_default().waiting.push_back(Waiting {
+            number,
+            width,
+            since: now,
+            wake,
+        });
+        state.seat(level);
+        let waits = state.waits(level, &flow);
+        let seat = Seat {
+            seats: Arc::clone(self),
+            level: Arc::clone(level),
+            flow,
+            number,
+            width,
+        };
+        let held = state
+            .levels
+            .get(level)
+            .is_some_and(|it| it.held.contains_key(&number));
+        drop(state);
+        let refused = !held && waits > limits.queue_length;
+        (!refused).then(|| Asking {
+            seat,
+            turn: (!held).then_some(turn),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The seats are whole after each change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Asking {
+    /// Returns true if it has no seats yet.
+    pub(super) fn waits(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Waits for the seats; `None` when the level is gone.
+    pub(super) async fn seated(self) -> Option<Seat> {
+        if let Some(turn) = self.turn {
+            turn.await.ok()?;
+        }
+        Some(self.seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = self.seats.lock();
+        state.leave(&self.level, &self.flow, self.number);
+        state.seat(&self.level);
+        state.seat_all();
+    }
+}
+
+impl State {
+    /// How many seats a level can get at most.
+    fn most(&self, level: &str) -> u32 {
+        let others = self.levels.iter().filter(|(name, _)| &***name != level);
+        let guaranteed: u32 = others.map(|(_, it)| it.guaranteed).sum();
+        self.total.saturating_sub(guaranteed).max(1)
+    }
+
+    /// How many of them a flow can get.
+    fn flow_most(&self, level: &str) -> u32 {
+        (self.most(level) / FLOW_DIVISOR).max(1)
+    }
+
+    /// Returns true if a flow may have so many seats more, as far as other flows are concerned. One without seats always may.
+    fn flow_may(&self, level: &str, flow: &str, width: u32) -> bool {
+        let of_flow = self.levels.get(level).and_then(|own| own.flows.get(flow));
+        let of_flow = of_flow.map_or(0, |queue| queue.taken);
+        of_flow == 0 || of_flow + width <= self.flow_most(level)
+    }
+
+    /// Returns true if there are so many seats more for a level, or it has none yet.
+    fn level_can(&self, level: &str, width: u32) -> bool {
+        let own = self.levels.get(level).map_or(0, |own| own.taken);
+        let others = self.levels.iter().filter(|(name, _)| &***name != level);
+        let others: u32 = others.map(|(_, it)| it.taken.max(it.guaranteed)).sum();
+        own == 0 || own + width + others <= self.total
+    }
+
+    /// Returns true if a level may have so many seats more for a request: those that it is guaranteed, and further ones that
+    /// no other level has waited for longer. One without seats always may.
+    fn level_may(&self, level: &str, first: &Waiting) -> bool {
+        let own = self.levels.get(level);
+        if own.is_none_or(|own| own.taken == 0 || own.taken + first.width <= own.guaranteed) {
+            return true;
+        }
+        let others = self.levels.keys().filter(|name| &***name != level);
+        let mut waiting = others.filter_map(|name| self.first(name));
+        waiting.all(|(_, other)| first.number < other.number)
+    }
+
+    /// Seats those who wait at all levels. When one has its seats, others may have what it did not leave them.
+    fn seat_all(&mut self) {
+        let waits = |level: &Levelled| level.flows.values().any(|queue| !queue.waiting.is_empty());
+        let levels = self.levels.iter().filter(|(_, level)| waits(level));
+        let levels: Vec<Arc<str>> = levels.map(|(name, _)| Arc::clone(name)).collect();
+        let mut seats = true;
+        while seats {
+            seats = false;
+            for level in &levels {
+                seats |= self.seat(level);
+            }
+        }
+    }
+
+    /// Seats those who wait at a level, as long as there are seats. Says whether it has seated any.
+    fn seat(&mut self, level: &Arc<str>) -> bool {
+        let mut seated = false;
+        while let Some(flow) = self.next(level) {
+            let Some(own) = self.levels.get_mut(level) else {
+                return seated;
+            };
+            let Some(queue) = own.flows.get_mut(&flow) else {
+                return seated;
+            };
+            let Some(first) = queue.waiting.pop_front() else {
+                return seated;
+            };
+            // Whoever has gone meanwhile gives them back by its drop.
+            let _ = first.wake.send(());
+            queue.taken += first.width;
+            own.taken += first.width;
+            own.held.insert(
+                first.number,
+                Held {
+                    flow,
+                    width: first.width,
+                    since: first.since,
+                },
+            );
+            seated = true;
+        }
+        seated
+    }
+
+    /// The flow that is next, if there are seats for it. Until there are no other is: a wide request would wait in vain
+    /// while narrow ones take each seat that is free.
+    fn next(&self, level: &str) -> Option<Arc<str>> {
+        let (flow, first) = self.first(level)?;
+        let fits = self.level_can(level, first.width) && self.level_may(level, first);
+        fits.then(|| Arc::clone(flow))
+    }
+
+    /// Of the flows that wait and may have more, the one that has the fewest seats, and of those the one that has waited for
+    /// longest.
+    fn first(&self, level: &str) -> Option<(&Arc<str>, &Waiting)> {
+        let flows = self.levels.get(level)?.flows.iter();
+        let waiting = flows.filter_map(|(flow, queue)| {
+            let first = queue.waiting.front()?;
+            let may = self.flow_may(level, flow, first.width);
+            may.then_some((queue.taken, flow, first))
+        });
+        let first = waiting.min_by_key(|(taken, _, first)| (*taken, first.number));
+        first.map(|(_, flow, first)| (flow, first))
+    }
+
+    fn waits(&self, level: &str, flow: &str) -> usize {
+        let queue = self.levels.get(level).and_then(|it| it.flows.get(flow));
+        queue.map_or(0, |queue| queue.waiting.len())
+    }
+
+    /// Takes the seats back that have been held for too long.
+    fn lapse(&mut self, level: &str, now: Instant, lapse: Duration) {
+        while let Some(own) = self.levels.get(level)
+            && let Some((number, held)) = own.held.first_key_value()
+            && now.saturating_duration_since(held.since) > lapse
+        {
+            let (number, flow) = (*number, Arc::clone(&held.flow));
+            self.leave(level, &flow, number);
+        }
+    }
+
+    /// Takes a request out, whether it has its seats or waits.
+    fn leave(&mut self, level: &str, flow: &Arc<str>, number: u64) {
+        let Some(own) = self.levels.get_mut(level) else {
+            return;
+        };
+        let held = own.held.remove(&number);
+        let Some(queue) = own.flows.get_mut(flow) else {
+            return;
+        };
+        match held {
+            Some(held) => {
+                own.taken -= held.width;
+                queue.taken -= held.width;
+            }
+            None => queue.waiting.retain(|waiting| waiting.number != number),
+        }
+        if queue.taken == 0 && queue.waiting.is_empty() {
+            own.flows.remove(flow);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use ringwatch::clock::Clock;
+
+    use super::*;
+
+    const LAPSE: Duration = Duration::from_secs(60);
+
+    fn limits(shares: u64, lendable_percent: u64) -> Limits {
+        Limits {
+            shares,
+            lendable_percent,
+            queue_length: 3,
+        }
+    }
+
+    fn seats(total: u32, levels: &[(&str, Limits)]) -> Arc<Seats> {
+        let seats = Arc::new(Seats::new(total, LAPSE));
+        let level = |(name, limits): &(&str, Limits)| {
+            Arc::new(Level {
+                name: (*name).into(),
+                uid: String::new(),
+                limits: Some(*limits),
+            })
+        };
+        seats.set_levels(&levels.iter().map(level).collect::<Vec<_>>());
+        seats
+    }
+
+    fn ask(seats: &Arc<Seats>, level: &str, flow: &str, width: u32) -> Option<Asking> {
+        seats.ask(
+            &level.into(),
+            limits(1, 0),
+            ("s", flow),
+            width,
+            Clock::real().now(),
+        )
+    }
+
+    fn seated(asking: Option<Asking>) -> Seat {
+        let seat = asking.expect("asked").seated().now_or_never();
+        seat.expect("at once").expect("a seat")
+    }
+
+    #[test]
+    fn a_flood_leaves_half_to_others_and_the_least_served_is_next() {
+        let seats = seats(4, &[("a", limits(1, 0))]);
+        let mut flood: Vec<Seat> = (0..2)
+            .map(|_| seated(ask(&seats, "a", "flood", 1)))
+            .collect();
+        let mut queued: Vec<_> = (0..3)
+            .map(|_| ask(&seats, "a", "flood", 1).expect("it waits"))
+            .collect();
+        assert!(ask(&seats, "a", "flood", 1).is_none(), "its queue is full");
+        let others: Vec<Seat> = ["x", "y"]
+            .iter()
+            .map(|flow| seated(ask(&seats, "a", flow, 1)))
+            .collect();
+        let mut late = ask(&seats, "a", "z", 1).expect("it waits").seated().boxed();
+        assert!((&mut late).now_or_never().is_none());
+        flood.pop();
+        let late = (&mut late).now_or_never().flatten();
+        assert!(late.is_some(), "it has less than those who wait for longer");
+        let mut next = queued.remove(0).seated().boxed();
+        assert!((&mut next).now_or_never().is_none());
+        drop(others);
+        assert!((&mut next).now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_wide_request_gets_its_seats_under_a_steady_load_of_narrow_ones() {
+        let seats = seats(4, &[("a", limits(1, 0))]);
+        let mut held: VecDeque<Seat> = (0..4)
+            .map(|it| seated(ask(&seats, "a", &format!("h{it}"), 1)))
+            .collect();
+        let mut wide = ask(&seats, "a", "wide", 2)
+            .expect("it waits")
+            .seated()
+            .boxed();
+        // Whenever a narrow one ends, another waits already.
+        for step in 0..20 {
+            let mut next = ask(&seats, "a", &format!("n{step}"), 1).map(|it| it.seated().boxed());
+            held.pop_front();
+            if let Some(Some(Some(seat))) = next.as_mut().map(|it| it.now_or_never()) {
+                held.push_back(seat);
+            }
+            if (&mut wide).now_or_never().is_some() {
+                assert!(step < 4, "it waits until enough of them have ended");
+                return;
+            }
+        }
+        panic!("it waits in vain");
+    }
+
+    #[test]
+    fn what_a_level_lends_it_gets_back_for_a_wide_request() {
+        let seats = seats(4, &[("a", limits(1, 100)), ("b", limits(1, 100))]);
+        let first = seated(ask(&seats, "a", "first", 1));
+        let mut held: VecDeque<Seat> = (0..3)
+            .map(|it| seated(ask(&seats, "b", &format!("h{it}"), 1)))
+            .collect();
+        let mut wide = ask(&seats, "a", "wide", 2)
+            .expect("it waits")
+            .seated()
+            .boxed();
+        for step in 0..20 {
+            let mut next = ask(&seats, "b", &format!("n{step}"), 1).map(|it| it.seated().boxed());
+            held.pop_front();
+            if let Some(Some(Some(seat))) = next.as_mut().map(|it| it.now_or_never()) {
+                held.push_back(seat);
+            }
+            if (&mut wide).now_or_never().is_some() {
+                drop(first);
+                return;
+            }
+        }
+        panic!("it waits in vain");
+    }
+
+    #[test]
+    fn levels_have_what_they_are_guaranteed_and_borrow_the_rest() {
+        let seats = seats(10, &[("a", limits(1, 0)), ("b", limits(1, 60))]);
+        let flow = |number: u32| format!("f{number}");
+        let a: Vec<Seat> = (0..8)
+            .map(|it| seated(ask(&seats, "a", &flow(it), 1)))
+            .collect();
+        assert!(
+            ask(&seats, "a", "more", 1)
+                .expect("it waits")
+                .seated()
+                .now_or_never()
+                .is_none()
+        );
+        let b: Vec<Seat> = (0..2)
+            .map(|it| seated(ask(&seats, "b", &flow(it), 1)))
+            .collect();
+        let third = ask(&seats, "b", "third", 1).expect("it waits");
+        assert!(
+            third.seated().now_or_never().is_none(),
+            "its seats are lent"
+        );
+        drop(a);
+        let _third = seated(ask(&seats, "b", "third", 1));
+        drop(b);
+    }
+
+    #[test]
+    fn who_goes_gives_back_whatever_it_had() {
+        let seats = seats(1, &[("a", limits(1, 0))]);
+        let first = seated(ask(&seats, "a", "x", 5));
+        let gone = ask(&seats, "a", "y", 1).expect("it waits");
+        let second = ask(&seats, "a", "z", 1).expect("it waits");
+        drop(gone);
+        drop(first);
+        let second = second
+            .seated()
+            .now_or_never()
+            .expect("at once")
+            .expect("a seat");
+        // One that was given its seats but never took them.
+        let third = ask(&seats, "a", "x", 1).expect("it waits");
+        drop(second);
+        drop(third);
+        let state = seats.lock();
+        let level = &state.levels["a"];
+        assert!(
+            level.flows.is_empty() && level.held.is_empty() && level.taken == 0,
+            "{level:?}"
+        );
+    }
+
+    #[test]
+    fn seats_that_are_held_for_too_long_are_given_to_others() {
+        let seats = seats(1, &[("a", limits(1, 0))]);
+        let now = Clock::real().now();
+        let ask = |flow, seconds| {
+            seats.ask(
+                &"a".into(),
+                limits(1, 0),
+                ("s", flow),
+                1,
+                now + Duration::from_secs(seconds),
+            )
+        };
+        let stuck = seated(ask("x", 0));
+        assert!(
+            ask("y", 60)
+                .expect("it waits")
+                .seated()
+                .now_or_never()
+                .is_none()
+        );
+        let later = seated(ask("y", 61));
+        drop(stuck);
+        assert!(
+            ask("z", 61)
+                .expect("it waits")
+                .seated()
+                .now_or_never()
+                .is_none()
+        );
+        drop(later);
+    }
+}

@@ -1,0 +1,101 @@
+//! How many watches a user has, and no more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ringwatch_apimachinery::User;
+
+/// The group that is never turned away.
+const PRIVILEGED: &str = "system:masters";
+
+/// The watches of each user.
+#[derive(Debug)]
+pub struct Watches {
+    /// How many a user may have; 0 for no limit.
+    most: u32,
+    standing: Arc<Mutex<HashMap<Arc<str>, u32>>>,
+}
+
+/// A watch that is counted for as long as this lasts.
+#[derive(Debug)]
+pub struct WatchPlace {
+    standing: Arc<Mutex<HashMap<Arc<str>, u32>>>,
+    user: Arc<str>,
+}
+
+impl Watches {
+    /// At most so many a user; 0 for no limit.
+    #[must_use]
+    pub fn new(most: u32) -> Self {
+        Self {
+            most,
+            standing: Arc::default(),
+        }
+    }
+
+    /// A place for one more watch of a user, if it must be counted.
+    ///
+    /// # Errors
+    /// The user has as many as there may be.
+    pub fn enter(&self, user: &User) -> Result<Option<WatchPlace>, super::TooMany> {
+        if self.most == 0 || user.groups.iter().any(|group| group == PRIVILEGED) {
+            return Ok(None);
+        }
+        let mut standing = lock(&self.standing);
+        let known = standing.get_key_value(user.name.as_str());
+        let (name, count) = match known {
+            Some((_, count)) if *count >= self.most => return Err(super::TooMany),
+            Some((name, count)) => (Arc::clone(name), *count),
+            None => (Arc::from(user.name.as_str()), 0),
+        };
+        standing.insert(Arc::clone(&name), count + 1);
+        Ok(Some(WatchPlace {
+            standing: Arc::clone(&self.standing),
+            user: name,
+        }))
+    }
+}
+
+impl Drop for WatchPlace {
+    fn drop(&mut self) {
+        let mut standing = lock(&self.standing);
+        match standing.get_mut(&self.user) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(standing.remove(&self.user)),
+        }
+    }
+}
+
+fn lock(standing: &Mutex<HashMap<Arc<str>, u32>>) -> MutexGuard<'_, HashMap<Arc<str>, u32>> {
+    // The counts are whole after each change.
+    standing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_so_many_watches_and_no_more() {
+        let watches = Watches::new(2);
+        let user = |name: &str, group: &str| User {
+            name: name.to_owned(),
+            groups: vec![group.to_owned()],
+            ..User::default()
+        };
+        let (jane, joe, boss) = (
+            user("jane", "a"),
+            user("joe", "a"),
+            user("boss", PRIVILEGED),
+        );
+        let first = watches.enter(&jane).expect("one");
+        let second = watches.enter(&jane).expect("two");
+        assert!(watches.enter(&jane).is_err());
+        assert!(watches.enter(&joe).is_ok() && watches.enter(&boss).is_ok());
+        drop(first);
+        let third = watches.enter(&jane).expect("one is gone");
+        drop((second, third));
+        assert!(lock(&watches.standing).is_empty(), "nobody is remembered");
+        assert!(Watches::new(0).enter(&jane).expect("no limit").is_none());
+    }
+}

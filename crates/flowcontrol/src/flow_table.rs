@@ -1,0 +1,70 @@
+//! All flow schemas in the order in which they are tried, and the levels that they lead to.
+
+use std::sync::Arc;
+
+use ringwatch_authorization::Attributes;
+
+use super::{Level, Schema};
+
+/// All flow schemas in the order in which they are tried, and the levels that they lead to.
+#[derive(Debug, Default)]
+pub struct FlowTable {
+    schemas: Vec<(Schema, Arc<Level>)>,
+    levels: Vec<Arc<Level>>,
+}
+
+/// Where a request belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow<'a> {
+    /// The uid of its schema.
+    pub schema_uid: &'a str,
+    /// Its level.
+    pub level: &'a Arc<Level>,
+    /// The schema's name and what tells its flow apart from others of the schema.
+    pub key: (&'a str, &'a str),
+}
+
+impl FlowTable {
+    /// A table of these. A schema of a level that does not exist is about no request.
+    #[must_use]
+    pub fn new(schemas: impl IntoIterator<Item = Schema>, levels: Vec<Level>) -> Self {
+        let levels: Vec<_> = levels.into_iter().map(Arc::new).collect();
+        let level = |name: &str| levels.iter().find(|level| &*level.name == name).cloned();
+        let mut schemas: Vec<_> = schemas
+            .into_iter()
+            .filter_map(|schema| {
+                let level = level(&schema.spec.priority_level_configuration.name)?;
+                Some((schema, level))
+            })
+            .collect();
+        schemas.sort_by(|(one, _), (other, _)| {
+            let order = |it: &Schema| (it.spec.matching_precedence, it.metadata.name.clone());
+            order(one).cmp(&order(other))
+        });
+        Self { schemas, levels }
+    }
+
+    /// Where a request belongs; `None` if no schema is about it.
+    #[must_use]
+    pub fn find<'a>(&'a self, asked: &Attributes<'a>) -> Option<Flow<'a>> {
+        let mut schemas = self.schemas.iter();
+        let (schema, level) = schemas.find(|(schema, _)| schema.has(asked))?;
+        Some(Flow {
+            schema_uid: &schema.metadata.uid,
+            level,
+            key: (&schema.metadata.name, schema.distinguisher(asked)),
+        })
+    }
+
+    /// The names of all schemas, and the levels that they lead to.
+    pub fn schemas(&self) -> impl Iterator<Item = (&str, &Arc<Level>)> {
+        let schemas = self.schemas.iter();
+        schemas.map(|(schema, level)| (&*schema.metadata.name, level))
+    }
+
+    /// All levels.
+    #[must_use]
+    pub fn levels(&self) -> &[Arc<Level>] {
+        &self.levels
+    }
+}

@@ -1,0 +1,54 @@
+//! How many requests of a priority level are served at a time.
+
+use std::sync::Arc;
+
+use ringwatch_apimachinery::path::{get, text};
+use serde_json::Value;
+
+/// A PriorityLevelConfiguration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its uid.
+    pub uid: String,
+    /// Its limits; `None` if its requests never wait.
+    pub limits: Option<Limits>,
+}
+
+/// The limits of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Its share of all that is served at a time.
+    pub shares: u64,
+    /// How much of that others may have while it does not need it.
+    pub lendable_percent: u64,
+    /// How many requests of one flow may wait; 0 if none waits.
+    pub queue_length: usize,
+}
+
+impl Level {
+    /// Reads a stored level.
+    #[must_use]
+    pub fn read(level: &Value) -> Self {
+        let number = |path: &str, default| {
+            let path = format!("spec.limited.{path}");
+            get(level, &path).and_then(Value::as_u64).unwrap_or(default)
+        };
+        let queues = text(level, "spec.limited.limitResponse.type") == "Queue";
+        let queue_length = number("limitResponse.queuing.queueLengthLimit", 50);
+        let limits = Limits {
+            shares: number("nominalConcurrencyShares", 30),
+            lendable_percent: number("lendablePercent", 0).min(100),
+            queue_length: usize::try_from(queue_length).unwrap_or(usize::MAX),
+        };
+        Self {
+            name: text(level, "metadata.name").into(),
+            uid: text(level, "metadata.uid").to_owned(),
+            limits: (text(level, "spec.type") != "Exempt").then_some(Limits {
+                queue_length: if queues { limits.queue_length } else { 0 },
+                ..limits
+            }),
+        }
+    }
+}

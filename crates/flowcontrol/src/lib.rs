@@ -1,0 +1,16 @@
+//! Which requests wait for which: flow schemas file requests under priority levels, and within a level each flow,
+//! mostly a user, has a queue of its own.
+
+mod dangling;
+pub mod fairness;
+mod flow_table;
+mod level;
+mod schema;
+
+pub use self::fairness::Fairness;
+pub use self::fairness::watches::Watches;
+
+pub use dangling::with_reference_told;
+pub use flow_table::{Flow, FlowTable};
+pub use level::{Level, Limits};
+pub use schema::Schema;

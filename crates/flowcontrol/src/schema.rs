@@ -1,0 +1,174 @@
+//! Which requests a flow schema is about.
+
+use ringwatch_apimachinery::{User, service_account};
+use ringwatch_authorization::Attributes;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The wildcard.
+const ALL: &str = "*";
+
+/// A FlowSchema.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Schema {
+    pub(super) metadata: Metadata,
+    pub(super) spec: Spec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Spec {
+    pub(super) matching_precedence: i64,
+    pub(super) priority_level_configuration: Named,
+    distinguisher_method: Option<Distinguisher>,
+    rules: Option<Vec<Rule>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Named {
+    pub(super) name: String,
+    namespace: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Distinguisher {
+    r#type: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Rule {
+    subjects: Option<Vec<Subject>>,
+    resource_rules: Option<Vec<ResourceRule>>,
+    non_resource_rules: Option<Vec<PathRule>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Subject {
+    user: Option<Named>,
+    group: Option<Named>,
+    service_account: Option<Named>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ResourceRule {
+    verbs: Vec<String>,
+    api_groups: Vec<String>,
+    resources: Vec<String>,
+    cluster_scope: bool,
+    namespaces: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct PathRule {
+    verbs: Vec<String>,
+    #[serde(rename = "nonResourceURLs")]
+    paths: Vec<String>,
+}
+
+impl Schema {
+    /// Reads a stored schema.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(schema: Value) -> Result<Self, serde_json::Error> {
+        serde_json::from_value(schema)
+    }
+
+    /// Returns true if the schema matches a request.
+    pub(super) fn has(&self, asked: &Attributes<'_>) -> bool {
+        let mut rules = self.spec.rules.iter().flatten();
+        rules.any(|rule| rule.has_user(asked.user) && rule.has_request(asked))
+    }
+
+    /// Returns the flow distinguisher of a request.
+    pub(super) fn distinguisher<'a>(&self, asked: &Attributes<'a>) -> &'a str {
+        let method = self.spec.distinguisher_method.as_ref();
+        match method.map(|method| method.r#type.as_str()) {
+            Some("ByUser") => &asked.user.name,
+            Some("ByNamespace") => asked.namespace,
+            _ => "",
+        }
+    }
+}
+
+impl Rule {
+    fn has_user(&self, user: &User) -> bool {
+        self.subjects
+            .iter()
+            .flatten()
+            .any(|subject| subject.is(user))
+    }
+
+    fn has_request(&self, asked: &Attributes<'_>) -> bool {
+        if asked.is_resource {
+            self.resource_rules
+                .iter()
+                .flatten()
+                .any(|rule| rule.has(asked))
+        } else {
+            self.non_resource_rules
+                .iter()
+                .flatten()
+                .any(|rule| rule.has(asked))
+        }
+    }
+}
+
+impl Subject {
+    fn is(&self, user: &User) -> bool {
+        let named = |it: &Named, name: &str| it.name == ALL || it.name == name;
+        let account = |it: &Named| {
+            let account = service_account(&user.name);
+            account.is_some_and(|(namespace, name)| it.namespace == namespace && named(it, name))
+        };
+        self.user.as_ref().is_some_and(|it| named(it, &user.name))
+            || self
+                .group
+                .as_ref()
+                .is_some_and(|it| user.groups.iter().any(|group| named(it, group)))
+            || self.service_account.as_ref().is_some_and(account)
+    }
+}
+
+impl ResourceRule {
+    fn has(&self, asked: &Attributes<'_>) -> bool {
+        let mut namespaces = self.namespaces.iter().flatten();
+        let in_place = if asked.namespace.is_empty() {
+            self.cluster_scope
+        } else {
+            namespaces.any(|it| it == ALL || it == asked.namespace)
+        };
+        in_place
+            && any(&self.verbs, asked.verb)
+            && any(&self.api_groups, asked.group)
+            && any(&self.resources, &asked.combined_resource())
+    }
+}
+
+impl PathRule {
+    fn has(&self, asked: &Attributes<'_>) -> bool {
+        let is = |path: &String| match path.strip_suffix(ALL) {
+            Some(start) => asked.path.starts_with(start),
+            None => path == asked.path,
+        };
+        any(&self.verbs, asked.verb) && self.paths.iter().any(is)
+    }
+}
+
+fn any(list: &[String], text: &str) -> bool {
+    list.iter().any(|known| known == ALL || known == text)
+}

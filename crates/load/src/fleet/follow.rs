@@ -1,0 +1,131 @@
+//! One watcher, from its first request to its end; again and again if its group resumes.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::group::{Group, Heard, Mode};
+use super::lines::Lines;
+use crate::client::{Client, ClientError, Watch};
+use crate::time::wall_nanos;
+
+/// How long a watcher waits before it tries again to connect.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// A watcher.
+pub(super) struct Follower {
+    pub(super) client: Client,
+    pub(super) group: Arc<Group>,
+    pub(super) watcher: usize,
+    /// The connection that it shares.
+    pub(super) lines: Option<(Arc<Lines>, usize)>,
+    pub(super) opening: Arc<Semaphore>,
+}
+
+/// Why a watch ended.
+enum End {
+    /// The group is away.
+    Away,
+    /// Nothing to be done.
+    Over,
+    /// It can be resumed.
+    Broken(String),
+}
+
+impl Follower {
+    /// Watches until it is dropped or cannot go on.
+    pub(super) async fn run(self) {
+        let group = &self.group;
+        loop {
+            let mut changed = pin!(group.mode_changed().notified());
+            changed.as_mut().enable();
+            if group.mode() == Mode::Away {
+                changed.await;
+                continue;
+            }
+            let (end, was_open) = match self.open().await {
+                Ok(watch) => {
+                    group.answered();
+                    let end = self.read(watch).await;
+                    group.ended();
+                    (end, true)
+                }
+                Err(error) if error.is_gone() => {
+                    group.count_gone();
+                    group.fault(format!("watcher {}: {error}", self.watcher));
+                    (End::Over, false)
+                }
+                Err(error) => (End::Broken(error.to_string()), false),
+            };
+            match end {
+                End::Over => return,
+                End::Away => {}
+                End::Broken(why) if !group.spec.resumes => {
+                    return group.fault(format!("watcher {}: {why}", self.watcher));
+                }
+                End::Broken(_) if was_open => group.count_resumed(),
+                End::Broken(_) => tokio::time::sleep(RETRY_PAUSE).await,
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Watch, ClientError> {
+        let _turn = self.opening.acquire().await;
+        let Self { client, group, .. } = self;
+        let path = group.path(self.watcher);
+        let encoding = group.spec.encoding;
+        match &self.lines {
+            _ if group.has_small_buffers() => {
+                client.watch_with_small_buffers(&path, encoding).await
+            }
+            Some((lines, line)) => lines.watch(*line, client, &path, encoding).await,
+            None => client.watch(&path, encoding).await,
+        }
+    }
+
+    /// Reads events until the watch ends or its group goes away.
+    async fn read(&self, mut watch: Watch) -> End {
+        let group = &self.group;
+        let mut changed = pin!(group.mode_changed().notified());
+        changed.as_mut().enable();
+        loop {
+            match group.mode() {
+                Mode::Reads => {}
+                Mode::Away => return End::Away,
+                Mode::Stalls => {
+                    changed.as_mut().await;
+                    changed.set(group.mode_changed().notified());
+                    changed.as_mut().enable();
+                    continue;
+                }
+            }
+            let mut now = None;
+            let mut heard = Heard::More;
+            let take = watch.read(|event| {
+                if heard == Heard::More {
+                    let now = *now.get_or_insert_with(wall_nanos);
+                    heard = group.take(self.watcher, &event, now);
+                }
+            });
+            let read = tokio::select! {
+                biased;
+                () = changed.as_mut() => None,
+                read = take => Some(read),
+            };
+            if heard == Heard::Over {
+                return End::Over;
+            }
+            match read {
+                None => {
+                    changed.set(group.mode_changed().notified());
+                    changed.as_mut().enable();
+                }
+                Some(Ok(true)) => {}
+                Some(Ok(false)) => return End::Broken("the watch ended".to_owned()),
+                Some(Err(error)) => return End::Broken(error.to_string()),
+            }
+        }
+    }
+}

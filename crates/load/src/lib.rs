@@ -1,0 +1,49 @@
+//! `ringwatch load`: what watches, lists and writes cost any Kubernetes API server, and whether it
+//! gives every watcher every event once and in order.
+//!
+//! ```text
+//!  flags -> target (which server, and may it be loaded) -> workspace (a namespace of its own)
+//!        -> scenario --- fleet ----> watchers, on threads of their own
+//!              |     \-- writers --> writes, at their due times
+//!              |      \- measure --> histograms; processor time of server and client
+//!              v
+//!           outcome -> table, JSON, report page; saved ones side by side
+//! ```
+//!
+//! It is a pure client and knows nothing of the server's modules. A write's time is the one at which
+//! it was due, so a stall is charged to every event that it delayed. Whatever else goes well, a run
+//! that lost or repeated one event scores zero.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the load generator is a composition root of its own: it spawns its clients and needs real time"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "counts and nanoseconds are far below 2^52"
+)]
+
+mod client;
+mod command;
+mod compare;
+mod context;
+mod error;
+mod flags;
+mod fleet;
+mod measure;
+mod outcome;
+mod output;
+mod payload;
+mod requests;
+mod run;
+mod scenario;
+mod schedule;
+mod target;
+mod time;
+mod verify;
+mod workspace;
+mod writer;
+
+pub use flags::LoadFlags;
+pub use run::run;

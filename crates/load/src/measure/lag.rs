@@ -1,0 +1,21 @@
+//! How late the client itself is: a task that wakes every few milliseconds and looks how late it
+//! was woken. What it finds is part of every latency that the same thread measures.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::latency::Recorder;
+use crate::time::{nanos, now};
+
+/// How often it wakes.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// Records lateness until it is dropped.
+pub(crate) async fn watch(lag: Arc<Recorder>) {
+    loop {
+        let due = now() + PERIOD;
+        tokio::time::sleep_until(due).await;
+        let late = now().saturating_duration_since(due);
+        lag.lock().record(nanos(late));
+    }
+}

@@ -1,0 +1,465 @@
+//! The common parts of scenarios with writers and watchers: a run, its figures, and the check that every watcher got every
+//! event once and in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::parameters::{ObjectFlags, SizeFlags, WriteFlags};
+use super::phases::Phases;
+use crate::context::{Context, Length};
+use crate::error::LoadError;
+use crate::fleet::{Fleet, Group, Sees, Strain, WatchSpec, until};
+use crate::measure::{Gauges, Latencies, Observation};
+use crate::outcome::Run;
+use crate::payload::Kind;
+use crate::schedule::Schedule;
+use crate::time::{nanos, now};
+use crate::writer::{Objects, Writers};
+
+/// Some 50 seconds in all.
+pub(super) const DEFAULT_LENGTH: Length = Length {
+    runs: 5,
+    duration: Duration::from_secs(8),
+    warm_up: Duration::from_secs(2),
+};
+/// Events that are still on their way after the last write must come within this time.
+pub(super) const LATE_MAX: Duration = Duration::from_secs(60);
+/// The same when something went wrong already.
+const LATE_FAULTY_MAX: Duration = Duration::from_secs(2);
+/// A thread that is busy for more of the time than this is what is measured.
+const BUSY_MAX: f64 = 0.8;
+/// A client that wakes up later than this, and than half of what it measures, measures itself.
+const LAG_MS_MAX: f64 = 5.0;
+/// Writes that are sent later than this say that there are too few writers.
+const LATENESS_MS_MAX: f64 = 20.0;
+
+/// How many connections create objects to be read.
+pub(super) const CREATORS: u32 = 8;
+
+const MICROS: f64 = 1e6;
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// Writes in turns: each is awaited before the next begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    pub(super) count: u32,
+    /// Writes of a turn.
+    pub(super) writes: u64,
+    /// How long after its beginning the next begins at the earliest.
+    pub(super) every: Duration,
+}
+
+/// The result of a delivery.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    pub(super) expected: u64,
+    pub(super) seen: Observation,
+    strain: Strain,
+    /// How long it took from a turn's first write until all had come.
+    pub(super) drains: Latencies,
+}
+
+/// Writers, watchers, and what they are measured by.
+pub(super) struct Delivery<'a> {
+    pub(super) context: &'a Context,
+    pub(super) fleet: Fleet,
+    pub(super) groups: Vec<Arc<Group>>,
+    pub(super) writers: Writers,
+    pub(super) objects: Objects,
+    /// From here a watch gets every later event, of which this is each object's first.
+    revision: u64,
+    next: u32,
+    /// Processors that the server keeps busy with nothing to do.
+    idle: Option<f64>,
+}
+
+impl Turns {
+    /// One turn.
+    pub(super) fn one(writes: u64) -> Self {
+        Self {
+            count: 1,
+            writes,
+            every: Duration::ZERO,
+        }
+    }
+}
+
+impl<'a> Delivery<'a> {
+    /// Config maps to write to, one for each writer, and nobody who watches.
+    pub(super) async fn prepare(
+        context: &'a Context,
+        flags: &WriteFlags,
+    ) -> Result<Self, LoadError> {
+        Self::prepare_objects(context, Kind::ConfigMaps, flags, flags.writers).await
+    }
+
+    /// Config maps to be read.
+    pub(super) async fn prepare_to_read(
+        context: &'a Context,
+        flags: &ObjectFlags,
+    ) -> Result<Self, LoadError> {
+        let writes = WriteFlags {
+            writers: CREATORS,
+            size: flags.size.clone(),
+        };
+        Self::prepare_objects(context, Kind::ConfigMaps, &writes, flags.objects).await
+    }
+
+    /// As many objects as there shall be.
+    pub(super) async fn prepare_objects(
+        context: &'a Context,
+        kind: Kind,
+        WriteFlags { writers, size }: &WriteFlags,
+        count: u32,
+    ) -> Result<Self, LoadError> {
+        let SizeFlags { size } = *size;
+        let objects = Objects {
+            kind,
+            collection: context.workspace.collection(kind),
+            count,
+            payload: context.payload(kind, size).await?,
+        };
+        let writers = Writers::create(&context.client, *writers, &objects).await?;
+        Ok(Self {
+            context,
+            fleet: context.fleet()?,
+            groups: Vec::new(),
+            revision: context.revision(kind).await?,
+            next: 1,
+            writers,
+            objects,
+            idle: None,
+        })
+    }
+
+    /// Watchers that are opened from here on begin with what is written from here on. All objects must
+    /// have had as many writes.
+    pub(super) async fn begin_anew(&mut self) -> Result<(), LoadError> {
+        self.revision = self.context.revision(self.objects.kind).await?;
+        self.next = self.writers.next().first().copied().unwrap_or(1);
+        Ok(())
+    }
+
+    /// Watchers that may go on in another way than usual.
+    pub(super) fn spec(&self, watchers: u32, sees: Sees) -> WatchSpec {
+        let collection = self.objects.collection.clone();
+        WatchSpec {
+            watchers: watchers as usize,
+            path: Box::new(move |_| format!("{collection}?watch=true&allowWatchBookmarks=true")),
+            encoding: self.context.flags.encoding,
+            sees,
+            revision: self.revision,
+            next: self.next,
+            resumes: false,
+        }
+    }
+
+    /// Watchers of all objects.
+    pub(super) async fn watch_all(&mut self, watchers: u32) -> Result<Arc<Group>, LoadError> {
+        let spec = self.spec(watchers, Sees::All(self.objects.count));
+        self.watch(spec).await
+    }
+
+    /// The same who go on where they were when their watches end.
+    pub(super) async fn watch_all_and_resume(
+        &mut self,
+        watchers: u32,
+    ) -> Result<Arc<Group>, LoadError> {
+        let mut spec = self.spec(watchers, Sees::All(self.objects.count));
+        spec.resumes = true;
+        self.watch(spec).await
+    }
+
+    /// Opens watchers and waits until they watch.
+    pub(super) async fn watch(&mut self, spec: WatchSpec) -> Result<Arc<Group>, LoadError> {
+        let opening = self.fleet.open(spec);
+        let gauges = Gauges::default();
+        let (group, _) = self
+            .context
+            .observe("connecting", 0, &gauges, opening)
+            .await;
+        let group = group?;
+        self.groups.push(Arc::clone(&group));
+        Ok(group)
+    }
+
+    /// How many events so many writes to all objects in turn make for these groups.
+    fn events_of(&self, groups: &[Arc<Group>], writes: u64) -> u64 {
+        let count = u64::from(self.objects.count);
+        let each = writes / count;
+        let rest = writes % count;
+        let events = (0..self.objects.count).map(|object| {
+            let turns = each + u64::from(u64::from(object) < rest);
+            turns * watchers_of(groups, object)
+        });
+        events.sum()
+    }
+
+    /// Loads the server so that all is as it will be. Whatever is lost here fails the first run.
+    pub(super) async fn warm_up(&mut self, rate: f64) -> Result<(), LoadError> {
+        let writes = Schedule::writes(rate, self.context.length.warm_up);
+        if writes > 0 {
+            let schedule = || Schedule::steady(rate);
+            self.observe("warming up", schedule, writes).await?;
+        }
+        Ok(())
+    }
+
+    /// Warms up, measures the baseline and all runs, and closes.
+    pub(super) async fn measure(&mut self, rate: f64) -> Result<Vec<Run>, LoadError> {
+        self.warm_up(rate).await?;
+        let length = self.context.length;
+        self.idle(length.duration).await;
+        let writes = Schedule::writes(rate, length.duration);
+        let mut runs = Vec::new();
+        for what in length.names() {
+            let schedule = || Schedule::steady(rate);
+            let delivered = self.observe(&what, schedule, writes).await?;
+            runs.push(self.assess(delivered));
+        }
+        self.close(&mut runs).await?;
+        Ok(runs)
+    }
+
+    /// Measures what the server uses with nothing to do.
+    pub(super) async fn idle(&mut self, duration: Duration) {
+        let idle = tokio::time::sleep(duration);
+        let gauges = Gauges::default();
+        let ((), seen) = self.context.observe("baseline", 0, &gauges, idle).await;
+        let cores = |cpu: Duration| cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
+        self.idle = seen.server_cpu.map(cores);
+    }
+
+    /// The version from which watchers are opened: that of the newest object, at first.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Processors that the server keeps busy with nothing to do, once that was measured.
+    pub(super) fn idle_cores(&self) -> Option<f64> {
+        self.idle
+    }
+
+    /// A run of requests.
+    pub(super) fn phases(&self) -> Phases {
+        Phases::new(self.idle_cores())
+    }
+
+    /// Writes, and waits until all has come.
+    pub(super) async fn observe(
+        &mut self,
+        what: &str,
+        schedule: impl Fn() -> Schedule,
+        writes: u64,
+    ) -> Result<Delivered, LoadError> {
+        let groups = self.groups.clone();
+        let turns = Turns::one(writes);
+        self.observe_turns(what, &groups, schedule, turns).await
+    }
+
+    /// Writes turn by turn, and after each waits until these groups have got all of it.
+    pub(super) async fn observe_turns(
+        &mut self,
+        what: &str,
+        groups: &[Arc<Group>],
+        schedule: impl Fn() -> Schedule,
+        turns: Turns,
+    ) -> Result<Delivered, LoadError> {
+        let expected_each = self.events_of(groups, turns.writes);
+        let expected = expected_each * u64::from(turns.count);
+        let gauges = Fleet::gauges(groups);
+        self.writers.begin();
+        let (context, objects) = (self.context, &self.objects);
+        let writers = &mut self.writers;
+        let sent = Arc::clone(&gauges.sent);
+        let delivering = async {
+            let mut drains = Latencies::default();
+            for turn in 1..=turns.count {
+                let schedule = schedule();
+                let (due, _) = schedule.due(0);
+                writers
+                    .write(objects, schedule, turns.writes, &sent)
+                    .await?;
+                let expected = expected_each * u64::from(turn);
+                all_received(groups, expected).await;
+                drains.record(nanos(now().saturating_duration_since(due)));
+                if turn < turns.count {
+                    tokio::time::sleep_until(due + turns.every).await;
+                }
+            }
+            Ok::<_, LoadError>(drains)
+        };
+        let observing = context.observe(what, expected, &gauges, delivering);
+        let ((drains, seen), strain) = self.fleet.strain(observing).await;
+        Ok(Delivered {
+            expected,
+            seen,
+            strain,
+            drains: drains?,
+        })
+    }
+
+    /// The figures of what was delivered to all groups.
+    pub(super) fn assess(&self, delivered: Delivered) -> Run {
+        let Delivered {
+            expected,
+            seen,
+            strain,
+            ..
+        } = delivered;
+        let mut run = Run {
+            seconds: seen.elapsed.as_secs_f64(),
+            expected,
+            received: seen.received,
+            latency: seen.latencies.curve(),
+            faults: self.faults(),
+            ..Run::default()
+        };
+        self.add_figures(&mut run, &seen, &strain);
+        self.doubt(&seen, &strain);
+        run.series = seen.series;
+        run
+    }
+
+    /// Returns the faults since the last call.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let next = self.writers.next();
+        let faults = self.groups.iter().flat_map(|group| group.take_faults(next));
+        faults.collect()
+    }
+
+    fn add_figures(&self, run: &mut Run, seen: &Observation, strain: &Strain) {
+        for percentile in [50.0, 90.0, 99.0, 99.9, 100.0] {
+            if let Some(value) = seen.latencies.at(percentile) {
+                run.lower(
+                    &format!("delivery {}", percentile_name(percentile)),
+                    "ms",
+                    value,
+                );
+            }
+        }
+        let received = seen.received.max(1) as f64;
+        let rate = received / run.seconds.max(f64::MIN_POSITIVE);
+        run.higher("deliveries", "1/s", rate);
+        run.note("event size", "bytes", seen.bytes as f64 / received);
+        let answers = self.writers.answers.lock().all();
+        for percentile in [50.0, 99.0] {
+            if let Some(value) = answers.at(percentile) {
+                run.lower(
+                    &format!("write {}", percentile_name(percentile)),
+                    "ms",
+                    value,
+                );
+            }
+        }
+        add_usage(run, seen, self.idle, "delivery", received);
+        if let Some(lag) = strain.lag.at(99.0) {
+            run.note("client lag p99", "ms", lag);
+        }
+    }
+
+    /// Warns of what makes the figures doubtful.
+    fn doubt(&self, seen: &Observation, strain: &Strain) {
+        let busy = strain.busiest.as_secs_f64() / seen.elapsed.as_secs_f64();
+        if busy > BUSY_MAX {
+            self.context.warn(format!(
+                "a thread of the client was busy for {:.0} % of the time, so the client is measured \
+                 too; use more --threads, or fewer watchers",
+                busy * 100.0
+            ));
+        }
+        let lag = strain.lag.at(99.0).unwrap_or_default();
+        let latency = seen.latencies.at(99.0).unwrap_or_default();
+        if lag > LAG_MS_MAX && lag > latency / 2.0 {
+            self.context.warn(format!(
+                "the client woke up to {lag:.0} ms late (p99), so latencies are partly its own; run \
+                 it on another machine, or load less"
+            ));
+        }
+        let late = self.writers.lateness.lock().all().at(99.0);
+        let is_late = |late: &f64| *late > LATENESS_MS_MAX && !self.writers.persist();
+        if let Some(late) = late.filter(is_late) {
+            self.context.warn(format!(
+                "writes were sent up to {late:.0} ms late (p99), which is part of the latencies; \
+                 the server does not keep up, or there are too few --writers"
+            ));
+        }
+    }
+
+    /// Makes one more write to each object, behind which nothing of the runs can be on its way. What
+    /// comes twice shows here at the latest, and is charged to the last run.
+    pub(super) async fn close(&mut self, runs: &mut [Run]) -> Result<(), LoadError> {
+        let at_once = self.objects.count;
+        let schedule = || Schedule::bursts(at_once, Duration::ZERO);
+        let closing = self.observe("closing", schedule, u64::from(at_once));
+        let closing = closing.await?;
+        let (expected, received) = (closing.expected, closing.seen.received);
+        let mut faults = self.faults();
+        if received != expected && faults.is_empty() {
+            faults.push(format!(
+                "{received} events of {expected} after the last run"
+            ));
+        }
+        if let Some(last) = runs.last_mut() {
+            last.faults.extend(faults);
+        }
+        Ok(())
+    }
+}
+
+/// Waits until so many events have come. When something is known to be lost, waiting for it is of
+/// little use.
+pub(super) async fn all_received(groups: &[Arc<Group>], expected: u64) {
+    let received = || groups.iter().map(|group| group.received()).sum::<u64>();
+    let all_came = || received() >= expected;
+    let is_faulty = || groups.iter().any(|group| group.has_faults());
+    until(LATE_MAX, || all_came() || is_faulty()).await;
+    until(LATE_FAULTY_MAX, all_came).await;
+}
+
+/// How many watchers see a write to an object.
+fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
+    let seeing = groups.iter().map(|group| match group.spec.sees {
+        Sees::All(_) => group.watchers() as u64,
+        Sees::Own => u64::from((object as usize) < group.watchers()),
+    });
+    seeing.sum()
+}
+
+/// Adds the usage of the server and the client, and the server's processor time for each of so many operations.
+pub(super) fn add_usage(
+    run: &mut Run,
+    seen: &Observation,
+    idle: Option<f64>,
+    each: &str,
+    count: f64,
+) {
+    let seconds = seen.elapsed.as_secs_f64();
+    if let Some(cpu) = seen.server_cpu {
+        let busy = cpu.as_secs_f64() - idle.unwrap_or_default() * seconds;
+        let busy = busy.max(0.0);
+        run.lower(
+            &format!("server CPU per {each}"),
+            "us",
+            busy * MICROS / count,
+        );
+        run.lower("server CPU", "cores", busy / seconds.max(f64::MIN_POSITIVE));
+    }
+    if let Some(rss) = seen.server_rss {
+        run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
+    }
+    let client = seen.client_cpu.as_secs_f64();
+    run.note(
+        &format!("client CPU per {each}"),
+        "us",
+        client * MICROS / count,
+    );
+}
+
+/// `p50`, `p99.9`, `max`.
+pub(super) fn percentile_name(percentile: f64) -> String {
+    if percentile >= 100.0 {
+        return "max".to_owned();
+    }
+    format!("p{percentile}")
+}

@@ -1,0 +1,100 @@
+//! The common parts of scenarios that read: a run in phases, whose figures stand side by side.
+
+use std::time::Duration;
+
+use crate::context::Context;
+use crate::measure::Latencies;
+use crate::outcome::{Run, Second};
+use crate::requests::Answers;
+
+const MICROS: f64 = 1e6;
+const MEBIBYTE: f64 = 1_048_576.0;
+/// A client that keeps more of a processor busy than this is what is measured.
+const BUSY_MAX: f64 = 0.8;
+
+/// A run that is put together from phases.
+#[derive(Debug, Default)]
+pub(super) struct Phases {
+    run: Run,
+    /// Processors that the server keeps busy with nothing to do.
+    idle: f64,
+    latencies: Latencies,
+    client_cpu: Duration,
+    server_rss: Option<u64>,
+}
+
+impl Phases {
+    /// Before the first phase, with what the server uses with nothing to do.
+    pub(super) fn new(idle: Option<f64>) -> Self {
+        Self {
+            idle: idle.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// The run, with what client and server used over all phases.
+    pub(super) fn finish(self, context: &Context) -> Run {
+        let mut run = self.run;
+        let busy = self.client_cpu.as_secs_f64() / run.seconds.max(f64::MIN_POSITIVE);
+        add_client(&mut run, "client CPU", busy, context);
+        if let Some(rss) = self.server_rss {
+            run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
+        }
+        run
+    }
+
+    /// Adds a phase and its figures, which begin with its name. `each` says for how many of what the
+    /// server's processor time is told, and how many of those an answer counts.
+    pub(super) fn add(&mut self, name: &str, answers: Answers, each: (&str, f64)) {
+        let Answers {
+            seen,
+            asked,
+            faults,
+        } = answers;
+        let run = &mut self.run;
+        for percentile in [50.0, 99.0] {
+            if let Some(value) = seen.latencies.at(percentile) {
+                run.lower(&format!("{name} p{percentile}"), "ms", value);
+            }
+        }
+        let seconds = seen.elapsed.as_secs_f64();
+        if let Some(cpu) = seen.server_cpu {
+            let busy = (cpu.as_secs_f64() - self.idle * seconds).max(0.0);
+            let (of, count) = each;
+            let count = count * asked.max(1) as f64;
+            run.lower(
+                &format!("{name} server CPU"),
+                &format!("us per {of}"),
+                busy * MICROS / count,
+            );
+        }
+        run.faults
+            .extend(faults.into_iter().map(|fault| format!("{name}: {fault}")));
+        run.expected += asked;
+        run.received += seen.received;
+        self.latencies.add(&seen.latencies);
+        run.latency = self.latencies.curve();
+        // The phases of a run follow each other.
+        let before = run.seconds;
+        run.series
+            .extend(seen.series.into_iter().map(|second| Second {
+                at: before + second.at,
+                ..second
+            }));
+        run.seconds += seconds;
+        self.client_cpu += seen.client_cpu;
+        self.server_rss = self.server_rss.max(seen.server_rss);
+    }
+}
+
+/// How busy the client was, and a warning if that is what was measured.
+pub(super) fn add_client(run: &mut Run, name: &str, cores: f64, context: &Context) {
+    run.note(name, "cores", cores);
+    if cores > BUSY_MAX {
+        context.warn(format!(
+            "the client, which reads answers with one thread, was busy for {:.0} % of the time, so \
+             latencies and rates are partly its own; ask for less at once",
+            cores * 100.0
+        ));
+    }
+}

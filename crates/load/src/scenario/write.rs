@@ -1,0 +1,130 @@
+//! Creates, updates and deletes, and one watcher that must see every one of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use serde::Serialize;
+
+use super::delivery::{Delivery, all_received};
+use super::parameters::WriteFlags;
+use crate::client::Request;
+use crate::context::Context;
+use crate::error::LoadError;
+use crate::flags::rate;
+use crate::fleet::{Fleet, Group, Mode, Sees};
+use crate::outcome::Run;
+use crate::payload::{Kind, Stamp, name};
+use crate::requests::{Clients, Pace};
+use crate::schedule::Schedule;
+
+/// Creates, updates and deletes at a steady rate, one phase after the other.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct Flags {
+    /// Writes per second.
+    #[arg(long, value_name = "RATE", default_value = "100", value_parser = rate)]
+    rate: f64,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    writes: WriteFlags,
+}
+
+/// The phases of a run.
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    Create,
+    Update,
+    Delete,
+}
+
+const VERBS: [(Verb, &str); 3] = [
+    (Verb::Create, "create"),
+    (Verb::Update, "update"),
+    (Verb::Delete, "delete"),
+];
+
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+    let kind = Kind::ConfigMaps;
+    let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, 1).await?;
+    let mut clients = Clients::connect(context, flags.writes.writers).await?;
+    let length = context.length;
+    let phase = length.duration / VERBS.len() as u32;
+    if !length.warm_up.is_zero() {
+        let phase = length.warm_up / VERBS.len() as u32;
+        one_run(&mut delivery, &mut clients, flags, ("warming up", 0), phase).await?;
+    }
+    delivery.idle(phase).await;
+    let mut runs = Vec::new();
+    for (what, number) in length.names().zip(1..) {
+        runs.push(one_run(&mut delivery, &mut clients, flags, (&what, number), phase).await?);
+    }
+    Ok(runs)
+}
+
+async fn one_run(
+    delivery: &mut Delivery<'_>,
+    clients: &mut Clients,
+    flags: &Flags,
+    (what, number): (&str, u32),
+    phase: Duration,
+) -> Result<Run, LoadError> {
+    let count = Schedule::writes(flags.rate, phase).max(1) as u32;
+    // The object that is there already is the first; those of this scenario come behind it.
+    let first = 1;
+    delivery.begin_anew().await?;
+    let mut spec = delivery.spec(1, Sees::All(first + count));
+    // Each run writes every object twice.
+    spec.next = 2 * number;
+    let watcher = delivery.fleet.open(spec).await?;
+    Fleet::gauges(&[Arc::clone(&watcher)]).clear();
+    let mut phases = delivery.phases();
+    for (verb, verb_name) in VERBS {
+        let schedule = Schedule::steady(flags.rate);
+        let pace = Pace::Due {
+            schedule,
+            count: u64::from(count),
+        };
+        let objects = &delivery.objects;
+        let make = |write: u64| {
+            let (_, at) = schedule.due(write);
+            let object = first + write as u32;
+            let stamp = |number| Stamp { object, number, at };
+            let (kind, collection) = (objects.kind, &objects.collection);
+            match verb {
+                Verb::Create => objects.payload.create(kind, collection, stamp(2 * number)),
+                Verb::Update => objects
+                    .payload
+                    .update(kind, collection, stamp(2 * number + 1)),
+                Verb::Delete => Request::delete(format!("{collection}/{}", name(object))),
+            }
+        };
+        // That it took place is the watcher's to see.
+        let check = |_, _: &[Bytes]| Ok(None);
+        let answers = clients
+            .ask(delivery.context, what, pace, make, check)
+            .await?;
+        phases.add(verb_name, answers, (verb_name, 1.0));
+    }
+    let mut run = phases.finish(delivery.context);
+    let writes = u64::from(count) * VERBS.len() as u64;
+    watched(
+        &mut run,
+        &watcher,
+        writes,
+        &vec![2 * number + 2; (first + count) as usize],
+    )
+    .await;
+    Ok(run)
+}
+
+/// The watcher must have seen every write; it is closed then.
+async fn watched(run: &mut Run, watcher: &Arc<Group>, writes: u64, next: &[u32]) {
+    all_received(&[Arc::clone(watcher)], writes).await;
+    run.expected += writes;
+    run.received += watcher.received();
+    // The object that is there already was not written to.
+    run.faults.extend(watcher.take_faults_from(1, next));
+    watcher.set_mode(Mode::Away).await;
+}

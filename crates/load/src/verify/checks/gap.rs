@@ -1,0 +1,107 @@
+//! Between the start of a watch and its position nothing that it selects is left out.
+
+use std::collections::HashSet;
+
+use super::{Facts, write_of};
+use crate::verify::coverage::Interval;
+use crate::verify::expectation::Expectation;
+use crate::verify::history::{Key, Seen, Session, Start, Watcher, What};
+use crate::verify::timeline::Change;
+use crate::verify::violation::{Rule, Violation};
+
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (watcher, interval) in facts.intervals() {
+        let sessions = &watcher.sessions[interval.sessions.clone()];
+        let seen = sessions.iter().flat_map(|session| &session.seen);
+        // An event of another object is none of this change, whatever its revision.
+        let came: HashSet<(Key, u64)> = seen
+            .filter_map(|seen| match seen.what {
+                What::Event { object, .. } => Some((object.key, object.revision)),
+                What::Bookmark { .. } => None,
+            })
+            .collect();
+        for change in facts.timeline.between(interval.after, interval.until) {
+            let expectation = Expectation::of(change, &watcher.selector);
+            if expectation.is_demanded() && !came.contains(&(change.key, change.revision)) {
+                found.push(missing(facts, watcher, &interval, change));
+            }
+        }
+    }
+    found
+}
+
+/// Says how the watch went past a change that did not come.
+fn missing(
+    facts: &Facts<'_>,
+    watcher: &Watcher,
+    interval: &Interval,
+    change: &Change,
+) -> Violation {
+    let sessions = &watcher.sessions[interval.sessions.clone()];
+    let passed = sessions
+        .iter()
+        .find_map(|session| Passed::of(session, change.revision));
+    let (rule, how) = match &passed {
+        Some(Passed {
+            after_resume: true, ..
+        }) => (Rule::Resume, "right after the watch was resumed"),
+        Some(Passed {
+            by_bookmark_alone: true,
+            ..
+        }) => (Rule::BookmarkEarly, "though a bookmark covers it"),
+        Some(_) => (Rule::NoGap, "though a later event did"),
+        None => (Rule::NoGap, "though there was time for it until the end"),
+    };
+    let message = format!(
+        "the change of {} at {} never came, {how}",
+        change.key, change.revision
+    );
+    let mut violation = Violation::new(rule, format!("watcher {}", watcher.name), message)
+        .shown_by_all(write_of(facts, change.revision));
+    if let Some(Passed {
+        session,
+        before,
+        by,
+        ..
+    }) = passed
+    {
+        violation = violation
+            .shown_by(format_args!("the watch began {}", session.start))
+            .shown_by_all(before)
+            .shown_by(by);
+    }
+    violation
+}
+
+/// Where a watch went past a revision.
+struct Passed<'a> {
+    session: &'a Session,
+    /// The last that came before.
+    before: Option<&'a Seen>,
+    /// The first that came from beyond.
+    by: &'a Seen,
+    /// Nothing had come since the watch was resumed.
+    after_resume: bool,
+    /// No event from beyond came over this watch.
+    by_bookmark_alone: bool,
+}
+
+impl<'a> Passed<'a> {
+    fn of(session: &'a Session, revision: u64) -> Option<Self> {
+        let (_, seen) = session.split_initial();
+        let place = seen.iter().position(|it| it.what.revision() > revision);
+        let place = place.or_else(|| seen.iter().position(|it| it.what.revision() == revision))?;
+        let is_event = |seen: &Seen| matches!(seen.what, What::Event { .. });
+        let before = place.checked_sub(1).map(|before| &seen[before]);
+        Some(Self {
+            session,
+            before,
+            by: &seen[place],
+            after_resume: before.is_none()
+                && matches!(session.start, Start::Resume { .. })
+                && is_event(&seen[place]),
+            by_bookmark_alone: !seen[place..].iter().any(is_event),
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! The rules, one file each: from what happened to what was broken.
+//!
+//! Each is a function over the history and the timeline made of it, so that what it finds depends on
+//! nothing else. A rule names only what is its own: what came late is late, not missing.
+
+mod conditional;
+mod final_state;
+mod gap;
+mod initial;
+mod order;
+mod pages;
+mod read_revision;
+mod snapshot;
+mod tally;
+mod transition;
+mod unresolved;
+mod write_order;
+mod written;
+
+pub(super) use final_state::difference;
+pub(crate) use tally::Tally;
+
+use super::coverage::{Interval, intervals};
+use super::history::{History, Read, Watcher};
+use super::timeline::Timeline;
+use super::violation::Violation;
+
+/// The facts that the rules check.
+#[derive(Clone, Copy, Debug)]
+struct Facts<'a> {
+    history: &'a History,
+    timeline: &'a Timeline,
+}
+
+impl<'a> Facts<'a> {
+    /// The revision of the final state.
+    fn last(&self) -> Option<u64> {
+        self.history.final_state().map(Read::revision)
+    }
+
+    /// Every unbroken run of watches, with its watcher.
+    fn intervals(&self) -> impl Iterator<Item = (&'a Watcher, Interval)> {
+        let last = self.last();
+        let watchers = self.history.watchers.iter();
+        watchers.flat_map(move |watcher| {
+            let intervals = intervals(watcher, last).into_iter();
+            intervals.map(move |interval| (watcher, interval))
+        })
+    }
+}
+
+/// The result of all checks of a history.
+#[derive(Debug)]
+pub struct Checked {
+    /// Everything that is wrong, by rule.
+    pub(crate) violations: Vec<Violation>,
+    /// The events of each watcher.
+    pub(crate) tallies: Vec<Tally>,
+}
+
+/// Compares a history with what must hold.
+pub(crate) fn check(history: &History) -> Checked {
+    let mut timeline = Timeline::of(history);
+    let mut found = std::mem::take(&mut timeline.contradictions);
+    let facts = Facts {
+        history,
+        timeline: &timeline,
+    };
+    let rules: [fn(&Facts<'_>) -> Vec<Violation>; 12] = [
+        order::check,
+        gap::check,
+        unresolved::check,
+        transition::check,
+        written::check,
+        initial::check,
+        write_order::check,
+        conditional::check,
+        read_revision::check,
+        snapshot::check,
+        pages::check,
+        final_state::check,
+    ];
+    for rule in rules {
+        found.extend(rule(&facts));
+    }
+    found.sort_by_key(|violation| violation.rule);
+    Checked {
+        violations: found,
+        tallies: tally::tallies(&facts),
+    }
+}
+
+/// The lines about a change: the write that made it, if that is known.
+fn write_of(facts: &Facts<'_>, revision: u64) -> Option<String> {
+    let id = facts.timeline.write_at(revision)?;
+    let write = facts.history.write(id)?;
+    Some(format!("{id}: {write}"))
+}
+
+/// A read's name in reports.
+fn read_name(place: usize) -> String {
+    format!("read {place}")
+}

@@ -1,0 +1,154 @@
+//! Which revisions a watcher answers for: all between the start of an unbroken run of watches and the
+//! position that it came to.
+
+use std::ops::Range;
+
+use super::history::{End, Start, Watcher};
+
+/// An unbroken run of watches, each of which went on where the one before had ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    /// Everything after this revision had to come,
+    pub(crate) after: u64,
+    /// up to this one.
+    pub(crate) until: u64,
+    /// The watches, by their places.
+    pub(crate) sessions: Range<usize>,
+}
+
+/// A watcher's intervals. `last` is the revision of the final state, up to which everybody had the time
+/// to come.
+pub(crate) fn intervals(watcher: &Watcher, last: Option<u64>) -> Vec<Interval> {
+    let mut found: Vec<Interval> = Vec::new();
+    let mut open = false;
+    for (place, session) in watcher.sessions.iter().enumerate() {
+        let begins = match &session.start {
+            Start::List { revision, .. } => Some(*revision),
+            Start::InitialEvents { .. } => {
+                let revision = session.initial_revision();
+                open = revision.is_some();
+                if !open {
+                    continue;
+                }
+                revision
+            }
+            Start::Resume { after } => (!open).then_some(*after),
+        };
+        if let Some(after) = begins {
+            found.push(Interval {
+                after,
+                until: after,
+                sessions: place..place,
+            });
+            open = true;
+        }
+        let Some(interval) = found.last_mut() else {
+            continue;
+        };
+        if let Start::Resume { after } = session.start {
+            interval.until = interval.until.max(after);
+        }
+        let (_, seen) = session.split_initial();
+        let reached = seen.iter().map(|seen| seen.what.revision());
+        interval.until = reached.fold(interval.until, u64::max);
+        interval.sessions.end = place + 1;
+        if session.end == End::Settled {
+            interval.until = interval.until.max(last.unwrap_or(0));
+        }
+    }
+    found
+}
+
+/// Returns true if these intervals together leave nothing out between two revisions.
+pub(crate) fn covers(mut intervals: Vec<(u64, u64)>, after: u64, until: u64) -> bool {
+    intervals.sort_unstable();
+    let mut reached = after;
+    for (from, to) in intervals {
+        if from <= reached {
+            reached = reached.max(to);
+        }
+    }
+    reached >= until
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::history::{Group, Key, Kind, Seen, Selector, Session, Version};
+    use crate::verify::history::{What, WriteId};
+
+    fn session(start: Start, seen: &[What], end: End) -> Session {
+        let seen = seen.iter().map(|&what| Seen { at: 0, what });
+        Session {
+            opened: 0,
+            start,
+            seen: seen.collect(),
+            end,
+        }
+    }
+
+    fn event(revision: u64) -> What {
+        let object = Version {
+            key: Key(0),
+            revision,
+            write: WriteId(0),
+            group: Group(0),
+        };
+        What::Event {
+            kind: Kind::Added,
+            object,
+        }
+    }
+
+    fn bookmark(revision: u64, ends_initial: bool) -> What {
+        What::Bookmark {
+            revision,
+            ends_initial,
+        }
+    }
+
+    fn of(sessions: Vec<Session>, last: Option<u64>) -> Vec<(u64, u64, Range<usize>)> {
+        let watcher = Watcher {
+            name: "one".to_owned(),
+            selector: Selector::Everything,
+            sessions,
+        };
+        let found = intervals(&watcher, last);
+        let parts = |it: Interval| (it.after, it.until, it.sessions);
+        found.into_iter().map(parts).collect()
+    }
+
+    fn list(revision: u64) -> Start {
+        Start::List {
+            revision,
+            objects: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_resume_goes_on_and_a_list_begins_anew() {
+        let sessions = vec![
+            session(list(5), &[event(7), bookmark(9, false)], End::Closed),
+            session(Start::Resume { after: 9 }, &[event(12)], End::Expired),
+            session(list(20), &[event(21)], End::Settled),
+        ];
+        assert_eq!(of(sessions, Some(30)), [(5, 12, 0..2), (20, 30, 2..3)]);
+    }
+
+    #[test]
+    fn initial_events_count_from_their_end() {
+        let any = Start::InitialEvents { any: true };
+        let sessions = vec![
+            session(any.clone(), &[event(3)], End::Closed),
+            session(any, &[event(3), bookmark(8, true), event(9)], End::Left),
+        ];
+        assert_eq!(of(sessions, None), [(8, 9, 1..2)]);
+    }
+
+    #[test]
+    fn a_hole_between_intervals_is_not_covered() {
+        assert!(covers(vec![(4, 9), (1, 5)], 1, 9));
+        assert!(!covers(vec![(1, 5), (6, 9)], 1, 9));
+        assert!(!covers(vec![(2, 9)], 1, 9));
+    }
+}

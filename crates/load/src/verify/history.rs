@@ -1,0 +1,481 @@
+//! The history as clients saw it: writes and their answers, the events of every watch, the answers to every read.
+//!
+//! Nothing here comes from inside of a server. A write that was never answered may have happened, or not.
+
+use std::fmt;
+
+use crate::client::Encoding;
+
+/// Nanoseconds since the run began.
+pub(crate) type Nanos = u64;
+
+/// One of the objects that the writers fight over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key(pub(crate) u32);
+
+/// The type of an object, which never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Type(pub(crate) u32);
+
+impl Type {
+    /// So many there are.
+    const COUNT: u32 = 3;
+
+    /// The type of the object of this name, whenever it is created.
+    pub(crate) fn of(key: Key) -> Self {
+        Self(key.0 % Self::COUNT)
+    }
+}
+
+/// The value of the label by which watchers select.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Group(pub(crate) u8);
+
+impl Group {
+    /// The group of an object whose label is not of ours.
+    pub(crate) const NONE: Self = Self(u8::MAX);
+}
+
+/// A write's place in the history, which every object carries that it made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WriteId(pub(crate) u32);
+
+impl WriteId {
+    /// The write of an object that none of our writes made.
+    pub(crate) const FOREIGN: Self = Self(u32::MAX);
+}
+
+/// An object as somebody was shown it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    pub(crate) key: Key,
+    pub(crate) revision: u64,
+    /// The write that made this content.
+    pub(crate) write: WriteId,
+    pub(crate) group: Group,
+}
+
+/// The kind of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Create,
+    Update,
+    Delete,
+}
+
+/// One request to change something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write {
+    pub(crate) key: Key,
+    pub(crate) verb: Verb,
+    /// The version that it demanded to find; a creation demands none.
+    pub(crate) base: Option<u64>,
+    /// The group that it gave the object; a deletion has that of what it deletes.
+    pub(crate) group: Group,
+    /// The form in which it was sent.
+    pub(crate) encoding: Encoding,
+    pub(crate) invoked: Nanos,
+    pub(crate) answer: Answer,
+}
+
+/// The answer to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It happened. The answer to a deletion need not name a revision.
+    Acknowledged { at: Nanos, revision: Option<u64> },
+    /// It did not happen.
+    Refused { at: Nanos },
+    /// No answer came, or one that does not tell.
+    Uncertain,
+}
+
+impl Write {
+    /// Returns true if it may have happened.
+    pub(crate) fn may_have_happened(&self) -> bool {
+        !matches!(self.answer, Answer::Refused { .. })
+    }
+
+    /// When it was acknowledged.
+    pub(crate) fn acknowledged_at(&self) -> Option<Nanos> {
+        match self.answer {
+            Answer::Acknowledged { at, .. } => Some(at),
+            Answer::Refused { .. } | Answer::Uncertain => None,
+        }
+    }
+}
+
+/// The selection of a watcher or reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Selector {
+    Everything,
+    /// By label: any of these groups.
+    Groups(Vec<Group>),
+    /// By field: this name.
+    Name(Key),
+    /// By field: every name but this.
+    NotName(Key),
+    /// By field: this type.
+    Type(Type),
+}
+
+impl Selector {
+    pub(crate) fn selects(&self, key: Key, group: Group) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Groups(groups) => groups.contains(&group),
+            Self::Name(name) => *name == key,
+            Self::NotName(name) => *name != key,
+            Self::Type(of) => *of == Type::of(key),
+        }
+    }
+
+    /// Returns true if an object can leave the selection without being deleted.
+    pub(crate) fn can_be_left(&self) -> bool {
+        matches!(self, Self::Groups(_))
+    }
+}
+
+/// A client that follows a selection, over as many watches as it takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Watcher {
+    pub(crate) name: String,
+    pub(crate) selector: Selector,
+    pub(crate) sessions: Vec<Session>,
+}
+
+/// One watch: a request and what it brought.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) opened: Nanos,
+    pub(crate) start: Start,
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) end: End,
+}
+
+/// Where a watch began.
+#[derive(Clone, Debug)]
+pub(crate) enum Start {
+    /// After a list, which showed these objects.
+    List {
+        revision: u64,
+        objects: Vec<Version>,
+    },
+    /// With the state as initial events. Unless any state was good enough, it had to be the newest.
+    InitialEvents { any: bool },
+    /// After the last version that the watcher had got.
+    Resume { after: u64 },
+}
+
+/// Why a watch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The watch has not ended.
+    Open,
+    /// The server ended it.
+    Closed,
+    /// The watcher left, to come back.
+    Left,
+    /// The connection broke.
+    Broken(String),
+    /// The server said that the position is too old.
+    Expired,
+    /// The run was over and the watcher had been given the time to see everything.
+    Settled,
+}
+
+/// Something that came over a watch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) at: Nanos,
+    pub(crate) what: What,
+}
+
+/// An item of a watch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Event {
+        kind: Kind,
+        object: Version,
+    },
+    Bookmark {
+        revision: u64,
+        /// True if it says that the initial events are complete.
+        ends_initial: bool,
+    },
+}
+
+impl What {
+    /// The version up to which the watcher has come with this.
+    pub(crate) fn revision(&self) -> u64 {
+        match self {
+            Self::Event { object, .. } => object.revision,
+            Self::Bookmark { revision, .. } => *revision,
+        }
+    }
+}
+
+/// The type of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Session {
+    /// Returns true if the watch was opened at a position and brought something or stayed open: a server may
+    /// accept it only to answer at once that the position is too old.
+    pub(crate) fn was_resumed(&self) -> bool {
+        let is_resume = matches!(self.start, Start::Resume { .. });
+        let has_stood = !matches!(self.end, End::Expired | End::Broken(_));
+        is_resume && (has_stood || !self.seen.is_empty())
+    }
+
+    /// Returns the items before the initial events were complete, and those with and after their end. Without such an end
+    /// all are initial; a watch that did not ask for them has none.
+    pub(crate) fn split_initial(&self) -> (&[Seen], &[Seen]) {
+        if !matches!(self.start, Start::InitialEvents { .. }) {
+            return (&[], &self.seen);
+        }
+        let end = self.initial_end().unwrap_or(self.seen.len());
+        self.seen.split_at(end)
+    }
+
+    /// The revision of which the initial events were the state.
+    pub(crate) fn initial_revision(&self) -> Option<u64> {
+        let end = self.initial_end()?;
+        Some(self.seen[end].what.revision())
+    }
+
+    fn initial_end(&self) -> Option<usize> {
+        let ends = |seen: &Seen| {
+            matches!(
+                seen.what,
+                What::Bookmark {
+                    ends_initial: true,
+                    ..
+                }
+            )
+        };
+        self.seen.iter().position(ends)
+    }
+}
+
+/// A list, of one page or several.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) asked: Asked,
+    pub(crate) selector: Selector,
+    /// How many objects a page could have.
+    pub(crate) limit: Option<usize>,
+    /// The form of the answers.
+    pub(crate) encoding: Encoding,
+    pub(crate) pages: Vec<Page>,
+}
+
+/// The states that a list may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Any state (`resourceVersion=0`).
+    Any,
+    /// The newest state.
+    Newest,
+    /// A state not older than this.
+    NotOlderThan(u64),
+    /// The state of this revision.
+    Exact(u64),
+}
+
+/// One answer of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) invoked: Nanos,
+    pub(crate) answered: Nanos,
+    pub(crate) revision: u64,
+    pub(crate) objects: Vec<Version>,
+}
+
+impl Read {
+    pub(crate) fn invoked(&self) -> Nanos {
+        self.pages.first().map_or(0, |page| page.invoked)
+    }
+
+    pub(crate) fn answered(&self) -> Nanos {
+        self.pages.last().map_or(0, |page| page.answered)
+    }
+
+    /// The revision of the first page, which all have in a correct list.
+    pub(crate) fn revision(&self) -> u64 {
+        self.pages.first().map_or(0, |page| page.revision)
+    }
+
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Version> {
+        self.pages.iter().flat_map(|page| &page.objects)
+    }
+}
+
+/// All of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) watchers: Vec<Watcher>,
+    pub(crate) reads: Vec<Read>,
+    /// The read that showed the state after the last write.
+    pub(crate) final_read: Option<usize>,
+}
+
+impl History {
+    pub(crate) fn write(&self, id: WriteId) -> Option<&Write> {
+        self.writes.get(id.0 as usize)
+    }
+
+    /// All writes with their names.
+    pub(crate) fn named_writes(&self) -> impl Iterator<Item = (WriteId, &Write)> {
+        (0..).map(WriteId).zip(&self.writes)
+    }
+
+    /// The read of the final state, if the run came to one.
+    pub(crate) fn final_state(&self) -> Option<&Read> {
+        self.reads.get(self.final_read?)
+    }
+}
+
+/// A time of the run, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At(pub(crate) Nanos);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0 / 1_000;
+        write!(f, "{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object-{:04}", self.0)
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ringwatch.load/type-{}", self.0)
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "group-{}", self.0)
+    }
+}
+
+impl fmt::Display for WriteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::FOREIGN {
+            f.write_str("none of our writes")
+        } else {
+            write!(f, "write {}", self.0)
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            key,
+            revision,
+            write,
+            group,
+        } = self;
+        write!(f, "{key} at {revision} ({group}, {write})")
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.verb {
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Delete => "delete",
+        };
+        write!(
+            f,
+            "{}: {verb} {} ({})",
+            At(self.invoked),
+            self.key,
+            self.group
+        )?;
+        if let Some(base) = self.base {
+            write!(f, " if it is at {base}")?;
+        }
+        match self.answer {
+            Answer::Acknowledged {
+                at,
+                revision: Some(revision),
+            } => write!(f, "; acknowledged at revision {revision}, {}", At(at)),
+            Answer::Acknowledged { at, .. } => write!(f, "; acknowledged, {}", At(at)),
+            Answer::Refused { at } => write!(f, "; refused, {}", At(at)),
+            Answer::Uncertain => f.write_str("; never answered"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        })
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", At(self.at))?;
+        match &self.what {
+            What::Event { kind, object } => write!(f, "{kind} {object}"),
+            What::Bookmark {
+                revision,
+                ends_initial: false,
+            } => write!(f, "BOOKMARK {revision}"),
+            What::Bookmark { revision, .. } => {
+                write!(f, "BOOKMARK {revision}, the end of the initial events")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List { revision, objects } => {
+                write!(f, "after a list of {} at {revision}", objects.len())
+            }
+            Self::InitialEvents { any: true } => f.write_str("with any state as initial events"),
+            Self::InitialEvents { any: false } => {
+                f.write_str("with the newest state as initial events")
+            }
+            Self::Resume { after } => write!(f, "after {after}"),
+        }
+    }
+}
+
+impl fmt::Display for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: list ", At(self.invoked()))?;
+        match self.asked {
+            Asked::Any => f.write_str("any state"),
+            Asked::Newest => f.write_str("the newest state"),
+            Asked::NotOlderThan(revision) => write!(f, "a state not older than {revision}"),
+            Asked::Exact(revision) => write!(f, "the state of {revision}"),
+        }?;
+        let (pages, objects) = (self.pages.len(), self.objects().count());
+        write!(
+            f,
+            "; answered {objects} objects in {pages} pages at revision {}, {}",
+            self.revision(),
+            At(self.answered())
+        )
+    }
+}

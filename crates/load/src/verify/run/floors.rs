@@ -1,0 +1,410 @@
+//! How much must have happened in a run for its verdict to say anything.
+//!
+//! A server that refuses every write breaks no promise of the watch protocol, and neither does one whose
+//! watches end before their first event. So every kind of request must have been answered as often as a
+//! small part of what the flags ask for comes to. The part is small since machines are slow, and since a
+//! restart on the way takes its time; a server that answers no request of a kind stays below it.
+
+use std::time::Duration;
+
+use crate::client::Encoding;
+use crate::output::number::count;
+use crate::verify::checks::Tally;
+use crate::verify::history::{Asked, History, Read, Verb, Watcher, Write};
+use crate::verify::violation::{Rule, Violation};
+
+use super::Flags;
+use super::reader::WAYS;
+use super::roles::Role;
+
+/// One of so many must be done of what was asked for.
+const DONE_ONE_OF: u64 = 4;
+/// Whoever writes or lists waits for each answer, so a slow machine is asked less often than the flags say.
+/// Of each client no more requests are counted on in a second.
+const REQUESTS_PER_SECOND: u64 = 2;
+/// Of fewer writes of a kind, or changes of a selection, chance may have kept all from being done.
+const SAMPLE_MIN: u64 = 20;
+
+/// The flags and the length of a run, from which the floors follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Floors<'a> {
+    pub(super) seconds: f64,
+    pub(super) flags: &'a Flags,
+    /// Those of the watchers, in their order.
+    pub(super) roles: &'a [Role],
+}
+
+/// How many of something were done.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    done: u64,
+    asked: u64,
+    least: u64,
+}
+
+impl Done {
+    fn of(done: u64, asked: u64) -> Self {
+        Self::counting_on(asked, done, asked)
+    }
+
+    /// Less is demanded where not all that was asked for can be counted on.
+    fn counting_on(expected: u64, done: u64, asked: u64) -> Self {
+        let least = expected / DONE_ONE_OF;
+        Self { done, asked, least }
+    }
+
+    /// Names it if it is too little.
+    fn falls_short(self, rule: Rule, who: impl Into<String>, what: &str) -> Option<Violation> {
+        let Self { done, asked, least } = self;
+        (done < least).then(|| {
+            let (done, asked, least) = (count(done), count(asked), count(least));
+            let message = format!("{done} of {asked} {what}, at least {least} must be");
+            Violation::new(rule, who, message)
+        })
+    }
+}
+
+impl Floors<'_> {
+    /// Everything of which there was too little.
+    pub(super) fn check(&self, history: &History, tallies: &[Tally]) -> Vec<Violation> {
+        let mut found = self.few_writes(&history.writes);
+        found.extend(self.few_reads(&history.reads));
+        let watchers = history.watchers.iter().zip(tallies).zip(self.roles);
+        for ((watcher, tally), role) in watchers {
+            let who = format!("watcher {}", watcher.name);
+            found.extend(few_events(&who, tally));
+            found.extend(self.few_initial_events(&who, watcher, role));
+            found.extend(self.few_resumes(&who, watcher, role));
+        }
+        found
+    }
+
+    /// How often something is asked for in the whole run.
+    fn in_all(&self, per_second: f64) -> u64 {
+        (per_second * self.seconds) as u64
+    }
+
+    /// Writers that meet at one object keep each other from writing.
+    fn undisturbed_writers(&self) -> u64 {
+        u64::from(self.flags.writers.min(self.flags.objects))
+    }
+
+    fn few_writes(&self, writes: &[Write]) -> Vec<Violation> {
+        let done = writes.iter().filter(|it| is_done(it)).count() as u64;
+        let rate = self.undisturbed_writers() * REQUESTS_PER_SECOND;
+        let expected = self.in_all(self.flags.rate.min(rate as f64));
+        let all = Done::counting_on(expected, done, self.in_all(self.flags.rate));
+        let all = all.falls_short(Rule::FewWrites, "all writers", "writes were acknowledged");
+        let mut found: Vec<Violation> = all.into_iter().collect();
+        let tried = writes.len() as u64;
+        for verb in [Verb::Create, Verb::Update, Verb::Delete] {
+            for encoding in [Encoding::Json, Encoding::Protobuf] {
+                let such = writes.iter();
+                let such = such.filter(|it| it.verb == verb && it.encoding == encoding);
+                found.extend(self.few_of_a_kind(verb, encoding, such, expected, tried));
+            }
+        }
+        found
+    }
+
+    /// Judges the writes of one kind by how many of them were tried. Of those that can be counted on in all they
+    /// have the same part as of those that were tried: a server may refuse most writes of very many writers.
+    fn few_of_a_kind<'a>(
+        &self,
+        verb: Verb,
+        encoding: Encoding,
+        writes: impl Iterator<Item = &'a Write> + Clone,
+        expected_in_all: u64,
+        tried_in_all: u64,
+    ) -> Option<Violation> {
+        let name = match verb {
+            Verb::Create => "creations",
+            Verb::Update => "updates",
+            Verb::Delete => "deletions",
+        };
+        let asked = writes.clone().count() as u64;
+        let done = writes.filter(|it| is_done(it)).count() as u64;
+        let undisturbed = asked * self.undisturbed_writers() / u64::from(self.flags.writers);
+        let expected = undisturbed.min(expected_in_all * asked / tried_in_all.max(1));
+        let done = Done::counting_on(expected, done, asked);
+        let who = format!("{name} in {}", form(encoding));
+        let few = done.falls_short(Rule::FewWrites, who, "were acknowledged");
+        few.filter(|_| asked >= SAMPLE_MIN)
+    }
+
+    fn few_reads(&self, reads: &[Read]) -> Vec<Violation> {
+        let asked = self.in_all((u64::from(self.flags.readers) * REQUESTS_PER_SECOND) as f64);
+        let done = |fits: &dyn Fn(&Read) -> bool| {
+            let fitting = reads.iter().filter(|read| fits(read));
+            fitting.count() as u64
+        };
+        let mut found = Vec::new();
+        let mut look = |who: &str, asked: u64, fits: &dyn Fn(&Read) -> bool| {
+            let done = Done::of(done(fits), asked);
+            found.extend(done.falls_short(Rule::FewReads, who, "were answered"));
+        };
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            let who = format!("lists in {}", form(encoding));
+            look(&who, asked / 2, &|it| it.encoding == encoding);
+        }
+        let newest = |read: &Read| read.asked == Asked::Newest;
+        let exact = |read: &Read| matches!(read.asked, Asked::Exact(_));
+        let later = |read: &Read| matches!(read.asked, Asked::NotOlderThan(_));
+        look("lists of any state", asked / WAYS, &|it| {
+            it.asked == Asked::Any
+        });
+        look("lists of an exact revision", asked / WAYS, &exact);
+        look("lists not older than a revision", asked / WAYS, &later);
+        look("consistent lists in pages", 2 * asked / WAYS, &|it| {
+            newest(it) && it.limit.is_some()
+        });
+        look("consistent lists", asked / WAYS, &|it| {
+            newest(it) && it.limit.is_none()
+        });
+        found
+    }
+
+    fn few_initial_events(&self, who: &str, watcher: &Watcher, role: &Role) -> Option<Violation> {
+        let every = role.plan.begins_every()?;
+        let sessions = watcher.sessions.iter();
+        let complete = sessions.filter(|it| it.initial_revision().is_some());
+        let done = Done::of(complete.count() as u64, self.times(every));
+        let done = Done {
+            // However short the run, the last watch has the time to settle.
+            least: done.least.max(1),
+            ..done
+        };
+        let what = "starts with initial events were completed";
+        done.falls_short(Rule::FewEvents, who, what)
+    }
+
+    fn few_resumes(&self, who: &str, watcher: &Watcher, role: &Role) -> Option<Violation> {
+        let every = role.plan.resumes_every()?;
+        let resumed = watcher.sessions.iter().filter(|it| it.was_resumed());
+        let done = Done::of(resumed.count() as u64, self.times(every));
+        done.falls_short(Rule::FewResumes, who, "resumes were granted")
+    }
+
+    /// How often something happens in the whole run that happens once in this time.
+    fn times(&self, every: Duration) -> u64 {
+        self.in_all(1.0 / every.as_secs_f64())
+    }
+}
+
+fn is_done(write: &Write) -> bool {
+    write.acknowledged_at().is_some()
+}
+
+fn few_events(who: &str, tally: &Tally) -> Option<Violation> {
+    let done = Done::of(tally.changes.received, tally.selected);
+    let few = done.falls_short(Rule::FewEvents, who, "events were received");
+    few.filter(|_| tally.selected >= SAMPLE_MIN)
+}
+
+fn form(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Json => "JSON",
+        Encoding::Protobuf => "protobuf",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::history::{
+        Answer, End, Group, Key, Page, Seen, Selector, Session, Start, What,
+    };
+    use crate::verify::run::watcher::Plan;
+
+    const SECONDS: f64 = 20.0;
+    const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
+
+    fn flags() -> Flags {
+        Flags {
+            watchers: 3,
+            writers: 4,
+            readers: 2,
+            objects: 40,
+            rate: 100.0,
+            faults: Vec::new(),
+        }
+    }
+
+    fn writes(count: usize, verb: Verb, encoding: Encoding, is_done: bool) -> Vec<Write> {
+        let (at, revision) = (0, None);
+        let write = Write {
+            key: Key(0),
+            verb,
+            base: None,
+            group: Group(0),
+            encoding,
+            invoked: 0,
+            answer: match is_done {
+                true => Answer::Acknowledged { at, revision },
+                false => Answer::Refused { at },
+            },
+        };
+        vec![write; count]
+    }
+
+    fn reads(count: usize, asked: Asked, limit: Option<usize>) -> Vec<Read> {
+        let read = |encoding| Read {
+            asked,
+            selector: Selector::Everything,
+            limit,
+            encoding,
+            pages: Vec::<Page>::new(),
+        };
+        (0..count).map(|place| read(ENCODINGS[place % 2])).collect()
+    }
+
+    /// One that begins with initial events, and one that goes on.
+    fn sessions(end: &End) -> Vec<Session> {
+        let bookmark = What::Bookmark {
+            revision: 5,
+            ends_initial: true,
+        };
+        let session = |start, seen: &[What]| Session {
+            opened: 0,
+            start,
+            seen: seen.iter().map(|&what| Seen { at: 0, what }).collect(),
+            end: end.clone(),
+        };
+        vec![
+            session(Start::InitialEvents { any: false }, &[bookmark]),
+            session(Start::Resume { after: 5 }, &[]),
+        ]
+    }
+
+    fn watcher(name: &str, sessions: Vec<Session>) -> Watcher {
+        Watcher {
+            name: name.to_owned(),
+            selector: Selector::Everything,
+            sessions,
+        }
+    }
+
+    fn roles() -> Vec<Role> {
+        let plans = [
+            Plan::Follow,
+            Plan::Short,
+            Plan::InitialEvents { any: false },
+        ];
+        let role = |plan| Role {
+            name: String::new(),
+            selector: Selector::Everything,
+            plan,
+            encoding: Encoding::Json,
+            is_cluster: false,
+        };
+        plans.map(role).into()
+    }
+
+    fn tally(received: u64, selected: u64) -> Tally {
+        let mut tally = Tally {
+            selected,
+            ..Tally::default()
+        };
+        tally.changes.received = received;
+        tally
+    }
+
+    /// Just enough of everything.
+    fn enough() -> (History, Vec<Tally>) {
+        let history = History {
+            writes: [
+                writes(10, Verb::Update, Encoding::Json, true),
+                writes(30, Verb::Update, Encoding::Json, false),
+                writes(30, Verb::Create, Encoding::Protobuf, true),
+            ]
+            .concat(),
+            reads: [
+                reads(3, Asked::Any, None),
+                reads(3, Asked::Exact(5), None),
+                reads(3, Asked::NotOlderThan(5), None),
+                reads(6, Asked::Newest, Some(3)),
+                reads(9, Asked::Newest, None),
+            ]
+            .concat(),
+            watchers: vec![
+                watcher("follows", Vec::new()),
+                watcher("short", sessions(&End::Closed)),
+                watcher("begins", sessions(&End::Left)),
+            ],
+            final_read: None,
+        };
+        (
+            history,
+            vec![tally(100, 400), tally(0, 19), tally(400, 400)],
+        )
+    }
+
+    fn found(flags: &Flags, history: &History, tallies: &[Tally]) -> Vec<String> {
+        let floors = Floors {
+            seconds: SECONDS,
+            flags,
+            roles: &roles(),
+        };
+        let found = floors.check(history, tallies);
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn enough_of_everything_is_enough() {
+        let (history, tallies) = enough();
+        assert_eq!(found(&flags(), &history, &tallies), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_less_of_anything_is_too_little() {
+        let (mut history, mut tallies) = enough();
+        history.writes.remove(0);
+        history.reads.remove(0);
+        tallies[0].changes.received -= 1;
+        let broken = End::Broken("at once".to_owned());
+        history.watchers[1].sessions[1].end = broken.clone();
+        history.watchers[2].sessions = sessions(&broken);
+        history.watchers[2].sessions[0].seen.clear();
+        assert_eq!(
+            found(&flags(), &history, &tallies),
+            [
+                "few-writes: all writers: 39 of 2,000 writes were acknowledged, at least 40 must be",
+                "few-reads: lists of any state: 2 of 13 were answered, at least 3 must be",
+                "few-events: watcher follows: 99 of 400 events were received, at least 100 must be",
+                "few-resumes: watcher short: 0 of 6 resumes were granted, at least 1 must be",
+                "few-events: watcher begins: 0 of 5 starts with initial events were completed, at least 1 must be",
+                "few-resumes: watcher begins: 0 of 5 resumes were granted, at least 1 must be",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_run_without_anything_falls_short_of_everything() {
+        let watchers = ["follows", "short", "begins"];
+        let history = History {
+            watchers: watchers.map(|name| watcher(name, Vec::new())).into(),
+            ..History::default()
+        };
+        let tallies = [Tally::default(); 3];
+        let found = found(&flags(), &history, &tallies);
+        for rule in ["few-writes", "few-events", "few-resumes", "few-reads"] {
+            assert!(found.iter().any(|it| it.starts_with(rule)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn writers_that_meet_keep_each_other_from_writing() {
+        let (mut history, tallies) = enough();
+        let flags = Flags {
+            writers: 100,
+            objects: 2,
+            ..flags()
+        };
+        history.writes = [
+            writes(20, Verb::Update, Encoding::Json, true),
+            writes(1_980, Verb::Update, Encoding::Json, false),
+        ]
+        .concat();
+        assert_eq!(found(&flags, &history, &tallies), Vec::<String>::new());
+    }
+}

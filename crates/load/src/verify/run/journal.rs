@@ -1,0 +1,131 @@
+//! Where all clients write down what they are told, as they are told.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::measure::{Gauges, Recorder};
+use crate::time::{Instant, nanos, now};
+use crate::verify::history::{
+    Answer, End, History, Nanos, Read, Seen, Selector, Session, Start, Watcher, What, Write,
+    WriteId,
+};
+
+/// The history of a run while it is made.
+#[derive(Debug)]
+pub(super) struct Journal {
+    begun: Instant,
+    /// The objects of the run. A server may still show those of an earlier one.
+    keys: Range<u32>,
+    history: Mutex<History>,
+    /// The counters of the progress: answered writes, and events.
+    gauges: Gauges,
+    events: Arc<Recorder>,
+}
+
+impl Journal {
+    pub(super) fn new(keys: Range<u32>) -> Self {
+        let events = Arc::new(Recorder::default());
+        Self {
+            begun: now(),
+            keys,
+            history: Mutex::default(),
+            gauges: Gauges {
+                recorders: vec![Arc::clone(&events)],
+                ..Gauges::default()
+            },
+            events,
+        }
+    }
+
+    pub(super) fn gauges(&self) -> &Gauges {
+        &self.gauges
+    }
+
+    /// The time of the run.
+    pub(super) fn now(&self) -> Nanos {
+        nanos(now().duration_since(self.begun))
+    }
+
+    /// The history so far.
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        // Whoever panicked left a whole entry or none.
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The whole history.
+    pub(super) fn finish(self) -> History {
+        let history = self.history.into_inner();
+        history.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes down a write that is about to be sent.
+    pub(super) fn begin(&self, write: impl FnOnce(Nanos) -> Write) -> WriteId {
+        let mut history = self.history();
+        let id = WriteId(u32::try_from(history.writes.len()).unwrap_or(u32::MAX));
+        history.writes.push(write(self.now()));
+        id
+    }
+
+    /// Takes down what came of it.
+    pub(super) fn answer(&self, id: WriteId, answer: impl FnOnce(Nanos) -> Answer) {
+        let answer = answer(self.now());
+        self.gauges.sent.fetch_add(1, Ordering::Relaxed);
+        if let Some(write) = self.history().writes.get_mut(id.0 as usize) {
+            write.answer = answer;
+        }
+    }
+
+    /// Takes down a list. Gives its place among them, and what is left of it.
+    pub(super) fn read(&self, mut read: Read) -> (usize, Read) {
+        for page in &mut read.pages {
+            page.objects.retain(|it| self.keys.contains(&it.key.0));
+        }
+        let mut history = self.history();
+        history.reads.push(read.clone());
+        (history.reads.len() - 1, read)
+    }
+
+    /// Takes down that somebody will watch; its place.
+    pub(super) fn watcher(&self, name: String, selector: Selector) -> usize {
+        let mut history = self.history();
+        history.watchers.push(Watcher {
+            name,
+            selector,
+            sessions: Vec::new(),
+        });
+        history.watchers.len() - 1
+    }
+
+    /// Takes down that a watch was opened, at a time before it was asked for.
+    pub(super) fn open(&self, watcher: usize, opened: Nanos, start: Start) {
+        let session = Session {
+            opened,
+            start,
+            seen: Vec::new(),
+            end: End::Open,
+        };
+        self.history().watchers[watcher].sessions.push(session);
+    }
+
+    /// Takes down what came over the newest watch.
+    pub(super) fn see(&self, watcher: usize, what: What) {
+        let at = self.now();
+        if let What::Event { object, .. } = &what {
+            if !self.keys.contains(&object.key.0) {
+                return;
+            }
+            self.events.lock().received += 1;
+        }
+        if let Some(session) = self.history().watchers[watcher].sessions.last_mut() {
+            session.seen.push(Seen { at, what });
+        }
+    }
+
+    /// Takes down how the newest watch ended.
+    pub(super) fn end(&self, watcher: usize, end: End) {
+        if let Some(session) = self.history().watchers[watcher].sessions.last_mut() {
+            session.end = end;
+        }
+    }
+}

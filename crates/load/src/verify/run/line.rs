@@ -1,0 +1,166 @@
+//! A client's connection for requests, made anew when it broke.
+
+use std::time::Duration;
+
+use crate::client::{Client, ClientError, Connection, Encoding, Request, Response};
+use crate::verify::history::{Asked, Nanos, Page, Read, Selector};
+
+use super::journal::Journal;
+use super::objects;
+
+/// A request must be answered within this time. Who writes must not be kept by a server that hangs.
+const ANSWER_SECONDS_MAX: Duration = Duration::from_secs(10);
+/// Between two attempts to connect to a server that is away.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A list has at most this many pages.
+const PAGES_MAX: usize = 1_000;
+
+/// A connection that comes back.
+#[derive(Debug)]
+pub(super) struct Line {
+    client: Client,
+    connection: Option<Connection>,
+}
+
+/// Which objects there are to select from.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    /// The path of the collection.
+    collection: String,
+    /// The query that selects our objects in it.
+    query: String,
+}
+
+impl Scope {
+    /// A collection of one namespace.
+    pub(super) fn namespace(collection: &str) -> Self {
+        Self {
+            collection: collection.to_owned(),
+            query: String::new(),
+        }
+    }
+
+    /// The collection of all namespaces, in which a label tells the objects of a run.
+    pub(super) fn cluster(run: &str) -> Self {
+        Self {
+            collection: format!("/api/v1/{}", objects::RESOURCE),
+            query: objects::run_query(run),
+        }
+    }
+
+    /// Where a selection is read.
+    pub(super) fn path(&self, selector: &Selector) -> String {
+        let Self { collection, query } = self;
+        format!("{collection}?{query}{}", objects::query(selector))
+    }
+}
+
+/// A list to be asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Wish<'a> {
+    pub(super) scope: &'a Scope,
+    pub(super) selector: &'a Selector,
+    pub(super) asked: Asked,
+    /// How many objects a page may have.
+    pub(super) limit: Option<usize>,
+    pub(super) encoding: Encoding,
+}
+
+impl Line {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            connection: None,
+        }
+    }
+
+    /// Connects unless it is connected. Until then nothing has been asked.
+    pub(super) async fn connect(&mut self) -> Result<(), ClientError> {
+        if self.connection.is_none() {
+            self.connection = Some(self.client.connect().await?);
+        }
+        Ok(())
+    }
+
+    /// Asks over the connection. After an error nobody knows what came of the request.
+    pub(super) async fn ask(&mut self, request: Request) -> Result<Response, ClientError> {
+        self.connect().await?;
+        let Some(mut connection) = self.connection.take() else {
+            return Err(ClientError::Malformed("no connection"));
+        };
+        let answer = tokio::time::timeout(ANSWER_SECONDS_MAX, connection.request(request)).await;
+        let answer = answer.unwrap_or(Err(ClientError::Timeout(ANSWER_SECONDS_MAX)))?;
+        self.connection = Some(connection);
+        Ok(answer)
+    }
+
+    /// Lists, page by page, and says which place the list has among those that are recorded.
+    pub(super) async fn list(
+        &mut self,
+        journal: &Journal,
+        wish: &Wish<'_>,
+    ) -> Result<(usize, Read), ClientError> {
+        let mut read = Read {
+            asked: wish.asked,
+            selector: wish.selector.clone(),
+            limit: wish.limit,
+            encoding: wish.encoding,
+            pages: Vec::new(),
+        };
+        let mut next = None;
+        for _ in 0..PAGES_MAX {
+            let path = wish.path(next.as_deref());
+            self.connect().await?;
+            let invoked = journal.now();
+            let answer = self
+                .ask(Request::get(path).accepting(wish.encoding))
+                .await?;
+            let (page, rest) = page(journal, invoked, &answer.success()?, wish.encoding)?;
+            read.pages.push(page);
+            next = rest;
+            if next.is_none() {
+                return Ok(journal.read(read));
+            }
+        }
+        Err(ClientError::Malformed("a list without an end"))
+    }
+}
+
+fn page(
+    journal: &Journal,
+    invoked: Nanos,
+    body: &[u8],
+    encoding: Encoding,
+) -> Result<(Page, Option<String>), ClientError> {
+    let (head, objects) = objects::list(body, encoding).map_err(ClientError::Malformed)?;
+    let page = Page {
+        invoked,
+        answered: journal.now(),
+        revision: head.revision,
+        objects,
+    };
+    Ok((page, head.next))
+}
+
+impl Wish<'_> {
+    fn path(&self, next: Option<&str>) -> String {
+        let mut path = self.scope.path(self.selector);
+        if let Some(limit) = self.limit {
+            path += &format!("&limit={limit}");
+        }
+        if let Some(next) = next {
+            // A token holds no characters that a query could misread.
+            return path + "&continue=" + next;
+        }
+        path + &match self.asked {
+            Asked::Newest => String::new(),
+            Asked::Any => "&resourceVersion=0".to_owned(),
+            Asked::NotOlderThan(revision) => {
+                format!("&resourceVersion={revision}&resourceVersionMatch=NotOlderThan")
+            }
+            Asked::Exact(revision) => {
+                format!("&resourceVersion={revision}&resourceVersionMatch=Exact")
+            }
+        }
+    }
+}

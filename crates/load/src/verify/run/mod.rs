@@ -1,0 +1,263 @@
+//! The run: writers, watchers and readers at once, faults on the way, and at the end time to settle.
+//!
+//! ```text
+//!  writers --\                      /-- checks --> violations
+//!  readers ---+--> journal: history
+//!  followers-/         ^
+//!       phase: running | settling: no writes, lists until all watchers agree with one | over
+//! ```
+
+mod fault;
+mod floors;
+mod journal;
+mod line;
+mod objects;
+mod reader;
+mod report;
+mod roles;
+mod settle;
+mod watcher;
+mod writer;
+
+use std::time::Duration;
+
+use clap::Args;
+use futures::future::{join, join_all, join3};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::client::{Encoding, Request};
+use crate::command;
+use crate::context::{Context, Length};
+use crate::error::LoadError;
+use crate::flags::rate;
+use crate::outcome::Run;
+use crate::time::now;
+
+use super::checks::check;
+use fault::Fault;
+use floors::Floors;
+use journal::Journal;
+use line::{Line, Scope};
+use reader::Reader;
+use roles::Role;
+use watcher::{Follower, Phase};
+use writer::{Desk, Writer};
+
+/// How long it takes when nobody says otherwise.
+pub(crate) const DEFAULT_LENGTH: Length = Length {
+    runs: 1,
+    duration: Duration::from_secs(30),
+    warm_up: Duration::ZERO,
+};
+/// Maximum number of recorded events, of all watchers together. They take a gigabyte.
+const EVENTS_MAX: f64 = 2e7;
+/// There are at most so many objects. Every run has others than the run before.
+const OBJECTS_MAX: u32 = 10_000;
+
+/// Check the promises of the watch protocol: writers, watchers and readers write down what they are
+/// told, and the whole is compared with what must hold. Each violation is shown with its history.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct Flags {
+    /// How many watchers. They are of 16 kinds, by selectors and ways to come back, and twice as many
+    /// have all of these in JSON and in protobuf.
+    #[arg(long, value_name = "N", default_value_t = 32,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    watchers: u32,
+
+    /// How many clients write, and meet each other.
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    writers: u32,
+
+    /// How many clients list.
+    #[arg(long, value_name = "N", default_value_t = 2,
+          value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    readers: u32,
+
+    /// How many objects are written. The fewer, the more often writers meet.
+    #[arg(long, value_name = "N", default_value_t = 40,
+          value_parser = clap::value_parser!(u32).range(i64::from(roles::OBJECTS_MIN)..=i64::from(OBJECTS_MAX)))]
+    objects: u32,
+
+    /// Writes a second.
+    #[arg(long, value_name = "RATE", default_value = "100", value_parser = rate)]
+    rate: f64,
+
+    /// Run a command while all goes on, such as "at=10s cmd=systemctl restart ringwatch". May be given
+    /// more than once.
+    #[arg(long = "fault", value_name = "FAULT")]
+    faults: Vec<Fault>,
+}
+
+/// Runs the scenario.
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+    let seconds = context.length.duration.as_secs_f64();
+    if seconds * flags.rate * f64::from(flags.watchers) > EVENTS_MAX {
+        let why =
+            "so many events are too many to write down; lower --duration, --rate or --watchers";
+        return Err(LoadError::WrongFlags(why.to_owned()));
+    }
+    let mut runs = Vec::new();
+    for (what, number) in context.length.names().zip(1..) {
+        clear(context).await?;
+        runs.push(Stage::new(context, flags, number).run(&what).await);
+    }
+    Ok(runs)
+}
+
+/// A run begins without the objects of the run before.
+async fn clear(context: &Context) -> Result<(), LoadError> {
+    let collection = context.workspace.path(objects::RESOURCE);
+    let answer = context
+        .connect()
+        .await?
+        .request(Request::delete(collection))
+        .await;
+    let answer = answer.and_then(|answer| answer.success());
+    answer.map_err(LoadError::request("delete the objects of the run before"))?;
+    Ok(())
+}
+
+/// The part that all clients of a run share.
+struct Stage<'a> {
+    context: &'a Context,
+    flags: &'a Flags,
+    desk: Desk,
+    journal: Journal,
+    scope: Scope,
+}
+
+impl<'a> Stage<'a> {
+    fn new(context: &'a Context, flags: &'a Flags, number: u32) -> Self {
+        let first = number * OBJECTS_MAX;
+        let keys = first..first + flags.objects;
+        let collection = context.workspace.path(objects::RESOURCE);
+        let run = context.workspace.name().to_owned();
+        Self {
+            context,
+            flags,
+            scope: Scope::namespace(&collection),
+            desk: Desk::new(run, collection, keys.clone(), roles::GROUPS),
+            journal: Journal::new(keys),
+        }
+    }
+
+    async fn run(self, what: &str) -> Run {
+        let (phase, phases) = watch::channel(Phase::Running);
+        let followers = self.followers(&phases);
+        let followers = join_all(followers.into_iter().map(Follower::run));
+        let conducting = async {
+            let mut trouble = self.act().await;
+            // Nobody is left to tell only if the followers have ended.
+            let _ = phase.send(Phase::Settling);
+            let final_read = settle::settle(&self.journal, self.line(), &self.scope).await;
+            trouble.extend(final_read.trouble);
+            let _ = phase.send(Phase::Over);
+            (trouble, final_read.place)
+        };
+        let all = join(conducting, followers);
+        let gauges = self.journal.gauges();
+        let (((trouble, final_read), _), seen) = self.context.observe(what, 0, gauges, all).await;
+        let roles = self.roles();
+        let mut history = self.journal.finish();
+        history.final_read = final_read;
+        let warnings = report::warnings(&history);
+        warnings.into_iter().for_each(|it| self.context.warn(it));
+        let mut checked = check(&history);
+        let floors = Floors {
+            seconds: self.context.length.duration.as_secs_f64(),
+            flags: self.flags,
+            roles: &roles,
+        };
+        checked
+            .violations
+            .extend(floors.check(&history, &checked.tallies));
+        let run = report::report(&history, &checked, trouble);
+        Run {
+            seconds: seen.elapsed.as_secs_f64(),
+            series: seen.series,
+            ..run
+        }
+    }
+
+    /// Writes, reads and faults, once all watch. Gives what went wrong with the faults.
+    async fn act(&self) -> Vec<String> {
+        if let Err(trouble) = settle::all_watch(&self.journal).await {
+            return vec![trouble];
+        }
+        let begun = now();
+        let until = begun + self.context.length.duration;
+        let count = f64::from(self.flags.writers);
+        let pause = Duration::from_secs_f64(count / self.flags.rate);
+        let writers = (0..self.flags.writers).map(|place| self.writer(place).run(pause, until));
+        let selectors = roles::selectors(&self.desk.keys);
+        let readers = (0..self.flags.readers).map(|_| self.reader(&selectors).run(until));
+        let faults = self.flags.faults.iter().map(|fault| async move {
+            tokio::time::sleep_until(begun + fault.at).await;
+            command::run(&fault.command).await
+        });
+        let all = join3(join_all(writers), join_all(readers), join_all(faults));
+        let (_, failed, faults) = all.await;
+        let failed: Vec<_> = failed.into_iter().flatten().collect();
+        if let Some(last) = failed.last() {
+            let count = failed.len();
+            self.context
+                .warn(format!("{count} lists failed, the last: {last}"));
+        }
+        faults.into_iter().filter_map(Result::err).collect()
+    }
+
+    fn line(&self) -> Line {
+        Line::new(self.context.client.clone())
+    }
+
+    fn writer(&self, place: u32) -> Writer<'_> {
+        let encodings = [Encoding::Json, Encoding::Protobuf];
+        Writer {
+            desk: &self.desk,
+            journal: &self.journal,
+            line: self.line(),
+            encoding: encodings[place as usize % encodings.len()],
+            random: StdRng::from_os_rng(),
+        }
+    }
+
+    fn reader<'b>(&'b self, selectors: &'b [super::history::Selector]) -> Reader<'b> {
+        Reader {
+            scope: &self.scope,
+            selectors,
+            journal: &self.journal,
+            line: self.line(),
+            random: StdRng::from_os_rng(),
+        }
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        roles::roles(self.flags.watchers as usize, &self.desk.keys)
+    }
+
+    fn followers(&self, phases: &watch::Receiver<Phase>) -> Vec<Follower<'_>> {
+        let follower = |role: Role| Follower {
+            place: self
+                .journal
+                .watcher(role.name.clone(), role.selector.clone()),
+            plan: role.plan,
+            scope: if role.is_cluster {
+                Scope::cluster(&self.desk.run)
+            } else {
+                self.scope.clone()
+            },
+            selector: role.selector,
+            encoding: role.encoding,
+            client: self.context.client.clone(),
+            line: self.line(),
+            journal: &self.journal,
+            phase: phases.clone(),
+            random: StdRng::from_os_rng(),
+        };
+        self.roles().into_iter().map(follower).collect()
+    }
+}

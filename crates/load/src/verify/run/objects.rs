@@ -1,0 +1,289 @@
+//! The objects of the run: secrets that carry the write that made them, in JSON or protobuf.
+//!
+//! Secrets, since nobody but who writes them touches them, and since they can be selected by a field
+//! beside their names: their type. They hold nothing.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::client::{Content, Encoding, ListHead, protobuf};
+use crate::verify::history::{Group, Key, Selector, Type, Version, WriteId};
+
+/// The prefix of our objects' names. Others in the namespace are not ours.
+const NAME_PREFIX: &str = "object-";
+const GROUP_PREFIX: &str = "group-";
+/// The label by which watchers select, and the one that all objects of a run share.
+const GROUP_LABEL: &str = "ringwatch.load/group";
+const RUN_LABEL: &str = "ringwatch.load/run";
+/// The annotation with the write that made the object.
+const WRITE_ANNOTATION: &str = "ringwatch.load/write";
+
+/// The resource and kind of the objects.
+pub(super) const RESOURCE: &str = "secrets";
+const KIND: &str = "Secret";
+
+/// The fields of an object, of a list, and of an object's metadata in protobuf.
+const OBJECT_METADATA: u32 = 1;
+const OBJECT_TYPE: u32 = 3;
+const LIST_ITEMS: u32 = 2;
+const METADATA_NAME: u32 = 1;
+const METADATA_VERSION: u32 = 6;
+const METADATA_LABELS: u32 = 11;
+const METADATA_ANNOTATIONS: u32 = 12;
+
+/// An object that is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) run: &'a str,
+    pub(super) key: Key,
+    pub(super) group: Group,
+    pub(super) write: WriteId,
+    /// The version that it must have.
+    pub(super) base: Option<u64>,
+}
+
+impl Wanted<'_> {
+    pub(super) fn content(&self, encoding: Encoding) -> Content {
+        match encoding {
+            Encoding::Json => Content::json(&self.json()),
+            Encoding::Protobuf => Content {
+                media_type: encoding.media_type(),
+                bytes: self.protobuf(),
+            },
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "kind": KIND,
+            "apiVersion": "v1",
+            "type": Type::of(self.key).to_string(),
+            "metadata": {
+                "name": self.key.to_string(),
+                "resourceVersion": self.base.map(|base| base.to_string()),
+                "labels": {GROUP_LABEL: self.group.to_string(), RUN_LABEL: self.run},
+                "annotations": {WRITE_ANNOTATION: self.write.0.to_string()},
+            },
+        })
+    }
+
+    fn protobuf(&self) -> Bytes {
+        let mut metadata = Vec::new();
+        protobuf::put(
+            &mut metadata,
+            METADATA_NAME,
+            self.key.to_string().as_bytes(),
+        );
+        if let Some(base) = self.base {
+            protobuf::put(&mut metadata, METADATA_VERSION, base.to_string().as_bytes());
+        }
+        for (label, value) in [
+            (GROUP_LABEL, self.group.to_string()),
+            (RUN_LABEL, self.run.to_owned()),
+        ] {
+            protobuf::put_entry(&mut metadata, METADATA_LABELS, label, &value);
+        }
+        let write = self.write.0.to_string();
+        protobuf::put_entry(
+            &mut metadata,
+            METADATA_ANNOTATIONS,
+            WRITE_ANNOTATION,
+            &write,
+        );
+        let mut object = Vec::new();
+        protobuf::put(&mut object, OBJECT_METADATA, &metadata);
+        let of = Type::of(self.key).to_string();
+        protobuf::put(&mut object, OBJECT_TYPE, of.as_bytes());
+        protobuf::envelope("v1", KIND, &object).into()
+    }
+}
+
+/// Why an object cannot be told apart.
+const NO_OBJECT: &str = "an object without name or version";
+
+/// Reads an object in its envelope; `None` if it is not ours.
+pub(super) fn object(bytes: &[u8], encoding: Encoding) -> Result<Option<Version>, &'static str> {
+    match encoding {
+        Encoding::Json => {
+            let object: JsonObject = serde_json::from_slice(bytes).map_err(|_| NO_OBJECT)?;
+            object.version()
+        }
+        Encoding::Protobuf => binary(protobuf::unwrap_envelope(bytes).ok_or(NO_OBJECT)?),
+    }
+}
+
+/// A list: its head, and our objects in it.
+pub(super) fn list(
+    bytes: &[u8],
+    encoding: Encoding,
+) -> Result<(ListHead, Vec<Version>), &'static str> {
+    let head = ListHead::read(bytes, encoding).ok_or("a list without a version")?;
+    let objects: Result<Vec<_>, _> = match encoding {
+        Encoding::Json => {
+            let list: JsonList = serde_json::from_slice(bytes).map_err(|_| NO_OBJECT)?;
+            list.items.iter().map(JsonObject::version).collect()
+        }
+        Encoding::Protobuf => {
+            let list = protobuf::unwrap_envelope(bytes).ok_or(NO_OBJECT)?;
+            protobuf::each(list, LIST_ITEMS).map(binary).collect()
+        }
+    };
+    Ok((head, objects?.into_iter().flatten().collect()))
+}
+
+#[derive(Deserialize)]
+struct JsonList {
+    items: Vec<JsonObject>,
+}
+
+#[derive(Deserialize)]
+struct JsonObject {
+    metadata: JsonMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonMetadata {
+    name: String,
+    resource_version: String,
+    #[serde(default)]
+    labels: Value,
+    #[serde(default)]
+    annotations: Value,
+}
+
+impl JsonObject {
+    fn version(&self) -> Result<Option<Version>, &'static str> {
+        let metadata = &self.metadata;
+        version(
+            &metadata.name,
+            &metadata.resource_version,
+            metadata.labels[GROUP_LABEL].as_str(),
+            metadata.annotations[WRITE_ANNOTATION].as_str(),
+        )
+    }
+}
+
+fn binary(object: &[u8]) -> Result<Option<Version>, &'static str> {
+    let metadata = protobuf::bytes(object, OBJECT_METADATA).ok_or(NO_OBJECT)?;
+    let entry = |number: u32, key: &str| {
+        let mut entries = protobuf::each(metadata, number);
+        let found = entries.find(|entry| protobuf::text(entry, 1) == Some(key))?;
+        protobuf::text(found, 2)
+    };
+    version(
+        protobuf::text(metadata, METADATA_NAME).ok_or(NO_OBJECT)?,
+        protobuf::text(metadata, METADATA_VERSION).ok_or(NO_OBJECT)?,
+        entry(METADATA_LABELS, GROUP_LABEL),
+        entry(METADATA_ANNOTATIONS, WRITE_ANNOTATION),
+    )
+}
+
+fn version(
+    name: &str,
+    revision: &str,
+    group: Option<&str>,
+    write: Option<&str>,
+) -> Result<Option<Version>, &'static str> {
+    let Some(key) = number(Some(name), NAME_PREFIX) else {
+        return Ok(None);
+    };
+    let revision = revision.parse().map_err(|_| NO_OBJECT)?;
+    Ok(Some(Version {
+        key: Key(key),
+        revision,
+        write: number(write, "").map_or(WriteId::FOREIGN, WriteId),
+        group: number(group, GROUP_PREFIX).map_or(Group::NONE, Group),
+    }))
+}
+
+fn number<T: std::str::FromStr>(text: Option<&str>, prefix: &str) -> Option<T> {
+    text?.strip_prefix(prefix)?.parse().ok()
+}
+
+/// The part of a query that makes the selection; empty for everything.
+pub(super) fn query(selector: &Selector) -> String {
+    let name = |operator, key: &Key| format!("&fieldSelector=metadata.name{operator}{key}");
+    match selector {
+        Selector::Type(of) => format!("&fieldSelector=type%3D{}", escaped(&of.to_string())),
+        Selector::Everything => String::new(),
+        Selector::Name(key) => name("%3D", key),
+        Selector::NotName(key) => name("!%3D", key),
+        Selector::Groups(groups) => {
+            let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+            let groups = groups.join("%2C");
+            format!("&labelSelector={}+in+({groups})", escaped(GROUP_LABEL))
+        }
+    }
+}
+
+/// The part of a query that selects the objects of a run among those of all namespaces.
+pub(super) fn run_query(run: &str) -> String {
+    format!("&labelSelector={}%3D{run}", escaped(RUN_LABEL))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('/', "%2F")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted<'_> = Wanted {
+        run: "r",
+        key: Key(7),
+        group: Group(2),
+        write: WriteId(31),
+        base: Some(12),
+    };
+    const VERSION: Version = Version {
+        key: Key(7),
+        revision: 12,
+        write: WriteId(31),
+        group: Group(2),
+    };
+
+    #[test]
+    fn what_is_wanted_is_read_again() {
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            let bytes = WANTED.content(encoding).bytes;
+            assert_eq!(object(&bytes, encoding), Ok(Some(VERSION)), "{encoding:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_out() {
+        let foreign = br#"{"metadata":{"name":"kube-root-ca.crt","resourceVersion":"3"}}"#;
+        assert_eq!(object(foreign, Encoding::Json), Ok(None));
+        let bare = br#"{"metadata":{"name":"object-0007","resourceVersion":"3"}}"#;
+        let found = object(bare, Encoding::Json)
+            .expect("an object")
+            .expect("ours");
+        assert_eq!((found.write, found.group), (WriteId::FOREIGN, Group::NONE));
+        assert!(object(b"{}", Encoding::Json).is_err());
+    }
+
+    #[test]
+    fn lists_are_read_in_both_forms() {
+        let item = WANTED.content(Encoding::Json).bytes;
+        let item = String::from_utf8_lossy(&item);
+        let json = format!(r#"{{"metadata":{{"resourceVersion":"40"}},"items":[{item}]}}"#);
+        let mut binary = Vec::new();
+        let mut head = Vec::new();
+        protobuf::put(&mut head, 2, b"40");
+        protobuf::put(&mut binary, 1, &head);
+        let item = WANTED.content(Encoding::Protobuf).bytes;
+        let item = protobuf::unwrap_envelope(&item).expect("an envelope");
+        protobuf::put(&mut binary, LIST_ITEMS, item);
+        let binary = protobuf::envelope("v1", "SecretList", &binary);
+        for (bytes, encoding) in [
+            (json.into_bytes(), Encoding::Json),
+            (binary, Encoding::Protobuf),
+        ] {
+            let (head, objects) = list(&bytes, encoding).expect("a list");
+            assert_eq!((head.revision, objects), (40, vec![VERSION]));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Sums up a history and its violations: figures, and lines that show the faults.
+
+use std::collections::BTreeMap;
+
+use crate::outcome::Run;
+use crate::verify::checks::Checked;
+use crate::verify::history::{Answer, At, End, History, Start, What};
+use crate::verify::violation::{Rule, Violation};
+
+/// So many violations of a rule are shown; the rest is counted.
+const SHOWN_MAX: usize = 3;
+
+/// The run. What was expected and what was received are counted apart, so a run in which they differ
+/// fails, whatever the rules say of it.
+pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>) -> Run {
+    let sessions = || history.watchers.iter().flat_map(|it| &it.sessions);
+    let counts = checked.tallies.iter();
+    let counts = counts.flat_map(|tally| [tally.initial, tally.changes]);
+    let uncertain: u64 = checked.tallies.iter().map(|tally| tally.uncertain).sum();
+    let mut run = Run {
+        expected: counts.clone().map(|count| count.expected).sum(),
+        received: counts.map(|count| count.received).sum(),
+        faults: trouble,
+        ..Run::default()
+    };
+    run.faults.extend(shown(&checked.violations));
+    let writes = |fits: fn(&Answer) -> bool| {
+        let fitting = history.writes.iter().filter(|write| fits(&write.answer));
+        fitting.count()
+    };
+    let ends = |fits: fn(&End) -> bool| sessions().filter(|it| fits(&it.end)).count();
+    let resumed = sessions().filter(|it| matches!(it.start, Start::Resume { .. }));
+    let initial = sessions().filter(|it| it.initial_revision().is_some());
+    let seen = sessions().flat_map(|it| &it.seen);
+    let bookmarks = seen.filter(|it| matches!(it.what, What::Bookmark { .. }));
+    let done = |answer: &Answer| matches!(answer, Answer::Acknowledged { .. });
+    for (name, count) in [
+        ("writes done", writes(done)),
+        (
+            "writes refused",
+            writes(|it| matches!(it, Answer::Refused { .. })),
+        ),
+        ("lists", history.reads.len()),
+        ("watches", sessions().count()),
+        ("watches resumed", resumed.count()),
+        ("watches with initial events", initial.count()),
+        ("bookmarks", bookmarks.count()),
+    ] {
+        run.note(name, "", count as f64);
+    }
+    run.note("uncertain events", "", uncertain as f64);
+    for (name, count) in [
+        (
+            "writes without answer",
+            writes(|it| *it == Answer::Uncertain),
+        ),
+        ("watches broken", ends(|it| matches!(it, End::Broken(_)))),
+        ("watches expired", ends(|it| *it == End::Expired)),
+    ] {
+        run.lower(name, "", count as f64);
+    }
+    run
+}
+
+/// Watches that broke, which a server may do, and should not without a reason.
+pub(super) fn warnings(history: &History) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for watcher in &history.watchers {
+        for session in &watcher.sessions {
+            if let End::Broken(why) = &session.end {
+                let (name, opened) = (&watcher.name, At(session.opened));
+                warnings.push(format!("a watch of {name}, opened {opened}, broke: {why}"));
+            }
+        }
+    }
+    let rest = warnings.len().saturating_sub(SHOWN_MAX);
+    warnings.truncate(SHOWN_MAX);
+    if rest > 0 {
+        warnings.push(format!("{rest} more watches broke"));
+    }
+    warnings
+}
+
+/// Some violations of each rule with their history, and how many more there are.
+fn shown(violations: &[Violation]) -> Vec<String> {
+    let mut by_rule: BTreeMap<Rule, Vec<&Violation>> = BTreeMap::new();
+    for violation in violations {
+        by_rule.entry(violation.rule).or_default().push(violation);
+    }
+    let mut lines = Vec::new();
+    for (rule, violations) in by_rule {
+        lines.extend(violations.iter().take(SHOWN_MAX).map(ToString::to_string));
+        let rest = violations.len().saturating_sub(SHOWN_MAX);
+        if rest > 0 {
+            lines.push(format!("{rule}: {rest} more"));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::checks::Tally;
+
+    #[test]
+    fn of_many_violations_some_are_shown() {
+        let violation = |rule| Violation::new(rule, "watcher w", "it is wrong".to_owned());
+        let mut violations = vec![violation(Rule::NoGap); 5];
+        violations.push(violation(Rule::Ordered).shown_by("1.0 s: BOOKMARK 3"));
+        let checked = Checked {
+            violations,
+            tallies: Vec::new(),
+        };
+        let run = report(&History::default(), &checked, Vec::new());
+        assert_eq!(run.faults.len(), 5);
+        assert!(run.faults[0].contains("BOOKMARK 3"), "{:?}", run.faults);
+        assert_eq!(run.faults[4], "no-gap: 2 more");
+        assert!(!run.is_whole());
+    }
+
+    #[test]
+    fn what_was_expected_and_what_came_are_counted_apart() {
+        let mut tally = Tally {
+            uncertain: 1,
+            ..Tally::default()
+        };
+        (tally.initial.expected, tally.initial.received) = (2, 2);
+        (tally.changes.expected, tally.changes.received) = (5, 5);
+        let mut checked = Checked {
+            violations: Vec::new(),
+            tallies: vec![tally, tally],
+        };
+        let run = |checked: &Checked| report(&History::default(), checked, Vec::new());
+        let whole = run(&checked);
+        assert_eq!((whole.expected, whole.received), (14, 14));
+        assert_eq!(whole.figures["uncertain events"].value, 2.0);
+        assert!(whole.is_whole());
+        checked.tallies[1].changes.received -= 1;
+        assert!(!run(&checked).is_whole(), "though no rule was broken");
+    }
+}

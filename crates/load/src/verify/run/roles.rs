@@ -1,0 +1,99 @@
+//! The roles of watchers: the objects that each watches, and in which way.
+
+use std::ops::Range;
+
+use crate::client::Encoding;
+use crate::verify::history::{Group, Key, Selector, Type};
+
+use super::watcher::Plan;
+
+/// Selections with one of these groups are made; the writers use no others.
+pub(super) const GROUPS: u8 = 3;
+/// The object that watchers select by its name, and the least number of objects.
+const NAMED: u32 = 1;
+pub(super) const OBJECTS_MIN: u32 = 2;
+
+/// A way to watch.
+#[derive(Clone, Debug)]
+pub(super) struct Role {
+    pub(super) name: String,
+    pub(super) selector: Selector,
+    pub(super) plan: Plan,
+    pub(super) encoding: Encoding,
+    /// True if it watches all namespaces.
+    pub(super) is_cluster: bool,
+}
+
+/// The kinds of watchers, in the order in which they are taken.
+fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
+    let named = Key(keys.start + NAMED);
+    let everything = || Selector::Everything;
+    let groups = |groups: &[u8]| Selector::Groups(groups.iter().copied().map(Group).collect());
+    let of_type = || Selector::Type(Type::of(named));
+    let initial = |any| Plan::InitialEvents { any };
+    vec![
+        ("everything", everything(), Plan::Follow),
+        ("label", groups(&[0]), Plan::Follow),
+        ("resumed", everything(), Plan::Leave),
+        ("watch-list", everything(), initial(false)),
+        ("short", everything(), Plan::Short),
+        ("name", Selector::Name(named), Plan::Follow),
+        (ALL_NAMESPACES, everything(), Plan::Follow),
+        ("labels", groups(&[1, 2]), Plan::Follow),
+        ("resumed-label", groups(&[0]), Plan::Leave),
+        ("watch-list-labels", groups(&[0, 2]), initial(false)),
+        ("short-labels", groups(&[0, 1]), Plan::Short),
+        ("not-name", Selector::NotName(named), Plan::Follow),
+        ("watch-list-any", groups(&[2]), initial(true)),
+        ("type", of_type(), Plan::Follow),
+        ("resumed-type", of_type(), Plan::Leave),
+        ("watch-list-type", of_type(), initial(false)),
+    ]
+}
+
+const ALL_NAMESPACES: &str = "all-namespaces";
+
+/// So many watchers of these objects: of all kinds, and of each kind in both forms.
+pub(super) fn roles(count: usize, keys: &Range<u32>) -> Vec<Role> {
+    let kinds = kinds(keys);
+    let role = |place: usize| {
+        let (turn, kind) = (place / kinds.len(), place % kinds.len());
+        let (name, selector, plan) = kinds[kind].clone();
+        let encodings = [Encoding::Json, Encoding::Protobuf];
+        Role {
+            name: format!("{name}-{turn}"),
+            selector,
+            plan,
+            encoding: encodings[(kind + turn) % encodings.len()],
+            is_cluster: name == ALL_NAMESPACES,
+        }
+    };
+    (0..count).map(role).collect()
+}
+
+/// The selections that are listed.
+pub(super) fn selectors(keys: &Range<u32>) -> Vec<Selector> {
+    let mut selectors: Vec<Selector> = Vec::new();
+    for (_, selector, _) in kinds(keys) {
+        if !selectors.contains(&selector) {
+            selectors.push(selector);
+        }
+    }
+    selectors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_there_in_both_forms() {
+        let count = kinds(&(0..9)).len();
+        let roles = roles(2 * count, &(0..9));
+        for kind in 0..count {
+            let (one, other) = (&roles[kind], &roles[kind + count]);
+            assert_eq!(one.selector, other.selector);
+            assert_ne!(one.encoding, other.encoding, "{}", one.name);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Clients that watch, each in its own way, come back when a watch ends, and write down all they see.
+
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use tokio::sync::watch;
+
+use crate::client::{Client, ClientError, Encoding, EventKind, OwnedEvent, Watch};
+use crate::verify::history::{Asked, End, Kind, Nanos, Selector, Start, What};
+
+use super::journal::Journal;
+use super::line::{Line, RETRY_PAUSE, Scope, Wish};
+use super::objects;
+
+/// The server ends a watch after this time.
+const WATCH_SECONDS: u64 = 300;
+/// A watch that has to be resumed all the time ends after this time. Before its end comes a bookmark.
+const SHORT_WATCH_SECONDS: u64 = 3;
+/// A watcher that leaves does so after a time in this range.
+const STAY_MIN: Duration = Duration::from_millis(200);
+const STAY_MAX: Duration = Duration::from_secs(2);
+/// A watch must be opened within this time, and have ended so long after it should have.
+const OPEN_SECONDS_MAX: Duration = Duration::from_secs(10);
+
+/// The phase of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// There are writes.
+    Running,
+    /// There are none any more, and nobody leaves.
+    Settling,
+    /// Everybody has had the time to see everything.
+    Over,
+}
+
+/// The way in which somebody watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Lists once and watches from there.
+    Follow,
+    /// Leaves again and again and goes on where it was.
+    Leave,
+    /// Has watches that the server ends soon.
+    Short,
+    /// Leaves, and begins with initial events every other time.
+    InitialEvents { any: bool },
+}
+
+impl Plan {
+    /// The longest time between two resumes of who resumes by plan.
+    pub(super) fn resumes_every(self) -> Option<Duration> {
+        match self {
+            Self::Follow => None,
+            Self::Leave => Some(STAY_MAX),
+            Self::Short => Some(Duration::from_secs(SHORT_WATCH_SECONDS)),
+            Self::InitialEvents { .. } => self.begins_every(),
+        }
+    }
+
+    /// The longest time between two beginnings with initial events.
+    pub(super) fn begins_every(self) -> Option<Duration> {
+        // In between is one watch that goes on.
+        matches!(self, Self::InitialEvents { .. }).then_some(STAY_MAX * 2)
+    }
+}
+
+/// One of those who watch.
+#[derive(Debug)]
+pub(super) struct Follower<'a> {
+    /// Its place in the history.
+    pub(super) place: usize,
+    pub(super) plan: Plan,
+    pub(super) scope: Scope,
+    pub(super) selector: Selector,
+    pub(super) encoding: Encoding,
+    pub(super) client: Client,
+    pub(super) line: Line,
+    pub(super) journal: &'a Journal,
+    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) random: StdRng,
+}
+
+impl Follower<'_> {
+    /// Watches until all is over.
+    pub(super) async fn run(mut self) {
+        let mut position = None;
+        while self.phase() != Phase::Over {
+            // A server may be away for a while. If it stays away, the run is never settled.
+            match self.session(position).await {
+                Ok(next) => position = next,
+                Err(error) => {
+                    if error.is_gone() {
+                        position = None;
+                    }
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Opens a watch at a position and reads it to its end. Gives the position that it came to;
+    /// `None` if there is none to go on from.
+    async fn session(&mut self, position: Option<u64>) -> Result<Option<u64>, ClientError> {
+        let start = self.start(position).await?;
+        let opened = self.journal.now();
+        let path = self.path(&start);
+        let opening = self.client.watch(&path, self.encoding);
+        // Dropped, it ends; nobody can mistake it for one that goes on.
+        let opening = tokio::time::timeout(OPEN_SECONDS_MAX, opening).await;
+        let watch = opening.unwrap_or(Err(ClientError::Timeout(OPEN_SECONDS_MAX)))?;
+        Ok(self.read(watch, opened, start).await)
+    }
+
+    async fn start(&mut self, position: Option<u64>) -> Result<Start, ClientError> {
+        if let Some(after) = position {
+            return Ok(Start::Resume { after });
+        }
+        if let Plan::InitialEvents { any } = self.plan {
+            return Ok(Start::InitialEvents { any });
+        }
+        let wish = Wish {
+            scope: &self.scope,
+            selector: &self.selector,
+            asked: Asked::Newest,
+            limit: None,
+            encoding: self.encoding,
+        };
+        let (_, list) = self.line.list(self.journal, &wish).await?;
+        Ok(Start::List {
+            revision: list.revision(),
+            objects: list.objects().copied().collect(),
+        })
+    }
+
+    fn path(&self, start: &Start) -> String {
+        let path = self.scope.path(&self.selector);
+        let seconds = self.seconds();
+        let path = format!("{path}&watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}");
+        match start {
+            Start::List { revision, .. } => format!("{path}&resourceVersion={revision}"),
+            Start::Resume { after } => format!("{path}&resourceVersion={after}"),
+            Start::InitialEvents { any } => {
+                let version = if *any { "&resourceVersion=0" } else { "" };
+                format!("{path}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan{version}")
+            }
+        }
+    }
+
+    fn seconds(&self) -> u64 {
+        if self.plan == Plan::Short && self.phase() == Phase::Running {
+            SHORT_WATCH_SECONDS
+        } else {
+            WATCH_SECONDS
+        }
+    }
+
+    /// Reads a watch to its end and takes it down.
+    async fn read(&mut self, mut watch: Watch, opened: Nanos, start: Start) -> Option<u64> {
+        let mut position = match start {
+            Start::List { revision, .. } => Some(revision),
+            Start::Resume { after } => Some(after),
+            Start::InitialEvents { .. } => None,
+        };
+        let is_initial = position.is_none();
+        self.journal.open(self.place, opened, start);
+        let longest = Duration::from_secs(self.seconds()) + OPEN_SECONDS_MAX;
+        let stay = self.stay();
+        let leave = tokio::time::sleep(stay.unwrap_or(longest));
+        tokio::pin!(leave);
+        let mut phase = self.phase.clone();
+        let end = loop {
+            tokio::select! {
+                biased;
+                _ = phase.wait_for(|phase| *phase == Phase::Over) => break End::Settled,
+                () = &mut leave => match stay {
+                    Some(_) if self.phase() == Phase::Running => break End::Left,
+                    Some(_) => leave.set(tokio::time::sleep(longest)),
+                    None => break End::Broken("the watch does not end".to_owned()),
+                },
+                event = watch.next() => match self.see(event, &mut position) {
+                    Ok(()) => {}
+                    Err(end) => break end,
+                },
+            }
+        };
+        let lost = end == End::Expired;
+        // Every other watch of this plan begins with initial events.
+        let begins_anew = matches!(self.plan, Plan::InitialEvents { .. }) && !is_initial;
+        self.journal.end(self.place, end);
+        position.filter(|_| !lost && !begins_anew)
+    }
+
+    /// How long it stays, if it leaves by itself.
+    fn stay(&mut self) -> Option<Duration> {
+        let leaves = matches!(self.plan, Plan::Leave | Plan::InitialEvents { .. });
+        leaves.then(|| self.random.random_range(STAY_MIN..STAY_MAX))
+    }
+
+    fn see(
+        &self,
+        event: Result<Option<OwnedEvent>, ClientError>,
+        position: &mut Option<u64>,
+    ) -> Result<(), End> {
+        let event = match event {
+            Ok(Some(event)) => event,
+            Ok(None) => return Err(End::Closed),
+            Err(error) if error.is_gone() => return Err(End::Expired),
+            Err(error) => return Err(End::Broken(error.to_string())),
+        };
+        let Some(what) = what(&event).map_err(|why| End::Broken(why.to_owned()))? else {
+            return Ok(());
+        };
+        self.journal.see(self.place, what);
+        let completes = matches!(what, What::Bookmark { ends_initial, .. } if ends_initial);
+        // Initial events have the versions of their objects, which are no position.
+        if position.is_some() || completes {
+            *position = Some(what.revision());
+        }
+        Ok(())
+    }
+}
+
+/// Converts an event; `None` if it is about an object that is not ours.
+fn what(event: &OwnedEvent) -> Result<Option<What>, &'static str> {
+    let kind = match event.kind {
+        EventKind::Added => Kind::Added,
+        EventKind::Modified => Kind::Modified,
+        EventKind::Deleted => Kind::Deleted,
+        EventKind::Bookmark => {
+            return Ok(Some(What::Bookmark {
+                revision: event.revision,
+                ends_initial: event.ends_initial_events,
+            }));
+        }
+        EventKind::Error => return Err("an error"),
+    };
+    let object = objects::object(&event.object, event.encoding)?;
+    Ok(object.map(|object| What::Event { kind, object }))
+}

@@ -1,0 +1,277 @@
+//! Clients that create, change and delete the same few objects, each on the version that it knows.
+//!
+//! They know of each other's writes what they are told, and no more. So now and then a write meets
+//! another version and is refused; and after an answer that stays away they have to look.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use serde_json::json;
+
+use crate::client::{ClientError, Content, Encoding, Request, Response};
+use crate::time::{Instant, now};
+use crate::verify::history::{Answer, Asked, Group, Key, Selector, Verb, Write, WriteId};
+
+use super::journal::Journal;
+use super::line::{Line, RETRY_PAUSE, Scope, Wish};
+use super::objects::{self, Wanted};
+
+/// Of a hundred writes to an object that is there, so many delete it.
+const DELETIONS_PERCENT: u32 = 20;
+
+/// The part that the writers of a run share.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) run: String,
+    /// The path of the objects' collection.
+    pub(super) collection: String,
+    /// The objects that are written.
+    pub(super) keys: Range<u32>,
+    pub(super) groups: u8,
+    /// The known states of objects; a missing one has to be looked up.
+    known: Mutex<HashMap<Key, Option<Known>>>,
+}
+
+/// An object as it was when somebody looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    revision: u64,
+    group: Group,
+}
+
+impl Desk {
+    pub(super) fn new(run: String, collection: String, keys: Range<u32>, groups: u8) -> Self {
+        let absent = keys.clone().map(|key| (Key(key), None));
+        Self {
+            run,
+            collection,
+            keys,
+            groups,
+            known: Mutex::new(absent.collect()),
+        }
+    }
+
+    /// Returns the known state of an object: that it is absent, its version, or nothing.
+    fn look(&self, key: Key) -> Option<Option<Known>> {
+        self.known().get(&key).copied()
+    }
+
+    /// Replaces a known state by another, unless somebody has learnt a newer one since.
+    fn learn(&self, key: Key, from: Option<Known>, to: Option<Option<Known>>) {
+        let mut known = self.known();
+        let newest = known.get(&key).copied();
+        let is_newer = |to: Option<Known>| {
+            let newest = newest.flatten().map_or(0, |it| it.revision);
+            to.is_some_and(|it| it.revision > newest)
+        };
+        match to {
+            _ if newest == Some(from) || newest.is_none() => match to {
+                Some(to) => drop(known.insert(key, to)),
+                None => drop(known.remove(&key)),
+            },
+            Some(to) if is_newer(to) => drop(known.insert(key, to)),
+            _ => {}
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Option<Known>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of those who write.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    pub(super) desk: &'a Desk,
+    pub(super) journal: &'a Journal,
+    pub(super) line: Line,
+    pub(super) encoding: Encoding,
+    pub(super) random: StdRng,
+}
+
+impl Writer<'_> {
+    /// Writes once in every pause until it is over.
+    pub(super) async fn run(mut self, pause: Duration, until: Instant) {
+        let mut ticks = tokio::time::interval(pause);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while now() < until {
+            ticks.tick().await;
+            // What was not sent has not happened, so only the answer is missed.
+            if self.step().await.is_err() {
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), ClientError> {
+        self.line.connect().await?;
+        let key = Key(self.random.random_range(self.desk.keys.clone()));
+        let Some(known) = self.desk.look(key) else {
+            return self.look_up(key).await;
+        };
+        let verb = match known {
+            None => Verb::Create,
+            Some(_) if self.random.random_ratio(DELETIONS_PERCENT, 100) => Verb::Delete,
+            Some(_) => Verb::Update,
+        };
+        let group = match (known, verb) {
+            (Some(known), Verb::Delete) => known.group,
+            _ => Group(self.random.random_range(0..self.desk.groups)),
+        };
+        let base = known.map(|it| it.revision);
+        let id = self.journal.begin(|invoked| Write {
+            key,
+            verb,
+            base,
+            group,
+            // A deletion sends its options alone, which are always in JSON.
+            encoding: Some(self.encoding)
+                .filter(|_| verb != Verb::Delete)
+                .unwrap_or(Encoding::Json),
+            invoked,
+            answer: Answer::Uncertain,
+        });
+        let answer = self
+            .line
+            .ask(self.request(id, key, verb, base, group))
+            .await;
+        let (answer, learnt) = judge(verb, group, answer.as_ref().ok());
+        self.journal.answer(id, |at| match answer {
+            Told::Done(revision) => Answer::Acknowledged { at, revision },
+            Told::Refused => Answer::Refused { at },
+            Told::Nothing => Answer::Uncertain,
+        });
+        self.desk.learn(key, known, learnt);
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        write: WriteId,
+        key: Key,
+        verb: Verb,
+        base: Option<u64>,
+        group: Group,
+    ) -> Request {
+        let collection = &self.desk.collection;
+        let wanted = Wanted {
+            run: &self.desk.run,
+            key,
+            group,
+            write,
+            base,
+        };
+        let request = match verb {
+            Verb::Create => Request::post(collection, wanted.content(self.encoding)),
+            Verb::Update => {
+                Request::put(format!("{collection}/{key}"), wanted.content(self.encoding))
+            }
+            Verb::Delete => {
+                let options = json!({
+                    "kind": "DeleteOptions",
+                    "apiVersion": "v1",
+                    "preconditions": {"resourceVersion": base.map(|base| base.to_string())},
+                });
+                Request::delete(format!("{collection}/{key}")).with(Content::json(&options))
+            }
+        };
+        // Every answer is read in JSON, whatever was sent.
+        request.accepting(Encoding::Json)
+    }
+
+    /// Reads how an object is, in a way that the checks see.
+    async fn look_up(&mut self, key: Key) -> Result<(), ClientError> {
+        let wish = Wish {
+            scope: &Scope::namespace(&self.desk.collection),
+            selector: &Selector::Name(key),
+            asked: Asked::Newest,
+            limit: None,
+            encoding: self.encoding,
+        };
+        let (_, read) = self.line.list(self.journal, &wish).await?;
+        let found = read.objects().next().map(|object| Known {
+            revision: object.revision,
+            group: object.group,
+        });
+        self.desk.learn(key, None, Some(found));
+        Ok(())
+    }
+}
+
+/// The meaning of an answer for its write.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Done(Option<u64>),
+    Refused,
+    Nothing,
+}
+
+/// Returns the meaning of an answer for the write, and for the state of the object.
+fn judge(verb: Verb, group: Group, answer: Option<&Response>) -> (Told, Option<Option<Known>>) {
+    let Some(answer) = answer else {
+        return (Told::Nothing, None);
+    };
+    if answer.status.is_client_error() {
+        // It did not happen, so something else has.
+        return (Told::Refused, None);
+    }
+    if !answer.status.is_success() {
+        return (Told::Nothing, None);
+    }
+    if verb == Verb::Delete {
+        return (Told::Done(None), Some(None));
+    }
+    let object = objects::object(&answer.body, Encoding::Json).ok().flatten();
+    // An answer that does not show what was written leaves open when it happened.
+    object.map_or((Told::Nothing, None), |object| {
+        let revision = object.revision;
+        (
+            Told::Done(Some(revision)),
+            Some(Some(Known { revision, group })),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(revision: u64) -> Option<Known> {
+        let group = Group(0);
+        Some(Known { revision, group })
+    }
+
+    #[test]
+    fn a_late_answer_does_not_undo_what_is_newer() {
+        let desk = Desk::new("r".to_owned(), "/c".to_owned(), 0..1, 1);
+        let key = Key(0);
+        assert_eq!(desk.look(key), Some(None));
+        desk.learn(key, None, Some(known(5)));
+        desk.learn(key, known(5), Some(known(8)));
+        desk.learn(key, known(5), Some(known(6)));
+        assert_eq!(desk.look(key), Some(known(8)));
+        desk.learn(key, known(5), None);
+        assert_eq!(desk.look(key), Some(known(8)));
+        desk.learn(key, known(8), None);
+        assert_eq!(desk.look(key), None);
+    }
+
+    #[test]
+    fn answers_are_judged() {
+        let answer = |status: u16, body: &'static str| Response {
+            status: http::StatusCode::from_u16(status).expect("a status"),
+            body: body.into(),
+        };
+        let told = |verb, answer: &Response| judge(verb, Group(0), Some(answer)).0;
+        let made = r#"{"metadata":{"name":"object-0000","resourceVersion":"9"}}"#;
+        assert_eq!(told(Verb::Create, &answer(201, made)), Told::Done(Some(9)));
+        assert_eq!(told(Verb::Delete, &answer(200, "{}")), Told::Done(None));
+        assert_eq!(told(Verb::Update, &answer(409, "{}")), Told::Refused);
+        assert_eq!(told(Verb::Update, &answer(504, "{}")), Told::Nothing);
+        assert_eq!(judge(Verb::Update, Group(0), None).0, Told::Nothing);
+    }
+}

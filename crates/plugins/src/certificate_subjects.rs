@@ -1,0 +1,46 @@
+//! Nobody is issued a certificate by which they may do everything. Kubernetes' CertificateSubjectRestriction plugin.
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringwatch_admission::Plugin;
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::path::text;
+use ringwatch_registry::{Operation, Request};
+use ringwatch_resources::SigningRequest;
+use serde_json::Value;
+
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+const MASTERS: &str = "system:masters";
+
+/// Looks at whom a certificate is for.
+#[derive(Debug)]
+pub struct CertificateSubjects;
+
+#[async_trait]
+impl Plugin for CertificateSubjects {
+    fn name(&self) -> &'static str {
+        "CertificateSubjectRestriction"
+    }
+
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let is_meant = request.is_of("certificates.k8s.io", "certificatesigningrequests")
+            && request.operation == Operation::Create
+            && text(object, "spec.signerName") == CLIENT_SIGNER;
+        if !is_meant {
+            return Ok(());
+        }
+        let pem = STANDARD
+            .decode(text(object, "spec.request"))
+            .unwrap_or_default();
+        let asked = match SigningRequest::read(&pem) {
+            Ok(asked) => asked,
+            Err(why) => return Err(request.forbid(object, format!("failed to parse CSR: {why}"))),
+        };
+        if asked.organizations().iter().any(|it| it == MASTERS) {
+            let why = format!("use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed");
+            return Err(request.forbid(object, why));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! New nodes wait until they are ready, and pods stay a while on nodes that no longer are. Kubernetes'
+//! TaintNodesByCondition and DefaultTolerationSeconds plugins.
+
+use async_trait::async_trait;
+use ringwatch_admission::Plugin;
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::path::{list, set, text};
+use ringwatch_registry::{Operation, Request};
+use serde_json::{Value, json};
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// How long a pod stays on a node that is not ready or cannot be reached, in seconds.
+const TOLERATION_SECONDS: i64 = 300;
+
+/// Taints new nodes; who watches over nodes takes the taint away.
+#[derive(Debug)]
+pub struct NodeTaint;
+
+#[async_trait]
+impl Plugin for NodeTaint {
+    fn name(&self) -> &'static str {
+        "TaintNodesByCondition"
+    }
+
+    async fn admit(&self, request: &Request<'_>, node: &mut Value) -> Result<(), Error> {
+        if request.operation != Operation::Create || !request.is_of("", "nodes") {
+            return Ok(());
+        }
+        let mut taints = list(node, "spec.taints").to_vec();
+        let tainted = taints
+            .iter()
+            .any(|taint| text(taint, "key") == NOT_READY && text(taint, "effect") == "NoSchedule");
+        if !tainted {
+            taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+            set(node, "spec.taints", Value::Array(taints));
+        }
+        Ok(())
+    }
+}
+
+/// Lets pods tolerate the troubles of nodes for some minutes, if they do not say for how long.
+#[derive(Debug)]
+pub struct DefaultTolerations;
+
+#[async_trait]
+impl Plugin for DefaultTolerations {
+    fn name(&self) -> &'static str {
+        "DefaultTolerationSeconds"
+    }
+
+    async fn admit(&self, request: &Request<'_>, pod: &mut Value) -> Result<(), Error> {
+        let writes = matches!(request.operation, Operation::Create | Operation::Update);
+        if writes && request.is_of("", "pods") {
+            tolerate(pod);
+        }
+        Ok(())
+    }
+}
+
+fn tolerate(pod: &mut Value) {
+    let mut tolerations = list(pod, "spec.tolerations").to_vec();
+    let before = tolerations.len();
+    for key in [NOT_READY, UNREACHABLE] {
+        let tolerated = tolerations.iter().any(|toleration| {
+            matches!(text(toleration, "effect"), "" | "NoExecute")
+                && (text(toleration, "key") == key || text(toleration, "key").is_empty())
+        });
+        if !tolerated {
+            tolerations.push(json!({
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": TOLERATION_SECONDS,
+            }));
+        }
+    }
+    if tolerations.len() != before {
+        set(pod, "spec.tolerations", Value::Array(tolerations));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_tolerate_troubles_unless_they_say_how() {
+        let mut pod = json!({"spec": {}});
+        tolerate(&mut pod);
+        let first = json!({"key": NOT_READY, "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": 300});
+        assert_eq!(pod["spec"]["tolerations"][0], first);
+        assert_eq!(pod["spec"]["tolerations"][1]["key"], UNREACHABLE);
+        let once = pod.clone();
+        tolerate(&mut pod);
+        assert_eq!(pod, once);
+        let stubborn = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
+        let mut pod = stubborn.clone();
+        tolerate(&mut pod);
+        assert_eq!(pod, stubborn);
+    }
+}

@@ -1,0 +1,242 @@
+//! No more is created in a namespace than its quotas allow. Kubernetes' ResourceQuota plugin.
+//!
+//! The quotas' status holds their usage. A write that adds to it is charged there, in the same update that checks whether
+//! there is room, so that concurrent writes cannot overdraw a quota. The quota controller recounts the usage, and so
+//! corrects charges for writes that failed later.
+
+use async_trait::async_trait;
+use ringwatch::codec;
+use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::storage::ListOptions;
+use ringwatch_admission::Plugin;
+use ringwatch_apimachinery::quantity::Quantity;
+use ringwatch_apimachinery::{Error, User, accessor};
+use ringwatch_registry::{Operation, Request};
+use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_resources::Amounts;
+use serde_json::Value;
+
+use super::empty_namespaces::EmptyNamespaces;
+use crate::quota::{Counted, Scope};
+
+/// The quotas, as they are stored.
+#[derive(Debug)]
+pub struct ResourceQuota {
+    quotas: Store,
+    /// Namespaces that had none a moment ago.
+    without: EmptyNamespaces,
+}
+
+impl ResourceQuota {
+    /// The quotas in this store, which asks no admission itself.
+    #[must_use]
+    pub fn new(quotas: Store) -> Self {
+        Self {
+            quotas,
+            without: EmptyNamespaces::default(),
+        }
+    }
+
+    /// The quotas of the request's namespace as they are now. Where there are none the store is seldom asked.
+    async fn of_namespace(&self, request: &Request<'_>) -> Result<Vec<Value>, Error> {
+        let (namespace, now) = (request.namespace, request.context.clock.now());
+        let cached = ListOptions {
+            resource_version: Some(ResourceVersion(0)),
+            ..ListOptions::default()
+        };
+        let cached = self.quotas.list(namespace, cached).await?;
+        if cached.items.is_empty() && self.without.contains(namespace, now) {
+            return Ok(Vec::new());
+        }
+        let list = self.quotas.list(namespace, ListOptions::default()).await?;
+        if list.items.is_empty() {
+            self.without.insert(namespace, now);
+        }
+        let tree = |object: &std::sync::Arc<Object>| {
+            codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
+        };
+        list.items.iter().map(tree).collect()
+    }
+
+    /// Charges a quota with what a write adds.
+    async fn charge(
+        &self,
+        request: &Request<'_>,
+        object: &Value,
+        quota: &Value,
+        added: &Amounts,
+    ) -> Result<(), Error> {
+        let clock = request.context.clock.clone();
+        let mut context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock);
+        "status".clone_into(&mut context.subresource);
+        let mut charge = Charge {
+            request,
+            object,
+            added,
+        };
+        let name = accessor::text(quota, "name");
+        let options = UpdateOptions::default();
+        let namespace = request.namespace;
+        let charged = self
+            .quotas
+            .update(&context, namespace, name, &mut charge, &options)
+            .await;
+        match charged {
+            // It limits nothing any more.
+            Err(Error::NotFound { .. }) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+#[async_trait]
+impl Plugin for ResourceQuota {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        let counted = Counted::of(request.resource);
+        let changes = counted.changes_by(request.operation, request.subresource());
+        if request.namespace.is_empty() || !request.resource.namespaced || !changes {
+            return Ok(());
+        }
+        let quotas = self.of_namespace(request).await?;
+        let mut concerned = Vec::new();
+        for quota in &quotas {
+            if concerns(&counted, request, object, quota)? {
+                concerned.push(quota);
+            }
+        }
+        let usage = usage(&counted, request, object)?;
+        let mut charges = Vec::new();
+        for quota in concerned {
+            let added = added(&counted, request, &usage, quota);
+            if !added.is_empty() {
+                refuse_exceeding(request, object, quota, &added)?;
+                charges.push((quota, added));
+            }
+        }
+        if request.dry_run {
+            return Ok(());
+        }
+        for (quota, added) in charges {
+            self.charge(request, object, quota, &added).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns true if a quota counts this object. The object must then specify the resources that the quota limits.
+fn concerns(
+    counted: &Counted,
+    request: &Request<'_>,
+    object: &Value,
+    quota: &Value,
+) -> Result<bool, Error> {
+    let limited = Amounts::read(&quota["status"]["hard"]);
+    let names: Vec<&str> = limited
+        .names()
+        .filter(|name| counted.counts(name))
+        .collect();
+    if names.is_empty() || !counted.is_in_scope(&Scope::all_of(quota), object) {
+        return Ok(false);
+    }
+    let quota_name = accessor::text(quota, "name");
+    if let Some(unsaid) = counted.unsaid(&names, object) {
+        return Err(request.forbid(object, format!("failed quota: {quota_name}: {unsaid}")));
+    }
+    let used = Amounts::read(&quota["status"]["used"]);
+    let unknown: Vec<&str> = names
+        .into_iter()
+        .filter(|name| used.get(name).is_none())
+        .collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(",");
+        let message = format!("status unknown for quota: {quota_name}, resources: {unknown}");
+        return Err(request.forbid(object, message));
+    }
+    Ok(true)
+}
+
+/// Returns what the object uses.
+///
+/// # Errors
+/// [`Error::Forbidden`] if it asks for less than nothing.
+fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Amounts, Error> {
+    let usage = counted.usage(object);
+    let negative = usage.negative();
+    if negative.is_empty() {
+        return Ok(usage);
+    }
+    let negative = negative.join(",");
+    let message = format!("quota usage is negative for resource(s): {negative}");
+    Err(request.forbid(object, message))
+}
+
+/// Returns how much more of a quota is used after the write than before it. What becomes less is for the controller of quotas.
+fn added(counted: &Counted, request: &Request<'_>, usage: &Amounts, quota: &Value) -> Amounts {
+    let mut added = usage.clone();
+    if let (Operation::Update, Some(old)) = (request.operation, request.old)
+        && counted.is_in_scope(&Scope::all_of(quota), old)
+    {
+        added.subtract(&counted.usage(old));
+    }
+    added.only(|_, amount| amount.quantity > Quantity::default())
+}
+
+/// Returns the usage of a quota after a write, for everything that the quota limits.
+///
+/// # Errors
+/// That it would be more than it limits.
+fn refuse_exceeding(
+    request: &Request<'_>,
+    object: &Value,
+    quota: &Value,
+    added: &Amounts,
+) -> Result<Amounts, Error> {
+    let limited = Amounts::read(&quota["status"]["hard"]);
+    let used = Amounts::read(&quota["status"]["used"]);
+    let requested = added.only(|name, _| limited.get(name).is_some());
+    let mut after = used.clone();
+    after.add(&requested);
+    let exceeds = |name: &str| {
+        let (after, most) = (after.get(name), limited.get(name));
+        let both = after.zip(most);
+        both.is_some_and(|(after, most)| after.quantity > most.quantity)
+    };
+    let exceeding = requested.only(|name, _| exceeds(name));
+    // A status tells what has been given already.
+    if exceeding.is_empty() || request.subresource() == "status" {
+        return Ok(after);
+    }
+    let of = |amounts: &Amounts| amounts.only(|name, _| exceeding.get(name).is_some());
+    let message = format!(
+        "exceeded quota: {}, requested: {exceeding}, used: {}, limited: {}",
+        accessor::text(quota, "name"),
+        of(&used),
+        of(&limited)
+    );
+    Err(request.forbid(object, message))
+}
+
+/// Adds to what is used of a quota, if there is room when it is written.
+struct Charge<'a> {
+    request: &'a Request<'a>,
+    object: &'a Value,
+    added: &'a Amounts,
+}
+
+#[async_trait]
+impl UpdatedObject for Charge<'_> {
+    async fn updated(
+        &mut self,
+        _: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let mut quota = existing.cloned().unwrap_or_default();
+        let after = refuse_exceeding(self.request, self.object, &quota, self.added)?;
+        quota["status"]["used"] = after.to_value();
+        Ok(quota)
+    }
+}

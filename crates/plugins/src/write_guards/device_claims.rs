@@ -1,0 +1,222 @@
+//! Checks of claims to devices that the authorizer or the namespace has to allow, as `pkg/registry/resource/utils.go` of Kubernetes
+//! 1.36 says.
+//!
+//! Admin access reaches devices that others use, so the namespace needs a label for it. The status of a claim tells nodes which
+//! devices to hand out: allocations need `resourceclaims/binding`, and what a driver says of its devices needs
+//! `resourceclaims/driver` with the name of the driver.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch::storage::{GetOptions, Interface};
+use ringwatch_apimachinery::path::{get, list, text};
+use ringwatch_apimachinery::{Error, FieldError, User, service_account};
+use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_registry::WriteGuard;
+use ringwatch_registry::{Operation, Request};
+use serde_json::Value;
+
+const GROUP: &str = "resource.k8s.io";
+
+/// The label of namespaces whose claims may have admin access.
+const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
+
+/// Tells the node of a pod in the extra attributes of its service account.
+const NODE_NAME_KEY: &str = "authentication.kubernetes.io/node-name";
+
+/// The verbs that allow a change of a status. Either will do, since it is not known here whether the client updates or
+/// patches.
+const VERBS: [&str; 2] = ["update", "patch"];
+
+/// Checks claims and their templates.
+#[derive(Debug)]
+pub struct DeviceClaims {
+    /// Where namespaces are.
+    pub namespaces: Arc<dyn Interface>,
+}
+
+#[async_trait]
+impl WriteGuard for DeviceClaims {
+    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        match (request.resource.plural.as_str(), request.subresource()) {
+            ("resourceclaims", "status") => self.check_status(request, object).await,
+            // What is asked for never changes afterwards.
+            ("resourceclaims", "") if request.operation == Operation::Create => {
+                self.check_requests(request, object, "spec.devices.requests")
+                    .await
+            }
+            ("resourceclaimtemplates", "") if request.operation == Operation::Create => {
+                let path = "spec.spec.devices.requests";
+                self.check_requests(request, object, path).await
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl DeviceClaims {
+    async fn check_requests(
+        &self,
+        request: &Request<'_>,
+        object: &Value,
+        path: &str,
+    ) -> Result<(), Error> {
+        let mut requests = list(object, path).iter();
+        let wants = |it: &Value| it["exactly"]["adminAccess"] == true;
+        match requests.position(wants) {
+            Some(place) => {
+                let field = format!("spec.devices.requests[{place}].adminAccess");
+                self.check_label(request, field).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn check_status(&self, request: &Request<'_>, claim: &Value) -> Result<(), Error> {
+        const RESULTS: &str = "status.allocation.devices.results";
+        let old = request.old.unwrap_or(&Value::Null);
+        let granted = |claim: &Value| {
+            let mut results = list(claim, RESULTS).iter();
+            results.position(|it| it["adminAccess"] == true)
+        };
+        if granted(old).is_none()
+            && let Some(place) = granted(claim)
+        {
+            let field = format!("{RESULTS}[{place}].adminAccess");
+            self.check_label(request, field).await?;
+        }
+        let Some(authorizer) = &request.context.authorizer else {
+            return Ok(());
+        };
+        let mut errors = Vec::new();
+        let changes = |path: &str| get(claim, path) != get(old, path);
+        if (changes("status.allocation") || changes("status.reservedFor"))
+            && !may_bind(authorizer, request).await
+        {
+            let why = "changing status.allocation or status.reservedFor requires \
+                       resource=\"resourceclaims/binding\", verb=\"update\" permission";
+            errors.push(FieldError::forbidden("status.allocation", why));
+        }
+        // When a claim is given back, what drivers say of it goes as well.
+        if get(claim, "status.allocation").is_some_and(|it| !it.is_null()) {
+            let is_near = is_on_node_of(&request.context.user, claim);
+            for driver in changed_drivers(claim, old) {
+                if !may_drive(authorizer, request, &driver, is_near).await {
+                    let why = format!(
+                        "changing status.devices of driver {driver:?} requires resource=\"resourceclaims/driver\", verb=\"{}\" permission",
+                        driver_verbs(is_near).join("\" or \"")
+                    );
+                    errors.push(FieldError::forbidden("status.devices", why));
+                }
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(request.invalid(errors))
+        }
+    }
+
+    /// Checks that the namespace is one in which claims may have admin access.
+    async fn check_label(&self, request: &Request<'_>, field: String) -> Result<(), Error> {
+        let key = format!("/namespaces/{}", request.namespace);
+        let namespace = self.namespaces.get(&key, GetOptions::default()).await;
+        let namespace = namespace.map_err(Error::Storage)?;
+        if namespace.attributes().labels.get(ADMIN_LABEL) == Some("true") {
+            return Ok(());
+        }
+        let why = format!(
+            "admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+        );
+        Err(request.invalid(vec![FieldError::forbidden(field, why)]))
+    }
+}
+
+/// Returns true if the user may allocate claims, in all namespaces.
+async fn may_bind(authorizer: &Authorizer, request: &Request<'_>) -> bool {
+    for verb in VERBS {
+        let asked = Attributes {
+            subresource: "binding",
+            ..asked(request, verb)
+        };
+        if authorizer.decide(&asked).await.allowed {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns true if the user may write the status of a driver's devices.
+async fn may_drive(
+    authorizer: &Authorizer,
+    request: &Request<'_>,
+    driver: &str,
+    is_near: bool,
+) -> bool {
+    for verb in driver_verbs(is_near) {
+        let asked = Attributes {
+            subresource: "driver",
+            namespace: request.namespace,
+            name: driver,
+            ..asked(request, &verb)
+        };
+        if authorizer.decide(&asked).await.allowed {
+            return true;
+        }
+    }
+    false
+}
+
+fn asked<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
+    let user = &request.context.user;
+    Attributes {
+        version: &request.resource.group_version.version,
+        ..Attributes::of_resource(user, verb, GROUP, "resourceclaims")
+    }
+}
+
+/// The verbs of which one is needed to tell of a driver's devices: more of them on the node where they are.
+fn driver_verbs(is_near: bool) -> Vec<String> {
+    let near: &[&str] = if is_near { &["associated-node"] } else { &[] };
+    let prefixes = near.iter().chain(&["arbitrary-node"]);
+    prefixes
+        .flat_map(|prefix| VERBS.map(|verb| format!("{prefix}:{verb}")))
+        .collect()
+}
+
+/// Tells the devices of a status apart: driver, pool, device and share.
+type DeviceKey<'a> = [&'a str; 4];
+
+fn device_key(device: &Value) -> DeviceKey<'_> {
+    ["driver", "pool", "device", "shareID"].map(|name| text(device, name))
+}
+
+/// The drivers of which something was added, changed or taken away.
+fn changed_drivers(claim: &Value, old: &Value) -> BTreeSet<String> {
+    let before = list(old, "status.devices").iter();
+    let mut before: HashMap<_, _> = before.map(|it| (device_key(it), it)).collect();
+    let now = list(claim, "status.devices").iter();
+    let changed = now.filter(|it| before.remove(&device_key(it)) != Some(*it));
+    let mut drivers: BTreeSet<String> = changed.map(|it| text(it, "driver").to_owned()).collect();
+    drivers.extend(before.keys().map(|key| key[0].to_owned()));
+    drivers
+}
+
+/// Returns true if the user is the service account of a pod on the one node for which the claim is allocated.
+fn is_on_node_of(user: &User, claim: &Value) -> bool {
+    let terms = list(claim, "status.allocation.nodeSelector.nodeSelectorTerms");
+    let [term] = terms else { return false };
+    let [field] = list(term, "matchFields") else {
+        return false;
+    };
+    let is_name = text(field, "key") == "metadata.name" && text(field, "operator") == "In";
+    let [node] = list(field, "values") else {
+        return false;
+    };
+    let own = user.extra.get(NODE_NAME_KEY).map_or(&[][..], Vec::as_slice);
+    list(term, "matchExpressions").is_empty()
+        && is_name
+        && service_account(&user.name).is_some()
+        && matches!(own, [own] if Some(own.as_str()) == node.as_str())
+}

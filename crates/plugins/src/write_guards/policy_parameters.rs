@@ -1,0 +1,171 @@
+//! Checks that the author of an admission policy may read the parameters that it names: what a policy says of them comes back in the
+//! messages of its refusals.
+//!
+//! A policy needs `get` on all objects of its `paramKind`, a binding `get` on the object that its `paramRef` names, or `list` if it
+//! selects them, as in `authz.go` of Kubernetes 1.36 (`pkg/registry/admissionregistration`).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch::codec;
+use ringwatch::storage::{GetOptions, Interface};
+use ringwatch_admission::ServedTypes;
+use ringwatch_apimachinery::path::text;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_authorization::Attributes;
+use ringwatch_registry::Request;
+use ringwatch_registry::WriteGuard;
+use serde_json::Value;
+
+/// Stands for all groups, resources, namespaces or names.
+const ALL: &str = "*";
+
+/// Checks the policies of one form, validating or mutating, and their bindings.
+#[derive(Debug)]
+pub struct PolicyParameters {
+    /// Where the policies are.
+    pub policies: Arc<dyn Interface>,
+    /// The prefix of their keys.
+    pub prefix: &'static str,
+    /// Finds the resources of kinds; without it all resources of a group are asked for.
+    pub types: Option<Arc<ServedTypes>>,
+}
+
+/// The group, version and resource of a kind; `*` for what is not known.
+struct Target {
+    group: String,
+    version: String,
+    resource: String,
+}
+
+#[async_trait]
+impl WriteGuard for PolicyParameters {
+    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        if request.context.authorizer.is_none() || !request.subresource().is_empty() {
+            return Ok(());
+        }
+        let member = |object: &Value, name: &str| object["spec"][name].clone();
+        let stays = |name: &str| {
+            request
+                .old
+                .is_some_and(|old| member(old, name) == member(object, name))
+        };
+        if request.resource.plural.ends_with("policies") {
+            let kind = &object["spec"]["paramKind"];
+            if kind.is_null() || stays("paramKind") {
+                return Ok(());
+            }
+            self.check_policy(request, kind).await
+        } else {
+            let reference = &object["spec"]["paramRef"];
+            if reference.is_null() || stays("paramRef") && stays("policyName") {
+                return Ok(());
+            }
+            let policy = text(object, "spec.policyName");
+            self.check_binding(request, policy, reference).await
+        }
+    }
+}
+
+impl PolicyParameters {
+    async fn check_policy(&self, request: &Request<'_>, kind: &Value) -> Result<(), Error> {
+        let target = self.target(kind);
+        let asked = target.asked(request, "get", ALL, ALL);
+        if allows(request, &asked).await {
+            return Ok(());
+        }
+        let why = format!(
+            "user {:?} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
+            request.context.user.name,
+            text(kind, "kind"),
+            text(kind, "apiVersion"),
+        );
+        Err(refusal(request, "spec.paramKind", why))
+    }
+
+    async fn check_binding(
+        &self,
+        request: &Request<'_>,
+        policy: &str,
+        reference: &Value,
+    ) -> Result<(), Error> {
+        let kind = self.parameter_kind(policy).await?;
+        let target = self.target(&kind);
+        let (namespace, name) = (text(reference, "namespace"), text(reference, "name"));
+        let verb = if name.is_empty() { "list" } else { "get" };
+        let asked = target.asked(request, verb, namespace, name);
+        if allows(request, &asked).await {
+            return Ok(());
+        }
+        let user = &request.context.user.name;
+        let why = format!(
+            "user {user:?} does not have \"{verb}\" permission on the object referenced by paramRef"
+        );
+        Err(refusal(request, "spec.paramRef", why))
+    }
+
+    /// The `paramKind` of a policy; null if there is no such policy, or it has none.
+    async fn parameter_kind(&self, policy: &str) -> Result<Value, Error> {
+        let key = format!("/{}/{policy}", self.prefix);
+        match self.policies.get(&key, GetOptions::default()).await {
+            Ok(found) => {
+                work::at_size(Work::Object, found.bytes()).await;
+                let tree = codec::tree(&found);
+                let mut policy = tree.map_err(|error| Error::Internal(error.to_string()))?;
+                Ok(policy["spec"]["paramKind"].take())
+            }
+            Err(error) if error.is_absent() => Ok(Value::Null),
+            Err(error) => Err(Error::Storage(error)),
+        }
+    }
+
+    fn target(&self, kind: &Value) -> Target {
+        let version = text(kind, "apiVersion");
+        let all = || ALL.to_owned();
+        if version.is_empty() {
+            return Target {
+                group: all(),
+                version: all(),
+                resource: all(),
+            };
+        }
+        let types = self.types.as_ref();
+        let served = types.and_then(|types| types.of_kind(version, text(kind, "kind")));
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        Target {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            resource: served.map_or_else(all, |(resource, _)| resource.plural.clone()),
+        }
+    }
+}
+
+impl Target {
+    fn asked<'a>(
+        &'a self,
+        request: &'a Request<'_>,
+        verb: &'a str,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Attributes<'a> {
+        let user = &request.context.user;
+        Attributes {
+            namespace,
+            name,
+            version: &self.version,
+            ..Attributes::of_resource(user, verb, &self.group, &self.resource)
+        }
+    }
+}
+
+async fn allows(request: &Request<'_>, asked: &Attributes<'_>) -> bool {
+    match &request.context.authorizer {
+        Some(authorizer) => authorizer.decide(asked).await.allowed,
+        None => true,
+    }
+}
+
+fn refusal(request: &Request<'_>, field: &str, why: String) -> Error {
+    request.invalid(vec![FieldError::forbidden(field, why)])
+}

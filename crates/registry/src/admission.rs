@@ -1,0 +1,131 @@
+//! The attributes of a request that admission sees.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch_apimachinery::accessor::text;
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
+use serde_json::Value;
+
+use crate::{RequestContext, Resource};
+
+/// Changes or refuses writes before they are stored, as `admission.MutationInterface` and `ValidationInterface` in Go.
+#[async_trait]
+pub trait Admission: Debug + Send + Sync {
+    /// Changes the object that is written, or refuses it, before the strategy prepares and checks it.
+    ///
+    /// # Errors
+    /// The refusal.
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error>;
+
+    /// Refuses an object as it is about to be stored.
+    ///
+    /// # Errors
+    /// The refusal.
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error>;
+}
+
+/// An admission operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// A new object, or something new below one, such as a binding.
+    Create,
+    /// The next content of an object.
+    Update,
+    /// The end of an object.
+    Delete,
+    /// A connection to what an object stands for, such as exec.
+    Connect,
+}
+
+impl Operation {
+    /// Its name in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// A write before it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The user, the options and the subresource of the request.
+    pub context: &'a RequestContext,
+    /// The operation.
+    pub operation: Operation,
+    /// As what the object is served to whoever writes it.
+    pub resource: &'a Arc<Resource>,
+    /// The namespace; empty for resources that have none.
+    pub namespace: &'a str,
+    /// The name, as far as it is known.
+    pub name: &'a str,
+    /// The stored object, in its storage version; none on creation.
+    pub old: Option<&'a Value>,
+    /// True if nothing will be stored.
+    pub dry_run: bool,
+}
+
+impl Request<'_> {
+    /// The subresource that is written; empty for the object itself.
+    #[must_use]
+    pub fn subresource(&self) -> &str {
+        &self.context.subresource
+    }
+
+    /// Returns true if the request is about the objects of this group and plural themselves, rather than a subresource.
+    #[must_use]
+    pub fn is_of(&self, group: &str, plural: &str) -> bool {
+        let resource = self.resource;
+        self.subresource().is_empty()
+            && resource.plural == plural
+            && resource.group_version.group == group
+    }
+
+    /// The version and kind of what is written: the resource's, or those of the subresource.
+    #[must_use]
+    pub fn kind(&self) -> (&GroupVersion, &str) {
+        let resource = self.resource;
+        match resource.subresource(self.subresource()) {
+            Some(part) => (
+                part.group_version
+                    .as_ref()
+                    .unwrap_or(&resource.group_version),
+                &part.kind,
+            ),
+            None => (&resource.group_version, &resource.kind),
+        }
+    }
+
+    /// The refusal of an object that has these errors.
+    #[must_use]
+    pub fn invalid(&self, errors: Vec<FieldError>) -> Error {
+        Error::Invalid {
+            kind: self.resource.qualified_kind(),
+            name: self.name.to_owned(),
+            errors: FieldError::as_told(errors),
+        }
+    }
+
+    /// A refusal, in the words of kube-apiserver's plugins.
+    #[must_use]
+    pub fn forbid(&self, object: &Value, message: impl Into<String>) -> Error {
+        let known = [
+            self.name,
+            text(object, "name"),
+            text(object, "generateName"),
+        ];
+        let name = known.into_iter().find(|name| !name.is_empty());
+        Error::Forbidden {
+            resource: self.resource.qualified_name(),
+            name: name.unwrap_or("Unknown").to_owned(),
+            message: message.into(),
+            cause: None,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Hands out what only one object of a type can have, such as the cluster IP of a Service.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch_apimachinery::Error;
+use serde_json::Value;
+
+/// Hands out values of which each belongs to one object of a type: `BeginCreate`, `BeginUpdate` and `AfterDelete` of
+/// Kubernetes' generic store.
+#[async_trait]
+pub trait Allocator: Debug + Send + Sync {
+    /// Gives a new or changed object what it needs, in place. A dry run records nothing.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when another object has what this one asks for, [`Error::Internal`] when there is nothing left,
+    /// or an error of the store in which allocations are recorded.
+    async fn allocate(
+        self: Arc<Self>,
+        object: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+    ) -> Result<Box<dyn Allocation>, Error>;
+
+    /// Releases what an object had that is no longer stored. To be called once for each, by whoever removed it from the
+    /// store: another object may have the same values soon.
+    async fn release(&self, object: &Value);
+}
+
+/// What one write takes and gives up, until the outcome of the write is known.
+#[async_trait]
+pub trait Allocation: Debug + Send {
+    /// Releases what is of no use now that the write is over.
+    async fn settle(self: Box<Self>, outcome: Outcome);
+}
+
+/// The outcome of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is stored.
+    Written,
+    /// It is not, and never will be.
+    NotWritten,
+    /// Nobody knows.
+    Unknown,
+}

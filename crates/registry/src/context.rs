@@ -1,0 +1,90 @@
+//! The context of a request: its user, field manager, options and warnings.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use indexmap::IndexSet;
+use ringwatch::clock::Clock;
+use ringwatch_apimachinery::{Error, User};
+use ringwatch_authorization::{Attributes, Authorizer};
+use serde_json::Value;
+
+/// Maximum number of warnings that are kept for one request; further ones are dropped, since no answer carries so many.
+pub const WARNINGS_MAX: usize = 4096;
+
+/// The context of one request, handed down to admission and strategies.
+#[derive(Debug)]
+pub struct RequestContext {
+    /// The user who makes the request.
+    pub user: User,
+    /// The name under which fields are managed: `fieldManager`, or the start of the user agent.
+    pub field_manager: String,
+    /// The subresource that is written; empty for the object itself.
+    pub subresource: String,
+    /// The clock that gives timestamps in objects.
+    pub clock: Clock,
+    /// The authorizer for further permissions that a write needs; `None` for the server itself, which may do everything.
+    pub authorizer: Option<Arc<Authorizer>>,
+    /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server itself.
+    pub options: OnceLock<Value>,
+    /// The distinct texts for the Warning headers of the answer, in the order in which they came.
+    warnings: Mutex<IndexSet<String>>,
+}
+
+impl RequestContext {
+    /// Makes the context of a request to the object itself, with no authorizer, options or warnings.
+    #[must_use]
+    pub fn new(user: User, field_manager: String, clock: Clock) -> Self {
+        Self {
+            user,
+            field_manager,
+            subresource: String::new(),
+            clock,
+            authorizer: None,
+            options: OnceLock::new(),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// Checks that the user may do something that the write needs beside the request itself, such as approving certificates of a signer.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] if the authorizer does not allow it.
+    pub async fn check(&self, asked: &Attributes<'_>) -> Result<(), Error> {
+        let Some(authorizer) = &self.authorizer else {
+            return Ok(());
+        };
+        let decision = authorizer.decide(asked).await;
+        if decision.allowed {
+            return Ok(());
+        }
+        let mut resource = asked.resource.to_owned();
+        if !asked.group.is_empty() {
+            resource = format!("{resource}.{}", asked.group);
+        }
+        Err(Error::Forbidden {
+            resource,
+            name: asked.name.to_owned(),
+            message: decision.explain(asked),
+            cause: None,
+        })
+    }
+
+    /// Adds a warning for the client, unless the same text is there already or 4096 others are.
+    pub fn warn(&self, text: impl Into<String>) {
+        let mut warnings = self
+            .warnings
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if warnings.len() < WARNINGS_MAX {
+            warnings.insert(text.into());
+        }
+    }
+
+    /// Returns the warnings so far, in the order in which they came.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let warnings = self.warnings.lock();
+        let warnings = warnings.unwrap_or_else(std::sync::PoisonError::into_inner);
+        warnings.iter().cloned().collect()
+    }
+}

@@ -1,0 +1,45 @@
+//! Reads and writes of API objects with defaulting, validation and admission: Kubernetes' generic registry store and its strategies.
+//!
+//! A [`Resource`] describes a type as served in one version; its [`Strategy`] prepares and checks
+//! what is written; a [`Store`] runs every write through them in kube-apiserver's order and keeps the result in
+//! a [`ringwatch::storage::Interface`].
+
+pub mod admission;
+mod allocator;
+pub mod context;
+mod defaults_on_read;
+pub mod human_duration;
+mod json_path;
+pub mod object_counts;
+mod options;
+pub mod part;
+pub mod printer_columns;
+mod resource;
+pub mod storage_factory;
+pub mod store;
+mod stores;
+mod strategy;
+#[cfg(test)]
+pub mod testing;
+pub mod watch_cache_sizes;
+mod write_guard;
+
+pub use self::admission::{Admission, Operation, Request};
+pub use self::printer_columns::PrinterColumns;
+
+pub use allocator::{Allocation, Allocator, Outcome};
+
+pub use context::RequestContext;
+pub use defaults_on_read::DefaultsOnRead;
+
+pub use options::{
+    CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
+};
+
+pub use resource::{Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
+
+pub use store::{After, Deleted, Store, UpdatedObject};
+pub use stores::Stores;
+pub use strategy::{GarbageCollection, Graceful, Strategy};
+
+pub use write_guard::WriteGuard;

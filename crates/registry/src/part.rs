@@ -1,0 +1,136 @@
+//! The strategy of subresources that own a part of the object: a write to one changes that part alone.
+
+use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::path::{get, keep, set};
+use serde_json::Value;
+
+use crate::{RequestContext, Strategy};
+
+/// The metadata that a write to a subresource may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartMetadata {
+    /// All metadata that a client may write, such as labels and annotations, may change.
+    Free,
+    /// All but the labels may change.
+    KeepsLabels,
+    /// All but the owner references may change.
+    KeepsOwners,
+    /// Labels, annotations, finalizers and owner references may not change.
+    KeepsAll,
+}
+
+/// A further step of a write to a subresource, which changes the new object by comparison with the old one.
+pub(crate) type Finish = fn(&RequestContext, &mut Value, &Value);
+
+/// The strategy of a subresource that owns the value at one dotted path.
+#[derive(Clone, Debug)]
+pub struct Part {
+    path: &'static str,
+    metadata: PartMetadata,
+    /// The step that runs after all else is kept.
+    finish: Finish,
+    validate_update: fn(&Value, &Value) -> Vec<FieldError>,
+}
+
+impl Part {
+    pub fn new(path: &'static str, metadata: PartMetadata) -> Self {
+        Self {
+            path,
+            metadata,
+            finish: |_, _, _| {},
+            validate_update: |_, _| Vec::new(),
+        }
+    }
+
+    pub fn finish(mut self, finish: Finish) -> Self {
+        self.finish = finish;
+        self
+    }
+
+    pub fn validate_update(mut self, validate: fn(&Value, &Value) -> Vec<FieldError>) -> Self {
+        self.validate_update = validate;
+        self
+    }
+}
+
+impl Strategy for Part {
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
+        keep_all_but(object, old, self.path);
+        for path in self.metadata.kept() {
+            keep(object, old, path);
+        }
+        (self.finish)(context, object, old);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        (self.validate_update)(object, old)
+    }
+}
+
+impl PartMetadata {
+    /// Returns the paths of metadata that are kept. The store looks after versions, times and managed fields.
+    fn kept(self) -> &'static [&'static str] {
+        match self {
+            Self::Free => &["metadata.generation"],
+            Self::KeepsLabels => &["metadata.generation", "metadata.labels"],
+            Self::KeepsOwners => &["metadata.generation", "metadata.ownerReferences"],
+            Self::KeepsAll => &[
+                "metadata.generation",
+                "metadata.labels",
+                "metadata.annotations",
+                "metadata.finalizers",
+                "metadata.ownerReferences",
+            ],
+        }
+    }
+}
+
+/// Restores the old object besides the value at a path, the metadata and the type.
+fn keep_all_but(object: &mut Value, old: &Value, path: &str) {
+    let part = get(object, path).cloned();
+    let free = |name: &str| matches!(name, "metadata" | "kind" | "apiVersion");
+    if let (Some(members), Some(old)) = (object.as_object_mut(), old.as_object()) {
+        members.retain(|name, _| free(name));
+        for (name, value) in old {
+            if !free(name) {
+                members.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    match part {
+        Some(part) => set(object, path, part),
+        None => drop(ringwatch_apimachinery::path::remove(object, path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+    use ringwatch_resources::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_part_changes_itself_and_what_it_may_of_the_metadata() {
+        let old = json!({"kind": "K", "metadata": {"labels": {"a": "1"}, "generation": 3},
+            "spec": {"x": 1, "list": [1]}, "status": {"y": 1}});
+        let new = json!({"kind": "K", "metadata": {"annotations": {"n": "1"}, "generation": 7},
+            "spec": {"x": 2}, "status": {"y": 2}, "more": 1});
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let mut object = new.clone();
+        Part::new("status", PartMetadata::KeepsLabels).prepare_for_update(
+            &context,
+            &mut object,
+            &old,
+        );
+        assert_eq!(
+            object,
+            json!({"kind": "K", "metadata": {"annotations": {"n": "1"}, "labels": {"a": "1"},
+                "generation": 3}, "spec": {"x": 1, "list": [1]}, "status": {"y": 2}})
+        );
+        let mut object = new;
+        Part::new("spec.list", PartMetadata::Free).prepare_for_update(&context, &mut object, &old);
+        assert_eq!(object["spec"], json!({"x": 1}));
+        assert_eq!(object["status"], json!({"y": 1}));
+    }
+}

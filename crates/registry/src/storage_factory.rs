@@ -1,0 +1,224 @@
+//! The storages of resources over one backend: the store, and the watch cache in front of it unless it is switched off.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch::storage::backend::Backend;
+use ringwatch::storage::cacher::{
+    CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
+};
+use ringwatch::storage::encryption::{EncryptionConfig, Transformer};
+use ringwatch::storage::{Interface, StorageMediaType, Versioner, etcd3};
+use tokio::sync::watch;
+
+use super::object_counts::ObjectCounts;
+use super::watch_cache_sizes::WatchCacheSizes;
+use crate::{DefaultsOnRead, Resource};
+
+/// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
+const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// Makes the storages of resources.
+#[derive(Debug)]
+pub struct StorageFactory {
+    /// Where objects are kept.
+    pub backend: Arc<dyn Backend>,
+    /// The prefix of all keys.
+    pub prefix: String,
+    /// The form in which objects are written.
+    pub media_type: StorageMediaType,
+    /// Which resources are encrypted.
+    pub encryption: EncryptionConfig,
+    /// Which resources are served from memory.
+    pub caches: WatchCacheSizes,
+    /// The metrics of lists from the store.
+    pub list_metrics: etcd3::ListMetrics,
+    /// The metrics of requests to the backend.
+    pub request_metrics: etcd3::RequestMetrics,
+    /// The metrics of the caches.
+    pub metrics: CacheMetrics,
+    /// Counts the objects of everything that is stored.
+    pub counts: ObjectCounts,
+    /// Up to where history is compacted.
+    pub compact_revision: watch::Receiver<u64>,
+    /// The memory budget of the caches.
+    pub ledger: Ledger,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// The storage of one type.
+#[derive(Debug)]
+pub struct Joined {
+    /// The storage, with the cache before it.
+    pub storage: Arc<dyn Interface>,
+    /// The cache, unless it is switched off.
+    pub cacher: Option<Arc<Cacher>>,
+}
+
+impl StorageFactory {
+    /// Returns the feed of the caches of these resources and of what joins them later, and the reflector that fills them.
+    #[must_use]
+    pub fn feed(&self, resources: &[Arc<Resource>]) -> (Feed, Reflector) {
+        let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
+        let changes = changes
+            .counted(self.requests_by_prefix(resources))
+            .decrypting(self.encrypted_by_prefix(resources), self.encryption.clone());
+        Feed::new(
+            Arc::new(changes),
+            self.clock.clone(),
+            self.metrics.clone(),
+            self.ledger.clone(),
+        )
+    }
+
+    /// Returns the storage of a built-in resource. Its cache is fed and its objects are counted from now on.
+    #[must_use]
+    pub fn join_built_in(&self, feed: &Feed, resource: &Arc<Resource>) -> Joined {
+        let group = resource.group_version.group.as_str();
+        let name = (group, resource.plural.as_str());
+        let versioner = self.versioner(resource);
+        self.join(feed, &resource.storage_prefix, name, versioner)
+    }
+
+    /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as the
+    /// first of them.
+    fn requests_by_prefix(
+        &self,
+        resources: &[Arc<Resource>],
+    ) -> BTreeMap<String, etcd3::TypeRequestMetrics> {
+        let mut types = BTreeMap::new();
+        for resource in resources {
+            let group = &resource.group_version.group;
+            let prefix = format!("/{}/", resource.storage_prefix);
+            let requests = || self.request_metrics.of_type(group, &resource.plural);
+            types.entry(prefix).or_insert_with(requests);
+        }
+        types
+    }
+
+    /// How the values of each encrypted built-in type are read, by what its keys begin with.
+    fn encrypted_by_prefix(&self, resources: &[Arc<Resource>]) -> BTreeMap<String, Transformer> {
+        let mut types = BTreeMap::new();
+        for resource in resources {
+            let prefix = format!("/{}/", resource.storage_prefix);
+            let group = &resource.group_version.group;
+            let transformer = || self.encryption.transformer(&resource.plural, group);
+            types.entry(prefix).or_insert_with(transformer);
+        }
+        types.retain(|_, transformer| !transformer.is_identity());
+        types
+    }
+
+    /// How the objects of a built-in resource are written.
+    fn versioner(&self, resource: &Arc<Resource>) -> Versioner {
+        let json = JSON_GROUPS.contains(&resource.group_version.group.as_str());
+        let media_type = if json {
+            StorageMediaType::Json
+        } else {
+            self.media_type
+        };
+        Versioner::new(resource.schema.clone())
+            .writing(media_type)
+            .completing(Arc::new(DefaultsOnRead::new(Arc::clone(resource))))
+    }
+
+    /// The storage of a built-in resource, without a cache before it.
+    #[must_use]
+    pub fn uncached_of(&self, resource: &Arc<Resource>) -> Arc<dyn Interface> {
+        let name = (
+            resource.group_version.group.as_str(),
+            resource.plural.as_str(),
+        );
+        self.uncached(&resource.storage_prefix, name, self.versioner(resource))
+    }
+
+    fn uncached(
+        &self,
+        prefix: &str,
+        (group, plural): (&str, &str),
+        versioner: Versioner,
+    ) -> Arc<dyn Interface> {
+        let store = self.store(prefix, versioner);
+        let lists = self.list_metrics.of_type(group, plural);
+        let requests = self.request_metrics.of_type(group, plural);
+        Arc::new(
+            store
+                .counted(lists, requests)
+                .encrypted(self.encryption.transformer(plural, group)),
+        )
+    }
+
+    /// The storage of a type under a prefix, named by group and plural. Its cache is fed and its objects are counted
+    /// from now on.
+    #[must_use]
+    pub fn join(
+        &self,
+        feed: &Feed,
+        prefix: &str,
+        (group, plural): (&str, &str),
+        versioner: Versioner,
+    ) -> Joined {
+        let joined = self.uncounted(feed, prefix, (group, plural), versioner);
+        self.counts.add(group, plural, &joined.storage);
+        joined
+    }
+
+    fn uncounted(
+        &self,
+        feed: &Feed,
+        prefix: &str,
+        (group, plural): (&str, &str),
+        versioner: Versioner,
+    ) -> Joined {
+        let store = self.uncached(prefix, (group, plural), versioner.clone());
+        if !self.caches.cached(group, plural) {
+            return Joined {
+                storage: store,
+                cacher: None,
+            };
+        }
+        let cacher = feed.add_type(TypeConfig {
+            group: group.to_owned(),
+            resource: plural.to_owned(),
+            prefix: format!("/{prefix}/"),
+            versioner,
+            window: WindowLimits::within(self.ledger.limit()),
+        });
+        Joined {
+            storage: Arc::new(CacheDelegator::new(Arc::clone(&cacher), store)),
+            cacher: Some(cacher),
+        }
+    }
+
+    /// Returns a storage below a prefix of its own, for data of the servers that is no resource: without a cache, without
+    /// encryption and not counted.
+    #[must_use]
+    pub fn plain(&self, prefix: &str) -> Arc<dyn Interface> {
+        let versioner = Versioner::default().writing(self.media_type);
+        Arc::new(self.store(prefix, versioner))
+    }
+
+    fn store(&self, prefix: &str, versioner: Versioner) -> etcd3::Store {
+        etcd3::Store::new(
+            Arc::clone(&self.backend),
+            etcd3::Config {
+                path_prefix: self.prefix.clone(),
+                resource_prefix: format!("/{prefix}"),
+                versioner,
+                clock: self.clock.clone(),
+                compact_revision: Some(self.compact_revision.clone()),
+            },
+        )
+    }
+
+    /// Ends the counting of a type's objects and the feeding of its cache, and its watches with it.
+    pub fn leave(&self, feed: &Feed, joined: &Joined) {
+        self.counts.remove(&joined.storage);
+        if let Some(cacher) = &joined.cacher {
+            feed.remove_type(cacher);
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Where a write asks admission.
+
+use async_trait::async_trait;
+use ringwatch::meta::Object;
+use ringwatch::storage::{DeletionCheck, Rejection};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::accessor::text;
+use serde_json::Value;
+
+use super::Store;
+use super::incoming::deduplicate_owners;
+use super::read::tree_of;
+use crate::RequestContext;
+use crate::{Operation, Request};
+
+/// A write, as far as all that is asked about it agrees.
+#[derive(Clone, Copy)]
+pub(super) struct Write<'a> {
+    pub(super) context: &'a RequestContext,
+    pub(super) namespace: &'a str,
+    pub(super) dry_run: bool,
+}
+
+impl Store {
+    /// The same store, for writes that admission was asked about already: those that carry out what
+    /// a subresource of another kind asks for.
+    #[must_use]
+    pub fn admitted(&self) -> Self {
+        Self {
+            admission: None,
+            ..self.clone()
+        }
+    }
+
+    /// Asks admission about the object of a subresource that is of another kind than the resource's
+    /// objects, or about the options of a connection.
+    ///
+    /// # Errors
+    /// A refusal.
+    pub async fn admit_other(
+        &self,
+        context: &RequestContext,
+        (namespace, name): (&str, &str),
+        operation: Operation,
+        (object, old): (&mut Value, Option<&Value>),
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        let request = Request {
+            context,
+            operation,
+            resource: &self.resource,
+            namespace,
+            name,
+            old,
+            dry_run,
+        };
+        self.ask_to_admit(&request, object).await?;
+        self.ask_to_validate(&request, object).await
+    }
+
+    /// Lets admission change a new object.
+    pub(super) async fn admit_new(
+        &self,
+        write: Write<'_>,
+        object: &mut Value,
+    ) -> Result<(), Error> {
+        let name = text(object, "name").to_owned();
+        let request = self.request(write, Operation::Create, &name, None);
+        self.ask_to_admit(&request, object).await?;
+        deduplicate_owners(write.context, object);
+        self.guard(&request, object).await
+    }
+
+    /// Asks admission about a new object that has been checked.
+    pub(super) async fn validate_new(&self, write: Write<'_>, object: &Value) -> Result<(), Error> {
+        let name = text(object, "name");
+        let request = self.request(write, Operation::Create, name, None);
+        self.ask_to_validate(&request, object).await
+    }
+
+    /// Lets admission change the next content of an object.
+    pub(super) async fn admit_change(
+        &self,
+        write: Write<'_>,
+        name: &str,
+        object: &mut Value,
+        old: &Value,
+    ) -> Result<(), Error> {
+        let request = self.request(write, Operation::Update, name, Some(old));
+        self.ask_to_admit(&request, object).await?;
+        deduplicate_owners(write.context, object);
+        self.guard(&request, object).await
+    }
+
+    /// Asks admission about the next content of an object that has been checked.
+    pub(super) async fn validate_change(
+        &self,
+        write: Write<'_>,
+        name: &str,
+        object: &Value,
+        old: &Value,
+    ) -> Result<(), Error> {
+        let request = self.request(write, Operation::Update, name, Some(old));
+        self.ask_to_validate(&request, object).await
+    }
+
+    /// Asks admission about the end of an object. `name` is what the client has named.
+    pub(super) async fn admit_deletion(
+        &self,
+        write: Write<'_>,
+        name: &str,
+        old: &Value,
+    ) -> Result<(), Error> {
+        let request = self.request(write, Operation::Delete, name, Some(old));
+        let mut nothing = Value::Null;
+        self.ask_to_admit(&request, &mut nothing).await?;
+        self.ask_to_validate(&request, &nothing).await
+    }
+
+    async fn ask_to_admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        match &self.admission {
+            Some(admission) => admission.admit(request, object).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn ask_to_validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        match &self.admission {
+            Some(admission) => admission.validate(request, object).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn guard(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        match &self.guard {
+            Some(guard) => guard.check(request, object).await,
+            None => Ok(()),
+        }
+    }
+
+    fn request<'a>(
+        &'a self,
+        write: Write<'a>,
+        operation: Operation,
+        name: &'a str,
+        old: Option<&'a Value>,
+    ) -> Request<'a> {
+        Request {
+            context: write.context,
+            operation,
+            resource: &self.resource,
+            namespace: write.namespace,
+            name,
+            old,
+            dry_run: write.dry_run,
+        }
+    }
+}
+
+/// Asks admission about the object that is taken out of the storage, as it is then.
+pub(super) struct AdmittedDeletion<'a> {
+    pub(super) store: &'a Store,
+    pub(super) write: Write<'a>,
+    pub(super) name: &'a str,
+}
+
+#[async_trait]
+impl DeletionCheck for AdmittedDeletion<'_> {
+    async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
+        if self.store.admission.is_none() {
+            return Ok(());
+        }
+        let old = tree_of(existing).await?;
+        self.store
+            .admit_deletion(self.write, self.name, &old)
+            .await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use ringwatch::storage::ListOptions;
+    use serde_json::json;
+
+    use super::*;
+    use crate::Admission;
+    use crate::testing::{Fixture, Put, TestStrategy, config_map, patch};
+    use crate::{CreateOptions, DeleteOptions, UpdateOptions};
+
+    /// Notes what it is asked among the calls of the strategy, and refuses what it is told to.
+    #[derive(Debug)]
+    struct Noting {
+        strategy: Arc<TestStrategy>,
+        asked: Mutex<Vec<String>>,
+        refuses: &'static str,
+    }
+
+    impl Noting {
+        fn note(
+            &self,
+            step: &'static str,
+            request: &Request<'_>,
+            object: &Value,
+        ) -> Result<(), Error> {
+            self.strategy.calls.lock().expect("sound").push(step);
+            let operation = request.operation.name();
+            let dry = if request.dry_run { " dry" } else { "" };
+            let old = request.old.map_or(&Value::Null, |old| &old["data"]["k"]);
+            let asked = format!(
+                "{step} {operation} {:?}{dry} {old} -> {}",
+                request.name, object["data"]["k"]
+            );
+            self.asked.lock().expect("sound").push(asked);
+            if step == self.refuses {
+                return Err(request.forbid(object, "no"));
+            }
+            Ok(())
+        }
+
+        fn take_asked(&self) -> Vec<String> {
+            std::mem::take(&mut self.asked.lock().expect("sound"))
+        }
+    }
+
+    #[async_trait]
+    impl Admission for Noting {
+        async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+            self.note("admit", request, object)?;
+            if !object.is_null() {
+                object["data"]["k"] = json!("admitted");
+            }
+            Ok(())
+        }
+
+        async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+            self.note("agree", request, object)
+        }
+    }
+
+    fn fixture(strategy: TestStrategy, refuses: &'static str) -> (Fixture, Arc<Noting>) {
+        let mut fixture = Fixture::new(strategy);
+        let noting = Arc::new(Noting {
+            strategy: Arc::clone(&fixture.strategy),
+            asked: Mutex::default(),
+            refuses,
+        });
+        fixture.store = fixture.store.with_admission(Arc::clone(&noting) as _);
+        (fixture, noting)
+    }
+
+    #[tokio::test]
+    async fn plugins_change_objects_before_the_strategy_and_judge_them_after_it() {
+        let (fixture, noting) = fixture(TestStrategy::default(), "");
+        let created = fixture.store.create(
+            &fixture.context,
+            "ns",
+            config_map(json!({"name": "a"})),
+            &CreateOptions { dry_run: true },
+        );
+        created.await.expect("agreed");
+        assert_eq!(
+            fixture.strategy.take_calls(),
+            [
+                "default",
+                "admit",
+                "prepare_for_create",
+                "validate",
+                "warnings_on_create",
+                "canonicalize",
+                "agree",
+            ]
+        );
+        assert_eq!(
+            noting.take_asked(),
+            [
+                r#"admit CREATE "a" dry null -> "v""#,
+                r#"agree CREATE "a" dry null -> "admitted""#
+            ]
+        );
+        let created = fixture.create(json!({"generateName": "a-"})).await;
+        assert_eq!(created["data"]["k"], "admitted");
+        let asked = noting.take_asked();
+        assert!(asked[0].starts_with(r#"admit CREATE "" null"#), "{asked:?}");
+        assert!(asked[1].starts_with(r#"agree CREATE "a-"#), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn plugins_are_asked_about_every_attempt_of_an_update() {
+        let (fixture, noting) = fixture(TestStrategy::default(), "");
+        fixture.create(json!({"name": "a"})).await;
+        noting.take_asked();
+        let (store, context) = (&fixture.store, &fixture.context);
+        let mut object = config_map(json!({"name": "a"}));
+        object["data"]["k"] = json!("put");
+        let options = UpdateOptions::default();
+        let mut put = Put(object);
+        let updated = store.update(context, "ns", "a", &mut put, &options);
+        updated.await.expect("agreed");
+        let both = [
+            r#"admit UPDATE "a" "admitted" -> "put""#,
+            r#"agree UPDATE "a" "admitted" -> "admitted""#,
+        ];
+        assert_eq!(noting.take_asked(), both);
+
+        // A patch finds that somebody else has written since it was read.
+        let mut written = false;
+        let other = fixture.store.admitted();
+        let mut patched = patch(|object| {
+            object["data"] = json!({"k": "put", "other": "patched"});
+        });
+        let mut racing = Racing {
+            inner: &mut patched,
+            store: &other,
+            written: &mut written,
+        };
+        let updated = store.update(context, "ns", "a", &mut racing, &options);
+        updated.await.expect("agreed");
+        assert_eq!(
+            noting.take_asked(),
+            [
+                r#"admit UPDATE "a" "admitted" -> "put""#,
+                r#"agree UPDATE "a" "admitted" -> "admitted""#,
+                r#"admit UPDATE "a" "other" -> "put""#,
+                r#"agree UPDATE "a" "other" -> "admitted""#,
+            ]
+        );
+    }
+
+    /// Has somebody else write while it is asked for the first time.
+    struct Racing<'a> {
+        inner: &'a mut dyn crate::UpdatedObject,
+        store: &'a Store,
+        written: &'a mut bool,
+    }
+
+    #[async_trait]
+    impl crate::UpdatedObject for Racing<'_> {
+        async fn updated(
+            &mut self,
+            context: &RequestContext,
+            existing: Option<&Value>,
+        ) -> Result<Value, Error> {
+            if !std::mem::replace(self.written, true) {
+                let mut other = patch(|object| object["data"]["k"] = json!("other"));
+                let options = UpdateOptions::default();
+                self.store
+                    .update(context, "ns", "a", &mut other, &options)
+                    .await?;
+            }
+            self.inner.updated(context, existing).await
+        }
+    }
+
+    #[tokio::test]
+    async fn plugins_are_asked_about_every_deletion() {
+        let (fixture, noting) = fixture(TestStrategy::default(), "");
+        for name in ["a", "b", "c"] {
+            fixture.create(json!({"name": name})).await;
+        }
+        noting.take_asked();
+        let (store, context) = (&fixture.store, &fixture.context);
+        let options = DeleteOptions::default();
+        let deleted = store.delete(context, "ns", "a", options.clone()).await;
+        assert!(deleted.expect("agreed").finished);
+        let one = |name: &str| {
+            [
+                format!("admit DELETE {name:?} \"admitted\" -> null"),
+                format!("agree DELETE {name:?} \"admitted\" -> null"),
+            ]
+        };
+        assert_eq!(noting.take_asked(), one("a"));
+        let list = ListOptions::default();
+        let deleted = store.delete_collection(context, "ns", options, list).await;
+        assert_eq!(deleted.expect("agreed").items.len(), 2);
+        assert_eq!(noting.take_asked(), [one(""), one("")].concat());
+    }
+
+    #[tokio::test]
+    async fn what_a_plugin_refuses_is_not_done() {
+        for refuses in ["admit", "agree"] {
+            let strategy = TestStrategy {
+                create_on_update: true,
+                ..TestStrategy::default()
+            };
+            let (fixture, _) = fixture(strategy, refuses);
+            let (store, context) = (&fixture.store, &fixture.context);
+            let object = || config_map(json!({"name": "a"}));
+            let options = CreateOptions::default();
+            let error = store.create(context, "ns", object(), &options).await;
+            let words = "configmaps \"a\" is forbidden: no";
+            assert_eq!(error.expect_err("refused").to_string(), words);
+            let options = UpdateOptions::default();
+            let mut put = Put(object());
+            let error = store.update(context, "ns", "a", &mut put, &options).await;
+            assert_eq!(error.expect_err("refused").to_string(), words);
+
+            let (name, admitted) = ("a", store.admitted());
+            let options = CreateOptions::default();
+            let created = admitted.create(context, "ns", object(), &options).await;
+            created.expect("nobody is asked");
+            let mut finalized = patch(|it| it["metadata"]["finalizers"] = json!(["x/y"]));
+            for finalizers in [false, true] {
+                if finalizers {
+                    let options = UpdateOptions::default();
+                    let updated = admitted.update(context, "ns", name, &mut finalized, &options);
+                    updated.await.expect("nobody is asked");
+                }
+                let options = DeleteOptions::default();
+                let error = store.delete(context, "ns", name, options).await;
+                assert_eq!(error.expect_err("refused").to_string(), words);
+                let stored = fixture.stored("a").await.expect("it is still there");
+                assert!(stored["metadata"]["deletionTimestamp"].is_null());
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Allocates and releases what a store hands out with its objects; see [`Allocator`].
+//!
+//! Allocations are themselves recorded in stores, so these futures are boxed.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use ringwatch::meta::Object;
+use ringwatch::storage::StorageError;
+use ringwatch_apimachinery::Error;
+use serde_json::Value;
+
+use super::Store;
+use super::read::tree_of;
+use crate::allocator::{Allocation, Allocator, Outcome};
+
+impl Store {
+    /// The same store, whose objects have something of which each belongs to one at a time.
+    #[must_use]
+    pub fn with_allocator(self, allocator: Arc<dyn Allocator>) -> Self {
+        Self {
+            allocator: Some(allocator),
+            ..self
+        }
+    }
+
+    /// Gives an object that has been checked what it needs; to be settled when its write is over.
+    pub(super) fn allocate<'a>(
+        &'a self,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        dry_run: bool,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Allocation>>, Error>> {
+        match &self.allocator {
+            Some(allocator) => {
+                let allocator = Arc::clone(allocator);
+                async move { allocator.allocate(object, old, dry_run).await.map(Some) }.boxed()
+            }
+            None => ready(Ok(None)).boxed(),
+        }
+    }
+
+    /// Takes back what is of no use after a write.
+    pub(super) fn settle(
+        allocation: Option<Box<dyn Allocation>>,
+        outcome: Outcome,
+    ) -> BoxFuture<'static, ()> {
+        match allocation {
+            Some(allocation) => allocation.settle(outcome).boxed(),
+            None => ready(()).boxed(),
+        }
+    }
+
+    /// Takes back what an object had that has been taken out of the storage.
+    pub(super) fn release<'a>(&'a self, object: &'a Object) -> BoxFuture<'a, ()> {
+        let Some(allocator) = &self.allocator else {
+            return ready(()).boxed();
+        };
+        async move {
+            if let Ok(object) = tree_of(object).await {
+                allocator.release(&object).await;
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Returns the outcome of a write by the result of the storage.
+pub(super) fn outcome<T>(result: &Result<T, StorageError>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Written,
+        Err(
+            StorageError::Timeout { .. }
+            | StorageError::Unreachable { .. }
+            | StorageError::Internal { .. },
+        ) => Outcome::Unknown,
+        Err(_) => Outcome::NotWritten,
+    }
+}

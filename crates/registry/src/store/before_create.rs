@@ -1,0 +1,77 @@
+//! Prepares and checks every new object: kube-apiserver's BeforeCreate.
+
+use ringwatch_apimachinery::accessor::text;
+use ringwatch_apimachinery::validation::{validate_kube_finalizers, validate_object_meta};
+use ringwatch_apimachinery::{Error, FieldError};
+use serde_json::Value;
+
+use super::Store;
+use crate::RequestContext;
+use crate::resource::qualified;
+
+impl Store {
+    /// Prepares, checks and canonicalizes a new object that has its name and its system fields.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] for a wrong namespace, [`Error::Invalid`] with all that is wrong.
+    pub(super) fn before_create(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        object: &mut Value,
+    ) -> Result<(), Error> {
+        self.ensure_namespace(namespace, object)?;
+        let strategy = self.strategy();
+        strategy.prepare_for_create(context, object);
+        self.check_kind(object)?;
+        let mut errors =
+            validate_object_meta(object, self.resource.namespaced, strategy.name_rule());
+        errors.extend(self.wrong_finalizers(object));
+        errors.extend(strategy.validate(object));
+        if !errors.is_empty() {
+            return Err(self.invalid(object, errors));
+        }
+        for warning in strategy.warnings_on_create(object) {
+            context.warn(warning);
+        }
+        strategy.canonicalize(object);
+        Ok(())
+    }
+
+    /// Refuses a custom object of another kind than its definition's, before anything else is looked at.
+    /// Those of built-in kinds do not come so far.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], about the kind that the object says it has.
+    pub(super) fn check_kind(&self, object: &Value) -> Result<(), Error> {
+        let resource = &self.resource;
+        let found = &object["kind"];
+        if !resource.is_custom() || *found == *resource.kind {
+            return Ok(());
+        }
+        let kind = found.as_str().unwrap_or_default();
+        let why = format!("must be {}", resource.kind);
+        Err(Error::Invalid {
+            kind: qualified(kind, &resource.group_version.group),
+            name: text(object, "name").to_owned(),
+            errors: vec![FieldError::invalid("kind", found, why)],
+        })
+    }
+
+    /// Returns the errors in the finalizers of an object whose kind may not have any.
+    pub(super) fn wrong_finalizers(&self, object: &Value) -> Vec<FieldError> {
+        if self.resource.takes_any_finalizer() {
+            return Vec::new();
+        }
+        validate_kube_finalizers(object)
+    }
+
+    /// The error that an object is not valid.
+    pub(super) fn invalid(&self, object: &Value, errors: Vec<FieldError>) -> Error {
+        Error::Invalid {
+            kind: self.resource.qualified_kind(),
+            name: text(object, "name").to_owned(),
+            errors: FieldError::as_told(errors),
+        }
+    }
+}

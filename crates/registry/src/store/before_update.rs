@@ -1,0 +1,140 @@
+//! Prepares and checks every update: kube-apiserver's BeforeUpdate and the steps around it.
+
+use ringwatch_apimachinery::accessor::{copy, integer, is_terminating, text};
+use ringwatch_apimachinery::validation::{validate_object_meta, validate_object_meta_update};
+use ringwatch_apimachinery::{Error, FieldError, NameRule};
+use serde_json::Value;
+
+use super::Store;
+use crate::RequestContext;
+
+/// The message for a client that updates an outdated object.
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+impl Store {
+    /// Gives the object the current resource version if it has none and may do without; a
+    /// version that it has must be the current one.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for another version, [`Error::Invalid`] for a missing one.
+    pub(super) fn check_version(
+        &self,
+        object: &mut Value,
+        old: &Value,
+        name: &str,
+    ) -> Result<(), Error> {
+        let versioner = self.storage.versioner();
+        let version = |object| {
+            versioner
+                .object_resource_version(object)
+                .map_err(|error| Error::Storage(error.into()))
+        };
+        match version(object)? {
+            None if self.strategy().allow_unconditional_update() => {
+                copy(object, old, "resourceVersion");
+                Ok(())
+            }
+            // Kubernetes names the resource where the kind should be.
+            None => Err(Error::Invalid {
+                kind: self.resource.qualified_name(),
+                name: name.to_owned(),
+                errors: vec![FieldError::invalid(
+                    "metadata.resourceVersion",
+                    &Value::from(0),
+                    "must be specified for an update",
+                )],
+            }),
+            found if found == version(old)? => Ok(()),
+            Some(_) => Err(Error::Conflict {
+                resource: self.resource.qualified_name(),
+                name: name.to_owned(),
+                message: MODIFIED.to_owned(),
+            }),
+        }
+    }
+
+    /// Prepares, checks and canonicalizes the next content of an object.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] for a wrong namespace, [`Error::Invalid`] with all that is wrong.
+    pub(super) fn before_update(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        object: &mut Value,
+        old: &Value,
+    ) -> Result<(), Error> {
+        self.ensure_namespace(namespace, object)?;
+        copy(object, old, "generation");
+        let strategy = self.strategy_of(context);
+        strategy.prepare_for_update(context, object, old);
+        keep_system_fields(object, old);
+        self.check_kind(object)?;
+        let mut errors =
+            validate_object_meta(object, self.resource.namespaced, NameRule::PathSegment);
+        errors.extend(self.wrong_finalizers(object));
+        errors.extend(validate_object_meta_update(object, old));
+        errors.extend(strategy.validate_update(object, old));
+        if !errors.is_empty() {
+            return Err(self.invalid(object, errors));
+        }
+        for warning in strategy.warnings_on_update(object, old) {
+            context.warn(warning);
+        }
+        self.strategy().canonicalize(object);
+        self.keep_managed_times(object, old);
+        Ok(())
+    }
+
+    /// Takes a change back that is in nothing but the times of managedFields, so that an update which
+    /// changes nothing writes nothing.
+    fn keep_managed_times(&self, object: &mut Value, old: &Value) {
+        let managed = &object["metadata"]["managedFields"];
+        let old_managed = &old["metadata"]["managedFields"];
+        if managed == old_managed || without_times(managed) != without_times(old_managed) {
+            return;
+        }
+        let mut same = object.clone();
+        copy(&mut same, old, "managedFields");
+        // The old object may lack what is no value but is written nevertheless.
+        let mut before = old.clone();
+        self.strategy().canonicalize(&mut before);
+        if same == before {
+            *object = same;
+        }
+    }
+
+    /// Returns true if an update removes the last finalizer of an object that is being deleted, which is deleted then.
+    pub(super) fn deletes(&self, object: &Value, old: &Value) -> bool {
+        object["metadata"]["finalizers"].is_null()
+            && is_terminating(old)
+            && integer(old, "deletionGracePeriodSeconds").unwrap_or(0) == 0
+            && !self.strategy().holds_deletion(object)
+    }
+}
+
+/// Keeps what only the server sets.
+fn keep_system_fields(object: &mut Value, old: &Value) {
+    if text(object, "uid").is_empty() {
+        copy(object, old, "uid");
+    }
+    for member in ["creationTimestamp", "deletionTimestamp"] {
+        if !text(old, member).is_empty() {
+            copy(object, old, member);
+        }
+    }
+    if integer(object, "deletionGracePeriodSeconds").is_none() {
+        copy(object, old, "deletionGracePeriodSeconds");
+    }
+}
+
+fn without_times(managed: &Value) -> Value {
+    let mut managed = managed.clone();
+    for entry in managed.as_array_mut().into_iter().flatten() {
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("time");
+        }
+    }
+    managed
+}

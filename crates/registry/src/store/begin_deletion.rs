@@ -1,0 +1,136 @@
+//! The update with which a deletion begins that has to wait for something.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch::meta::Object;
+use ringwatch::storage::{
+    self, DeletionCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated,
+};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::accessor::{
+    bump_generation, finalizers, format_time, is_terminating, set, set_finalizers, time,
+};
+use serde_json::Value;
+
+use super::Store;
+use super::admit::AdmittedDeletion;
+use super::before_delete::Grace;
+use super::garbage_collection::deletion_finalizers;
+use super::interpret::{Operation, interpret};
+use super::read::tree_of;
+use crate::{DeleteOptions, RequestContext};
+
+/// How a deletion goes on after it has been noted in the object.
+pub(super) enum Begun {
+    /// It waits; this is the object meanwhile.
+    Waiting(Arc<Object>),
+    /// It waited before, and goes on waiting.
+    AlreadyWaiting,
+    /// Nothing is waited for any more: the grace period that was noted is zero. Somebody else may
+    /// have deleted the object since.
+    Expired(Arc<Object>),
+    /// There was nothing to wait for.
+    Now,
+}
+
+/// Why the object is not updated.
+#[derive(Debug, thiserror::Error)]
+enum Unchanged {
+    #[error("abort delete")]
+    AlreadyDeleting,
+    #[error("delete now")]
+    DeleteNow,
+}
+
+/// One beginning of a deletion, as the storage tries it.
+struct Attempt<'a, 'b> {
+    admission: &'a mut AdmittedDeletion<'b>,
+    options: &'a mut DeleteOptions,
+    /// True if the object of the last attempt waits for finalizers or a grace period.
+    waits: bool,
+}
+
+impl Store {
+    /// Notes in an object that it is being deleted.
+    pub(super) async fn begin_deletion(
+        &self,
+        key: &str,
+        name: &str,
+        options: &mut DeleteOptions,
+        preconditions: &Preconditions,
+        admission: &mut AdmittedDeletion<'_>,
+    ) -> Result<Begun, Error> {
+        let dry_run = options.dry_run;
+        let mut attempt = Attempt {
+            admission,
+            options,
+            waits: false,
+        };
+        let storage_options = storage::UpdateOptions {
+            preconditions: preconditions.clone(),
+            ..storage::UpdateOptions::default()
+        };
+        let result = self
+            .guaranteed_update(key, storage_options, &mut attempt, dry_run)
+            .await;
+        match result {
+            Ok(object) if attempt.waits => Ok(Begun::Waiting(object)),
+            Ok(object) => Ok(Begun::Expired(object)),
+            Err(StorageError::Rejected(rejection)) => match rejection.downcast::<Unchanged>() {
+                Ok(unchanged) => Ok(match *unchanged {
+                    Unchanged::AlreadyDeleting => Begun::AlreadyWaiting,
+                    Unchanged::DeleteNow => Begun::Now,
+                }),
+                Err(other) => {
+                    let error = StorageError::Rejected(other);
+                    Err(interpret(error, Operation::Update, &self.resource, name))
+                }
+            },
+            Err(error) => Err(interpret(error, Operation::Update, &self.resource, name)),
+        }
+    }
+}
+
+#[async_trait]
+impl TryUpdate for Attempt<'_, '_> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        let existing = existing.ok_or("an update of nothing")?;
+        self.admission.check(existing).await?;
+        let store = self.admission.store;
+        let context = self.admission.write.context;
+        let mut object = tree_of(existing).await?;
+        let grace = store.before_delete(context, &mut object, self.options)?;
+        if grace == Grace::Pending {
+            return Err(Box::new(Unchanged::AlreadyDeleting));
+        }
+        let default = store.strategy().default_garbage_collection();
+        if let Some(next) = deletion_finalizers(&object, self.options, default) {
+            set_finalizers(&mut object, next);
+        }
+        let finalizes = !finalizers(&object).is_empty();
+        if grace == Grace::None {
+            if !finalizes {
+                return Err(Box::new(Unchanged::DeleteNow));
+            }
+            mark_as_deleting(context, &mut object);
+        }
+        self.waits = finalizes || self.options.grace_period_seconds.unwrap_or(0) > 0;
+        Ok(Updated {
+            object,
+            ttl: store.ttl_seconds,
+        })
+    }
+}
+
+/// Tells finalizers that their time has come.
+fn mark_as_deleting(context: &RequestContext, object: &mut Value) {
+    if !is_terminating(object) {
+        bump_generation(object);
+    }
+    let now = context.clock.wall();
+    if time(object, "deletionTimestamp").is_none_or(|end| end > now) {
+        set(object, "deletionTimestamp", format_time(now));
+    }
+    set(object, "deletionGracePeriodSeconds", 0);
+}

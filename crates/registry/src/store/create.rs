@@ -1,0 +1,444 @@
+//! Creating objects.
+
+use std::sync::Arc;
+
+use ringwatch::meta::Object;
+use ringwatch::storage::{GetOptions, StorageError};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::accessor::{is_terminating, remove, set, text};
+use ringwatch_apimachinery::names::generate_name;
+use serde_json::Value;
+
+use super::admit::Write;
+use super::incoming::{fill_system_fields, wipe_system_fields};
+use super::interpret::{Operation, interpret};
+use super::read::tree_of;
+use super::{Store, dry_run};
+use crate::allocator::Outcome;
+use crate::{CreateOptions, RequestContext};
+
+/// How many names are tried for an object with a `generateName`.
+const GENERATED_NAME_ATTEMPTS_MAX: u32 = 8;
+
+impl Store {
+    /// Creates an object in `namespace` (empty if the resource has none).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and [`Error::Forbidden`] for the namespace, [`Error::Invalid`],
+    /// [`Error::AlreadyExists`], [`Error::Storage`] with [`StorageError::VersionOnCreate`].
+    pub async fn create(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        object: Value,
+        options: &CreateOptions,
+    ) -> Result<Arc<Object>, Error> {
+        self.leave_if_costly().await;
+        let mut object = self.incoming(context, object)?;
+        wipe_system_fields(&mut object);
+        self.ensure_namespace(namespace, &mut object)?;
+        self.track_fields(context, None, &mut object);
+        self.complete(&mut object);
+        let write = Write {
+            context,
+            namespace,
+            dry_run: options.dry_run,
+        };
+        self.admit_new(write, &mut object).await?;
+        match self
+            .create_named(context, namespace, &object, options)
+            .await
+        {
+            // What changed the fields is worth less than the fields.
+            Err(Error::Storage(StorageError::TooLarge { .. })) => {
+                remove(&mut object, "managedFields");
+                self.create_named(context, namespace, &object, options)
+                    .await
+            }
+            result => result,
+        }
+    }
+
+    /// Creates an object under its name, or under generated ones until one is free.
+    async fn create_named(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        object: &Value,
+        options: &CreateOptions,
+    ) -> Result<Arc<Object>, Error> {
+        let base = text(object, "generateName");
+        let generates = text(object, "name").is_empty() && !base.is_empty();
+        let attempts_max = if generates {
+            GENERATED_NAME_ATTEMPTS_MAX
+        } else {
+            1
+        };
+        let mut attempts = 1;
+        loop {
+            let mut object = object.clone();
+            fill_system_fields(context, &mut object);
+            if generates {
+                set(&mut object, "name", generate_name(base));
+            }
+            let result = self.create_once(context, namespace, object, options).await;
+            if attempts == attempts_max || !matches!(result, Err(Error::AlreadyExists { .. })) {
+                return result;
+            }
+            attempts += 1;
+        }
+    }
+
+    async fn create_once(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        mut object: Value,
+        options: &CreateOptions,
+    ) -> Result<Arc<Object>, Error> {
+        self.before_create(context, namespace, &mut object)?;
+        let write = Write {
+            context,
+            namespace,
+            dry_run: options.dry_run,
+        };
+        let allocation = self.allocate(&mut object, None, options.dry_run).await?;
+        let result = match self.validate_new(write, &object).await {
+            Ok(()) => self.store_new(namespace, &object, options).await,
+            Err(refusal) => Err(refusal),
+        };
+        Self::settle(allocation, outcome(&result)).await;
+        let created = result?;
+        self.after_create(&created, options.dry_run);
+        Ok(created)
+    }
+
+    async fn store_new(
+        &self,
+        namespace: &str,
+        object: &Value,
+        options: &CreateOptions,
+    ) -> Result<Arc<Object>, Error> {
+        let name = text(object, "name");
+        let key = self.key(namespace, name)?;
+        let result = if options.dry_run {
+            dry_run::create(&*self.storage, &key, object).await
+        } else {
+            self.storage.create(&key, object, self.ttl_seconds).await
+        };
+        match result {
+            Ok(created) => Ok(created),
+            Err(error) => Err(self.interpret_create(error, &key, object).await),
+        }
+    }
+
+    /// Says why an object could not be created; if there is one, also whether it is leaving.
+    pub(super) async fn interpret_create(
+        &self,
+        error: StorageError,
+        key: &str,
+        object: &Value,
+    ) -> Error {
+        let name = text(object, "name");
+        let mut error = interpret(error, Operation::Create, &self.resource, name);
+        if let Error::AlreadyExists {
+            being_deleted,
+            generated,
+            ..
+        } = &mut error
+        {
+            *generated = !text(object, "generateName").is_empty();
+            let existing = self.storage.get(key, GetOptions::default()).await;
+            let existing = match existing {
+                Ok(existing) => tree_of(&existing).await.ok(),
+                Err(_) => None,
+            };
+            *being_deleted = existing.is_some_and(|it| is_terminating(&it));
+        }
+        error
+    }
+
+    pub(super) fn after_create(&self, object: &Object, dry_run: bool) {
+        if let Some(after) = &self.after {
+            after.after_create(object, dry_run);
+        }
+    }
+}
+
+/// Returns the outcome of the write of a new object.
+fn outcome(result: &Result<Arc<Object>, Error>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Written,
+        Err(
+            Error::ServerTimeout { .. }
+            | Error::Storage(StorageError::Timeout { .. } | StorageError::Internal { .. }),
+        ) => Outcome::Unknown,
+        Err(_) => Outcome::NotWritten,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::super::read::value_of;
+    use super::*;
+    use crate::testing::{Fixture, NOW, TestStrategy, config_map};
+
+    async fn refused(fixture: &Fixture, namespace: &str, object: Value) -> Error {
+        let options = CreateOptions::default();
+        let result = fixture
+            .store
+            .create(&fixture.context, namespace, object, &options);
+        result.await.expect_err("it is refused")
+    }
+
+    #[tokio::test]
+    async fn a_new_object_gets_its_system_fields() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let created = fixture
+            .create(json!({
+                "name": "a", "uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z",
+                "deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3, "selfLink": "/x",
+            }))
+            .await;
+        let metadata = &created["metadata"];
+        let time: Timestamp = metadata["creationTimestamp"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(time >= NOW.parse().unwrap(), "{time}");
+        assert_eq!(
+            metadata["creationTimestamp"].as_str().unwrap().len(),
+            NOW.len()
+        );
+        let uid: uuid::Uuid = metadata["uid"].as_str().unwrap().parse().expect("a uid");
+        assert_eq!(uid.get_version_num(), 4);
+        assert_eq!(metadata["namespace"], "ns");
+        assert_eq!(metadata["resourceVersion"], "2");
+        for member in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
+            assert!(metadata[member].is_null(), "{member}");
+        }
+        assert_eq!(fixture.stored("a").await, Some(created));
+    }
+
+    #[tokio::test]
+    async fn the_strategy_is_called_in_kubernetes_order() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let mut object = config_map(json!({"name": "a"}));
+        object["status"] = json!({"set": "by a client"});
+        let options = CreateOptions::default();
+        let store = &fixture.store;
+        let created = store.create(&fixture.context, "ns", object, &options).await;
+        assert_eq!(
+            fixture.strategy.take_calls(),
+            [
+                "default",
+                "prepare_for_create",
+                "validate",
+                "warnings_on_create",
+                "canonicalize"
+            ]
+        );
+        let created = value_of(&created.expect("created")).expect("an object");
+        assert_eq!(
+            (&created["defaulted"], &created["canonical"]),
+            (&json!(true), &json!(true))
+        );
+        assert!(created["status"].is_null());
+        assert_eq!(fixture.context.warnings(), ["created with a warning"]);
+    }
+
+    #[tokio::test]
+    async fn what_is_invalid_is_named_all_at_once() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let mut object = config_map(json!({"name": "Bad_Name"}));
+        object["data"]["bad"] = json!("x");
+        let error = refused(&fixture, "ns", object).await.to_string();
+        assert!(
+            error.starts_with("ConfigMap \"Bad_Name\" is invalid: [metadata.name: Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must")
+                && error.ends_with(", data.bad: Forbidden: not here]"),
+            "{error}"
+        );
+        assert_eq!(fixture.storage.revision().await, 1, "nothing is written");
+        assert_eq!(fixture.strategy.take_calls().last(), Some(&"validate"));
+    }
+
+    #[tokio::test]
+    async fn wrong_metadata_is_a_bad_request() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let error = refused(
+            &fixture,
+            "ns",
+            config_map(json!({"name": "a", "labels": 5})),
+        )
+        .await;
+        assert_eq!(
+            error.to_string(),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type map[string]string"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_namespace_must_match() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let object = config_map(json!({"name": "a", "namespace": "other"}));
+        let error = refused(&fixture, "ns", object).await;
+        assert!(matches!(&error, Error::BadRequest(_)));
+        assert_eq!(
+            error.to_string(),
+            "the namespace of the provided object does not match the namespace sent on the request"
+        );
+    }
+
+    #[tokio::test]
+    async fn names_are_generated() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let created = fixture.create(json!({"generateName": "web-"})).await;
+        let name = created["metadata"]["name"].as_str().expect("a name");
+        assert!(
+            name.starts_with("web-") && name.len() == "web-".len() + 5,
+            "{name}"
+        );
+        assert!(fixture.stored(name).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn an_existing_name_is_refused_and_says_if_it_is_leaving() {
+        let fixture = Fixture::new(TestStrategy::default());
+        fixture
+            .create(json!({"name": "a", "finalizers": ["x/y"]}))
+            .await;
+        let error = refused(&fixture, "ns", config_map(json!({"name": "a"}))).await;
+        assert_eq!(error.to_string(), "configmaps \"a\" already exists");
+
+        let deleted = fixture
+            .store
+            .delete(&fixture.context, "ns", "a", Default::default());
+        assert!(!deleted.await.expect("it begins").finished);
+        let error = refused(
+            &fixture,
+            "ns",
+            config_map(json!({"name": "a", "generateName": "a"})),
+        )
+        .await;
+        assert_eq!(
+            error.to_string(),
+            "object is being deleted: configmaps \"a\" already exists, the server was not able to generate a unique name for the object"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_resource_version_is_refused_by_the_storage() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let object = config_map(json!({"name": "a", "resourceVersion": "1"}));
+        let error = refused(&fixture, "ns", object).await;
+        assert!(
+            matches!(error, Error::Storage(StorageError::VersionOnCreate)),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_does_everything_but_store() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let options = CreateOptions { dry_run: true };
+        let object = config_map(json!({"name": "a"}));
+        let store = &fixture.store;
+        let created = store
+            .create(&fixture.context, "ns", object.clone(), &options)
+            .await;
+        let created = value_of(&created.expect("it could be created")).expect("an object");
+        assert!(created["metadata"]["resourceVersion"].is_null());
+        assert!(created["metadata"]["uid"].is_string());
+        assert_eq!(created["canonical"], true);
+        assert_eq!(
+            (fixture.stored("a").await, fixture.storage.revision().await),
+            (None, 1)
+        );
+
+        fixture.create(json!({"name": "a"})).await;
+        let error = store.create(&fixture.context, "ns", object, &options).await;
+        assert!(matches!(error, Err(Error::AlreadyExists { .. })));
+    }
+
+    #[tokio::test]
+    async fn objects_live_for_the_stores_time() {
+        let mut fixture = Fixture::new(TestStrategy::default());
+        for (set, kept) in [(None, None), (Some(0), None), (Some(3600), Some(3600))] {
+            fixture.store = fixture.store.clone().with_ttl(set);
+            fixture.create(json!({"generateName": "a"})).await;
+            assert_eq!(fixture.storage.take_ttls(), [kept]);
+        }
+    }
+
+    #[tokio::test]
+    async fn repeated_owners_are_dropped_with_a_warning() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"});
+        let created = fixture
+            .create(json!({"name": "a", "ownerReferences": [owner, owner]}))
+            .await;
+        assert_eq!(created["metadata"]["ownerReferences"], json!([owner]));
+        assert!(fixture.context.warnings()[0].ends_with("duplicate UID(s) observed: [u]"));
+    }
+
+    #[tokio::test]
+    async fn what_is_served_differently_is_stored_in_the_storage_version() {
+        let fixture = Fixture::new(TestStrategy {
+            converts: true,
+            ..TestStrategy::default()
+        });
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "content": {"k": "v"}});
+        let options = CreateOptions::default();
+        let created = fixture
+            .store
+            .create(&fixture.context, "ns", object, &options)
+            .await;
+        let created = created.expect("created");
+        assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "v");
+        let served = fixture.store.to_served(created).expect("convertible");
+        assert_eq!(value_of(&served).expect("an object")["content"]["k"], "v");
+        assert_eq!(served.revision(), 2);
+    }
+
+    #[tokio::test]
+    async fn the_fields_of_a_new_object_are_its_creators() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let created = fixture
+            .create(json!({"name": "a", "labels": {"app": "x"}}))
+            .await;
+        let mut managed = created["metadata"]["managedFields"][0].clone();
+        let time = managed["time"].take();
+        assert_eq!(time, created["metadata"]["creationTimestamp"]);
+        assert_eq!(managed["manager"], "tester");
+        assert_eq!(managed["operation"], "Update");
+        assert_eq!(managed["apiVersion"], "v1");
+        assert_eq!(managed["fieldsV1"]["f:data"], json!({".": {}, "f:k": {}}));
+        let labels = json!({"f:labels": {".": {}, "f:app": {}}});
+        assert_eq!(managed["fieldsV1"]["f:metadata"], labels);
+        assert_eq!(
+            managed["fieldsV1"]["f:defaulted"],
+            json!({}),
+            "defaults are fields"
+        );
+        assert!(
+            managed["fieldsV1"]["f:canonical"].is_null(),
+            "what follows is the server's"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_object_that_is_too_large_does_without_managed_fields() {
+        let fixture = Fixture::new(TestStrategy::default());
+        fixture.storage.refuse_managed_fields();
+        let created = fixture.create(json!({"name": "a"})).await;
+        assert!(created["metadata"]["managedFields"].is_null());
+    }
+}

@@ -1,0 +1,309 @@
+//! Deleting objects.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch::meta::Object;
+use ringwatch::storage::{
+    self, DeletionCheck, GetOptions, Preconditions, Rejection, StorageError, TryUpdate, Updated,
+};
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::accessor::{
+    finalizers, format_time, is_terminating, set, set_finalizers,
+};
+
+use super::admit::{AdmittedDeletion, Write};
+use super::before_delete::Grace;
+use super::begin_deletion::Begun;
+use super::garbage_collection::deletion_finalizers;
+use super::interpret::{Operation, interpret};
+use super::read::tree_of;
+use super::{Deleted, Store, dry_run};
+use crate::{DeleteOptions, RequestContext};
+
+/// How often a deletion begins anew because the object got a finalizer just before it went.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// Why an object that was to go does not.
+#[derive(Debug, thiserror::Error)]
+#[error("it has got a finalizer")]
+struct HasFinalizer;
+
+/// Lets go what no finalizer holds. One may have come since the deletion was decided.
+struct Unfinalized<'a> {
+    options: DeleteOptions,
+    admission: AdmittedDeletion<'a>,
+}
+
+#[async_trait]
+impl DeletionCheck for Unfinalized<'_> {
+    async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
+        let object = tree_of(existing).await?;
+        let default = self.admission.store.strategy().default_garbage_collection();
+        let left = deletion_finalizers(&object, &self.options, default);
+        if !left.map_or_else(|| finalizers(&object).is_empty(), |left| left.is_empty()) {
+            return Err(Box::new(HasFinalizer));
+        }
+        self.admission.check(existing).await
+    }
+}
+
+impl Store {
+    /// Deletes an object, or begins to.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Invalid`] for the options, [`Error::Conflict`] when a
+    /// precondition does not hold, [`Error::Forbidden`] for what may not be deleted.
+    pub async fn delete(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        name: &str,
+        options: DeleteOptions,
+    ) -> Result<Deleted, Error> {
+        self.delete_as(context, (namespace, name), name, options)
+            .await
+    }
+
+    /// Deletes an object that admission is told of as `asked`: what the client has named, which of a
+    /// collection is nothing.
+    pub(super) async fn delete_as(
+        &self,
+        context: &RequestContext,
+        (namespace, name): (&str, &str),
+        asked: &str,
+        options: DeleteOptions,
+    ) -> Result<Deleted, Error> {
+        let wrong = options.validate();
+        if !wrong.is_empty() {
+            return Err(Error::Invalid {
+                kind: "DeleteOptions.meta.k8s.io".to_owned(),
+                name: String::new(),
+                errors: wrong,
+            });
+        }
+        let key = self.key(namespace, name)?;
+        if options.ignore_store_read_error {
+            return self.delete_unreadable(&key, name).await;
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            let attempt = self.try_delete(context, &key, (namespace, name), asked, options.clone());
+            if let Some(deleted) = attempt.await? {
+                return Ok(deleted);
+            }
+        }
+        Err(Error::Conflict {
+            resource: self.resource.qualified_name(),
+            name: name.to_owned(),
+            message: "its finalizers change all the time".to_owned(),
+        })
+    }
+
+    /// Deletes an object as it is now; `None` if it got a finalizer meanwhile.
+    async fn try_delete(
+        &self,
+        context: &RequestContext,
+        key: &str,
+        (namespace, name): (&str, &str),
+        asked: &str,
+        mut options: DeleteOptions,
+    ) -> Result<Option<Deleted>, Error> {
+        let existing = self.storage.get(key, GetOptions::default()).await;
+        let existing = existing.map_err(|error| self.undeletable(error, name))?;
+        let mut object = tree_of(&existing).await?;
+        let mut admission = AdmittedDeletion {
+            store: self,
+            write: Write {
+                context,
+                namespace,
+                dry_run: options.dry_run,
+            },
+            name: asked,
+        };
+        if self.strategy().holds_deletion(&object) {
+            let held = self.delete_held(key, existing, &options, &mut admission);
+            return held.await.map(Some);
+        }
+        let mut preconditions = preconditions(&options);
+        let grace = self.before_delete(context, &mut object, &mut options)?;
+        if grace == Grace::Pending {
+            return Ok(Some(self.waiting(existing)));
+        }
+        let default = self.strategy().default_garbage_collection();
+        let mut last = None;
+        if grace == Grace::Begun
+            || !finalizers(&object).is_empty()
+            || deletion_finalizers(&object, &options, default).is_some()
+        {
+            let begun = self
+                .begin_deletion(key, name, &mut options, &preconditions, &mut admission)
+                .await?;
+            match begun {
+                Begun::Waiting(object) => {
+                    return Ok(Some(Deleted {
+                        object,
+                        finished: false,
+                        returns_object: true,
+                    }));
+                }
+                Begun::AlreadyWaiting => return Ok(Some(self.waiting(existing))),
+                Begun::Expired(object) => last = Some(object),
+                Begun::Now => {}
+            }
+            if options.dry_run {
+                return Ok(Some(Deleted {
+                    object: last.unwrap_or(existing),
+                    finished: true,
+                    returns_object: true,
+                }));
+            }
+        }
+        if let (Some(last), Some(version)) = (&last, &mut preconditions.resource_version) {
+            *version = last.revision().to_string();
+        }
+        let check = Unfinalized { options, admission };
+        self.finish(key, name, preconditions, last, check).await
+    }
+
+    /// Takes the object out of the storage. `last` is its content if its grace period had been
+    /// noted: then somebody else may take it out first. `None` if it has a finalizer by now, which
+    /// kube-apiserver may overlook.
+    async fn finish(
+        &self,
+        key: &str,
+        name: &str,
+        preconditions: Preconditions,
+        last: Option<Arc<Object>>,
+        mut check: Unfinalized<'_>,
+    ) -> Result<Option<Deleted>, Error> {
+        let dry_run = check.options.dry_run;
+        let removed = self.remove(key, preconditions, &mut check, dry_run).await;
+        let object = match (removed, last) {
+            (Err(StorageError::Rejected(why)), _) if why.is::<HasFinalizer>() => return Ok(None),
+            (Ok(object), _) | (Err(StorageError::KeyNotFound { .. }), Some(object)) => object,
+            (Err(error), _) => return Err(self.undeletable(error, name)),
+        };
+        self.after_delete(&object, dry_run);
+        Ok(Some(Deleted {
+            object,
+            finished: true,
+            returns_object: self.strategy().returns_deleted_object(),
+        }))
+    }
+
+    /// Takes an object out of the storage, or pretends to.
+    pub(super) async fn remove(
+        &self,
+        key: &str,
+        preconditions: Preconditions,
+        check: &mut dyn DeletionCheck,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, StorageError> {
+        if dry_run {
+            return dry_run::delete(&*self.storage, key, &preconditions, check).await;
+        }
+        let options = storage::DeleteOptions {
+            preconditions,
+            ..storage::DeleteOptions::default()
+        };
+        let removed = self.storage.delete(key, options, check).await?;
+        self.release(&removed).await;
+        Ok(removed)
+    }
+
+    /// Tells who wants to know that an object was deleted.
+    pub(super) fn after_delete(&self, object: &Object, dry_run: bool) {
+        if let Some(after) = &self.after {
+            after.after_delete(object, dry_run);
+        }
+    }
+
+    /// The answer to a deletion that changed nothing, as it is waited for already.
+    fn waiting(&self, object: Arc<Object>) -> Deleted {
+        Deleted {
+            object,
+            finished: false,
+            returns_object: self.strategy().returns_deleted_object(),
+        }
+    }
+
+    fn undeletable(&self, error: StorageError, name: &str) -> Error {
+        interpret(error, Operation::Delete, &self.resource, name)
+    }
+
+    /// Begins the deletion of an object that its type holds until its content is gone.
+    async fn delete_held(
+        &self,
+        key: &str,
+        existing: Arc<Object>,
+        options: &DeleteOptions,
+        admission: &mut AdmittedDeletion<'_>,
+    ) -> Result<Deleted, Error> {
+        let name = existing.name();
+        let mut preconditions = preconditions(options);
+        if let Err(StorageError::InvalidObject { message, .. }) =
+            preconditions.check(key, &existing)
+        {
+            return Err(Error::Conflict {
+                resource: self.resource.qualified_name(),
+                name: name.to_owned(),
+                message,
+            });
+        }
+        let mut object = Arc::clone(&existing);
+        if !is_terminating(&tree_of(&existing).await?) {
+            preconditions.uid = Some(existing.uid().to_owned());
+            let storage_options = storage::UpdateOptions {
+                preconditions,
+                ..storage::UpdateOptions::default()
+            };
+            let mut hold = Hold { options, admission };
+            object = self
+                .guaranteed_update(key, storage_options, &mut hold, options.dry_run)
+                .await
+                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+        }
+        Ok(Deleted {
+            object,
+            finished: false,
+            returns_object: true,
+        })
+    }
+}
+
+/// Marks an object that its type holds.
+struct Hold<'a, 'b> {
+    options: &'a DeleteOptions,
+    admission: &'a mut AdmittedDeletion<'b>,
+}
+
+#[async_trait]
+impl TryUpdate for Hold<'_, '_> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        let existing = existing.ok_or("an update of nothing")?;
+        self.admission.check(existing).await?;
+        let mut object = tree_of(existing).await?;
+        let AdmittedDeletion { store, write, .. } = self.admission;
+        if !is_terminating(&object) {
+            let now = format_time(write.context.clock.wall());
+            set(&mut object, "deletionTimestamp", now);
+        }
+        let strategy = store.strategy();
+        strategy.prepare_for_deletion(&mut object);
+        let default = strategy.default_garbage_collection();
+        if let Some(next) = deletion_finalizers(&object, self.options, default) {
+            set_finalizers(&mut object, next);
+        }
+        Ok(Updated { object, ttl: None })
+    }
+}
+
+fn preconditions(options: &DeleteOptions) -> Preconditions {
+    Preconditions {
+        uid: options.precondition_uid.clone(),
+        resource_version: options.precondition_resource_version.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

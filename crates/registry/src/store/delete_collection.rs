@@ -1,0 +1,176 @@
+//! Deleting what a list selects.
+
+use ringwatch::storage::{List, ListOptions};
+use ringwatch_apimachinery::Error;
+
+use super::Store;
+use crate::{DeleteOptions, RequestContext};
+
+/// How many objects are listed at a time, unless the client says.
+const PAGE_OBJECTS: u64 = 10_000;
+
+impl Store {
+    /// Deletes what a list selects, one after the other, and returns the list. With a limit it
+    /// deletes one page. Not atomic: what was deleted before an error stays deleted.
+    ///
+    /// # Errors
+    /// Those of [`Store::list`] and [`Store::delete`]; objects that are gone are no error.
+    pub async fn delete_collection(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        options: DeleteOptions,
+        mut list: ListOptions,
+    ) -> Result<List, Error> {
+        let one_page = list.predicate.limit > 0;
+        if !one_page {
+            list.predicate.limit = PAGE_OBJECTS;
+        }
+        self.delete_pages(context, namespace, &options, list, one_page)
+            .await
+    }
+
+    async fn delete_pages(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        options: &DeleteOptions,
+        mut list: ListOptions,
+        one_page: bool,
+    ) -> Result<List, Error> {
+        let mut deleted: Option<List> = None;
+        loop {
+            let page = self.list(namespace, list.clone()).await?;
+            for object in &page.items {
+                let named = (object.namespace(), object.name());
+                let result = self.delete_as(context, named, "", options.clone()).await;
+                match result {
+                    Ok(_) | Err(Error::NotFound { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if one_page {
+                return Ok(page);
+            }
+            let next = page.continue_token.clone();
+            list.resource_version = None;
+            list.version_match = None;
+            let all = match &mut deleted {
+                None => deleted.insert(List {
+                    continue_token: None,
+                    remaining_item_count: None,
+                    ..page
+                }),
+                Some(all) => {
+                    all.items.extend(page.items);
+                    all
+                }
+            };
+            match next {
+                Some(next) => list.predicate.continue_token = next,
+                None => return Ok(std::mem::take(all)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::meta::LabelSelector;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Fixture, TestStrategy};
+
+    #[tokio::test]
+    async fn what_is_selected_is_deleted_and_returned() {
+        let fixture = Fixture::new(TestStrategy::default());
+        for (name, app) in [("a", "x"), ("b", "x"), ("c", "y")] {
+            fixture
+                .create(json!({"name": name, "labels": {"app": app}}))
+                .await;
+        }
+        let mut list = ListOptions::default();
+        list.predicate.label = LabelSelector::parse("app=x").expect("a selector");
+        let options = DeleteOptions::default();
+        let deleted = fixture
+            .store
+            .delete_collection(&fixture.context, "ns", options, list)
+            .await;
+        let deleted = deleted.expect("deleted");
+        let found: Vec<_> = deleted
+            .items
+            .iter()
+            .map(|object| (object.name(), object.revision()))
+            .collect();
+        assert_eq!(found, [("a", 2), ("b", 3)]);
+        assert_eq!((deleted.revision, deleted.continue_token), (4, None));
+        let left = fixture
+            .store
+            .list("ns", ListOptions::default())
+            .await
+            .expect("a list");
+        assert_eq!(left.items.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_limit_deletes_one_page() {
+        let fixture = Fixture::new(TestStrategy::default());
+        for name in ["a", "b", "c"] {
+            fixture.create(json!({"name": name})).await;
+        }
+        let mut list = ListOptions::default();
+        list.predicate.limit = 2;
+        let options = DeleteOptions::default();
+        let deleted = fixture
+            .store
+            .delete_collection(&fixture.context, "ns", options, list)
+            .await;
+        let deleted = deleted.expect("deleted");
+        assert_eq!(deleted.items.len(), 2);
+        assert!(deleted.continue_token.is_some());
+        assert!(fixture.stored("c").await.is_some() && fixture.stored("b").await.is_none());
+    }
+
+    #[tokio::test]
+    async fn all_pages_are_deleted_and_returned() {
+        let fixture = Fixture::new(TestStrategy::default());
+        for name in ["a", "b", "c", "d", "e"] {
+            fixture.create(json!({"name": name})).await;
+        }
+        let (store, options) = (&fixture.store, DeleteOptions::default());
+        let mut list = ListOptions::default();
+        list.predicate.limit = 2;
+        let deleted = store.delete_pages(&fixture.context, "ns", &options, list, false);
+        let deleted = deleted.await.expect("deleted");
+        let names: Vec<_> = deleted.items.iter().map(|object| object.name()).collect();
+        assert_eq!(names, ["a", "b", "c", "d", "e"]);
+        assert_eq!((deleted.revision, deleted.continue_token), (6, None));
+        let left = store
+            .list("ns", ListOptions::default())
+            .await
+            .expect("a list");
+        assert!(left.items.is_empty());
+    }
+
+    #[tokio::test]
+    async fn grace_periods_are_each_objects_own() {
+        let fixture = Fixture::new(TestStrategy {
+            grace: Some(30),
+            ..TestStrategy::default()
+        });
+        fixture.create(json!({"name": "a"})).await;
+        fixture.create(json!({"name": "b"})).await;
+        let (options, list) = (DeleteOptions::default(), ListOptions::default());
+        let deleted = fixture
+            .store
+            .delete_collection(&fixture.context, "ns", options, list)
+            .await;
+        let deleted = deleted.expect("they begin");
+        assert_eq!(deleted.items.len(), 2);
+        for name in ["a", "b"] {
+            let stored = fixture.stored(name).await.expect("it waits");
+            assert_eq!(stored["metadata"]["deletionGracePeriodSeconds"], 30);
+        }
+    }
+}

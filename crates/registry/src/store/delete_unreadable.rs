@@ -1,0 +1,54 @@
+//! Deleting what is stored under a name though it cannot be read (KEP-3926).
+//!
+//! Neither preconditions nor finalizers nor admission can be asked about it, and nobody is told
+//! afterwards. So it is refused where the object can be read after all.
+
+use ringwatch::storage::{DeleteOptions, GetOptions, NoCheck, StorageError};
+use ringwatch_apimachinery::{Error, FieldError};
+
+use super::interpret::{Operation, interpret};
+use super::{Deleted, Store};
+use crate::IGNORE_STORE_READ_ERROR;
+
+impl Store {
+    /// Deletes an object that cannot be read.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for one that can be read, or is not there.
+    pub(super) async fn delete_unreadable(&self, key: &str, name: &str) -> Result<Deleted, Error> {
+        let found = self.storage.get(key, GetOptions::default()).await;
+        if !matches!(found, Err(StorageError::Corrupt { .. })) {
+            return Err(self.readable(name));
+        }
+        tracing::warn!(key, "an object that cannot be read is deleted unsafely");
+        let options = DeleteOptions {
+            expect_decode_error: true,
+            ..DeleteOptions::default()
+        };
+        let deleted = self.storage.delete(key, options, &mut NoCheck).await;
+        match deleted {
+            Ok(object) => Ok(Deleted {
+                object,
+                finished: true,
+                returns_object: false,
+            }),
+            // Somebody mended it in between.
+            Err(StorageError::InvalidObject { .. }) => Err(self.readable(name)),
+            Err(error) => Err(interpret(error, Operation::Delete, &self.resource, name)),
+        }
+    }
+
+    fn readable(&self, name: &str) -> Error {
+        let why = "is exclusively used to delete corrupt object(s), try again by removing this \
+                   option";
+        Error::Invalid {
+            kind: self.resource.qualified_name(),
+            name: name.to_owned(),
+            errors: vec![FieldError::invalid(
+                IGNORE_STORE_READ_ERROR,
+                &true.into(),
+                why,
+            )],
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Writes that are not carried out: everything is looked up and checked, nothing is stored.
+//!
+//! The object that would have been stored is answered at the revision of the existing one, so that a new object has none.
+
+use std::sync::Arc;
+
+use ringwatch::meta::Object;
+use ringwatch::storage::{
+    DeletionCheck, GetOptions, Interface, Preconditions, StorageError, TryUpdate,
+};
+use serde_json::Value;
+
+/// Pretends to create an object.
+pub(super) async fn create(
+    storage: &dyn Interface,
+    key: &str,
+    object: &Value,
+) -> Result<Arc<Object>, StorageError> {
+    match storage.get(key, GetOptions::default()).await {
+        Ok(_) => Err(StorageError::KeyExists {
+            key: key.to_owned(),
+        }),
+        Err(StorageError::KeyNotFound { .. }) => unstored(storage, object, 0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Pretends to update an object, or to create it if `ignore_not_found` allows.
+pub(super) async fn guaranteed_update(
+    storage: &dyn Interface,
+    key: &str,
+    ignore_not_found: bool,
+    preconditions: &Preconditions,
+    update: &mut dyn TryUpdate,
+) -> Result<Arc<Object>, StorageError> {
+    let existing = match storage.get(key, GetOptions::default()).await {
+        Ok(existing) => Some(existing),
+        Err(StorageError::KeyNotFound { .. }) if ignore_not_found => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(existing) = &existing {
+        preconditions.check(key, existing)?;
+    }
+    let updated = update
+        .try_update(existing.as_deref())
+        .await
+        .map_err(StorageError::Rejected)?;
+    let revision = existing.map_or(0, |existing| existing.revision());
+    unstored(storage, &updated.object, revision)
+}
+
+/// Pretends to delete an object.
+pub(super) async fn delete(
+    storage: &dyn Interface,
+    key: &str,
+    preconditions: &Preconditions,
+    check: &mut dyn DeletionCheck,
+) -> Result<Arc<Object>, StorageError> {
+    let existing = storage.get(key, GetOptions::default()).await?;
+    preconditions.check(key, &existing)?;
+    check
+        .check(&existing)
+        .await
+        .map_err(StorageError::Rejected)?;
+    Ok(existing)
+}
+
+/// An object that looks stored, in the form in which it would be.
+pub(super) fn unstored(
+    storage: &dyn Interface,
+    object: &Value,
+    revision: u64,
+) -> Result<Arc<Object>, StorageError> {
+    storage
+        .versioner()
+        .prepare_for_storage(object, &[])
+        .map(|object| Arc::new(object.at_revision(revision)))
+        .map_err(|error| StorageError::Internal {
+            message: error.to_string(),
+        })
+}

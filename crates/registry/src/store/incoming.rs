@@ -1,0 +1,165 @@
+//! Prepares an object between its arrival and its strategy: kube-apiserver's handlers do this around the store, before
+//! admission.
+
+use std::collections::HashSet;
+
+use ringwatch::codec;
+use ringwatch_apimachinery::accessor::{self, copy, format_time, remove, set, text};
+use ringwatch_apimachinery::{Error, bounds};
+use ringwatch_apply::Manager;
+use serde_json::{Map, Value};
+
+use super::Store;
+use crate::{RequestContext, Resource};
+
+impl Store {
+    /// Brings an object from the served into the storage version and fills in what may be left
+    /// out.
+    pub(super) fn incoming(&self, context: &RequestContext, object: Value) -> Result<Value, Error> {
+        let mut object = settled(&self.resource, object)?;
+        deduplicate_owners(context, &mut object);
+        Ok(object)
+    }
+
+    /// Puts in what is written though it is zero, so that an update that does not change it differs in nothing.
+    /// It comes after fields are tracked, lest whoever wrote the object seems to manage it.
+    pub(super) fn complete(&self, object: &mut Value) {
+        in_types(&self.resource, object, codec::complete);
+    }
+
+    /// Notes who manages which fields of an object. Fields are those of the served version.
+    pub(super) fn track_fields(
+        &self,
+        context: &RequestContext,
+        live: Option<&Value>,
+        object: &mut Value,
+    ) {
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &self.resource.group_version.to_string(),
+            subresource: &context.subresource,
+            has_status_subresource: self.resource.subresource("status").is_some(),
+            custom: self.resource.strategy.merge_schema(),
+            time: self.tells_time(context).then(|| context.clock.wall()),
+        };
+        let strategy = self.strategy();
+        if strategy.converts() {
+            let mut served = strategy.to_served(object.clone());
+            ringwatch_apply::update(live, &mut served, &manager);
+            copy(object, &served, "managedFields");
+        } else {
+            ringwatch_apply::update(live, object, &manager);
+        }
+    }
+
+    /// Returns true if entries of managed fields get a time. kube-apiserver writes those of custom resources' Scales
+    /// without.
+    fn tells_time(&self, context: &RequestContext) -> bool {
+        context.subresource != "scale" || !self.resource.is_custom()
+    }
+
+    /// Makes an object one of the request's namespace.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when it says that it belongs to another.
+    pub fn ensure_namespace(&self, namespace: &str, object: &mut Value) -> Result<(), Error> {
+        if !self.resource.namespaced {
+            remove(object, "namespace");
+            return Ok(());
+        }
+        let found = text(object, "namespace");
+        if found.is_empty() {
+            set(object, "namespace", namespace);
+        } else if found != namespace {
+            return Err(Error::BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the request"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Brings an object that somebody else has changed from a served version into the storage version, with
+/// everything that may be left out.
+pub fn bring_in(resource: &Resource, object: Value) -> Result<Value, Error> {
+    let mut object = settled(resource, object)?;
+    in_types(resource, &mut object, codec::complete);
+    Ok(object)
+}
+
+/// The object in the storage version, with its defaults.
+///
+/// # Errors
+/// [`Error::TooLarge`] when it nests too deep or has too many maps.
+fn settled(resource: &Resource, mut object: Value) -> Result<Value, Error> {
+    bounds::check(&object)?;
+    accessor::normalize(&mut object, &resource.group_version.version, &resource.kind)?;
+    in_types(resource, &mut object, codec::settle);
+    let mut object = resource.strategy.to_stored(object);
+    resource.strategy.default(&mut object);
+    Ok(object)
+}
+
+/// Does something to an object as its kind's types have it. Custom resources have none.
+fn in_types(
+    resource: &Resource,
+    object: &mut Value,
+    change: fn(codec::Kind, &mut Map<String, Value>),
+) {
+    if resource.is_custom() {
+        return;
+    }
+    let kind =
+        |object: &Value| codec::kind(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    if let (Some(kind), Some(members)) = (kind(object), object.as_object_mut()) {
+        change(kind, members);
+    }
+}
+
+/// Takes away what clients may not set on new objects.
+pub(super) fn wipe_system_fields(object: &mut Value) {
+    for member in [
+        "creationTimestamp",
+        "uid",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        remove(object, member);
+    }
+}
+
+/// Sets what every new object gets from the server.
+pub(super) fn fill_system_fields(context: &RequestContext, object: &mut Value) {
+    set(
+        object,
+        "creationTimestamp",
+        format_time(context.clock.wall()),
+    );
+    set(object, "uid", uuid::Uuid::new_v4().to_string());
+}
+
+/// Takes repeated owners away, and tells the client.
+pub(super) fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
+    let Some(owners) = object["metadata"]["ownerReferences"].as_array() else {
+        return;
+    };
+    let mut seen = HashSet::new();
+    let mut kept = Vec::with_capacity(owners.len());
+    let mut repeated = Vec::new();
+    for owner in owners {
+        if seen.insert(owner.to_string()) {
+            kept.push(owner.clone());
+        } else {
+            repeated.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        }
+    }
+    if !repeated.is_empty() {
+        context.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: [{}]",
+            repeated.join(" ")
+        ));
+        set(object, "ownerReferences", kept);
+    }
+}

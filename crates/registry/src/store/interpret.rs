@@ -1,0 +1,93 @@
+//! Translates storage errors into errors of requests.
+
+use ringwatch::storage::StorageError;
+use ringwatch_apimachinery::Error;
+
+use crate::Resource;
+
+/// The storage operation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Create,
+    Get,
+    List,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+
+    fn writes_existing(self) -> bool {
+        matches!(self, Self::Update | Self::Delete)
+    }
+}
+
+/// Turns an error of the storage into one of the request: that of a higher layer comes out as it
+/// went in, what concerns the object gets its name, the rest stays what it is.
+pub(super) fn interpret(
+    error: StorageError,
+    operation: Operation,
+    resource: &Resource,
+    name: &str,
+) -> Error {
+    let qualified = || (resource.qualified_name(), name.to_owned());
+    match &error {
+        StorageError::KeyNotFound { .. } if operation != Operation::Create => {
+            let (resource, name) = qualified();
+            Error::NotFound { resource, name }
+        }
+        StorageError::KeyExists { .. } if operation == Operation::Create => {
+            let (resource, name) = qualified();
+            Error::AlreadyExists {
+                resource,
+                name,
+                being_deleted: false,
+                generated: false,
+            }
+        }
+        StorageError::KeyExists { .. }
+        | StorageError::Conflict { .. }
+        | StorageError::InvalidObject { .. }
+            if operation.writes_existing() =>
+        {
+            let (resource, name) = qualified();
+            Error::Conflict {
+                resource,
+                name,
+                message: error.to_string(),
+            }
+        }
+        StorageError::Unreachable { .. } => unavailable(operation, resource),
+        StorageError::Timeout { .. } if operation == Operation::List => {
+            unavailable(operation, resource)
+        }
+        StorageError::Rejected(_) => rejected(error),
+        _ => Error::Storage(error),
+    }
+}
+
+fn unavailable(operation: Operation, resource: &Resource) -> Error {
+    Error::ServerTimeout {
+        resource: resource.qualified_name(),
+        operation: operation.name(),
+    }
+}
+
+fn rejected(error: StorageError) -> Error {
+    let StorageError::Rejected(rejection) = error else {
+        return Error::Storage(error);
+    };
+    match rejection.downcast::<Error>() {
+        Ok(error) => *error,
+        Err(other) => Error::Storage(StorageError::Rejected(other)),
+    }
+}

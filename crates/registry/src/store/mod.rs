@@ -1,0 +1,215 @@
+//! The generic store of one resource: Kubernetes' registry store.
+//!
+//! Every write goes the same way: what the client sent is brought into the storage version and
+//! checked by admission and the resource's [`Strategy`], in kube-apiserver's order, and handed to the storage;
+//! an update does so again and again until nobody else wrote in between. The hard part is
+//! deletion, which is an update while a grace period or finalizers are waited for.
+//!
+//! Objects inside are JSON trees in the storage version.
+
+mod admit;
+mod after;
+mod allocation;
+mod before_create;
+mod before_delete;
+mod before_update;
+mod begin_deletion;
+mod create;
+mod delete;
+mod delete_collection;
+mod delete_unreadable;
+mod dry_run;
+mod garbage_collection;
+mod incoming;
+mod interpret;
+mod read;
+mod update;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+pub use self::after::After;
+pub use self::incoming::bring_in;
+use ringwatch::meta::Object;
+use ringwatch::storage::Interface;
+use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::work::{self, Work};
+
+use super::Admission;
+use super::allocator::Allocator;
+use super::{RequestContext, Resource, Strategy, WriteGuard};
+
+/// An update, as a function of the current object.
+#[async_trait]
+pub trait UpdatedObject: Send {
+    /// Gives the next content for the current one, both in the served version; `None` if there is
+    /// no object. May be called again when somebody else writes in between.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the request.
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error>;
+
+    /// The uid that the current object must have: that in the body of a PUT.
+    fn precondition_uid(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks the
+    /// changes for the context's field manager.
+    fn tracks_fields(&self) -> bool {
+        false
+    }
+}
+
+/// The outcome of a deletion.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    /// The object's last content, or its content while it is being deleted.
+    pub object: Arc<Object>,
+    /// True if the object has been deleted, rather than waiting for its grace period or its finalizers.
+    pub finished: bool,
+    /// True if the client is answered with the object, rather than with a Status about it.
+    pub returns_object: bool,
+}
+
+/// The generic store of one resource in one served version.
+///
+/// It takes objects in the served version and gives them back as they are stored;
+/// [`Store::to_served`] converts.
+#[derive(Clone, Debug)]
+pub struct Store {
+    resource: Arc<Resource>,
+    storage: Arc<dyn Interface>,
+    admission: Option<Arc<dyn Admission>>,
+    guard: Option<Arc<dyn WriteGuard>>,
+    after: Option<Arc<dyn After>>,
+    /// For how many seconds an object is kept after each write; `None` for ever.
+    ttl_seconds: Option<u64>,
+    allocator: Option<Arc<dyn Allocator>>,
+}
+
+impl Store {
+    /// A store of a resource. Nobody but its strategy is asked about writes.
+    #[must_use]
+    pub fn new(resource: Arc<Resource>, storage: Arc<dyn Interface>) -> Self {
+        Self {
+            resource,
+            storage,
+            admission: None,
+            guard: None,
+            after: None,
+            ttl_seconds: None,
+            allocator: None,
+        }
+    }
+
+    /// The same store, whose objects are kept for so many seconds after they were written; without a
+    /// number, or with 0, for ever.
+    #[must_use]
+    pub fn with_ttl(self, seconds: Option<u64>) -> Self {
+        Self {
+            ttl_seconds: seconds.filter(|seconds| *seconds > 0),
+            ..self
+        }
+    }
+
+    /// The same store with hooks that run after its writes.
+    #[must_use]
+    pub fn with_after(self, after: Arc<dyn After>) -> Self {
+        Self {
+            after: Some(after),
+            ..self
+        }
+    }
+
+    /// The same store, whose writes are admitted by this chain.
+    #[must_use]
+    pub fn with_admission(self, admission: Arc<dyn Admission>) -> Self {
+        Self {
+            admission: Some(admission),
+            ..self
+        }
+    }
+
+    /// The same store with a check of what its writes give to somebody.
+    #[must_use]
+    pub fn with_guard(self, guard: Option<Arc<dyn WriteGuard>>) -> Self {
+        Self { guard, ..self }
+    }
+
+    /// Returns the resource whose objects are stored here.
+    #[must_use]
+    pub fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
+    /// Where it is stored.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<dyn Interface> {
+        &self.storage
+    }
+
+    fn strategy(&self) -> &dyn Strategy {
+        &*self.resource.strategy
+    }
+
+    /// Moves the request to where large work is done if the size of an object does not tell what checking it costs.
+    async fn leave_if_costly(&self) {
+        if self.strategy().is_costly() {
+            work::leave(Work::Expressions).await;
+        }
+    }
+
+    /// The strategy of what the request writes: that of the subresource if it has its own.
+    fn strategy_of(&self, context: &RequestContext) -> &dyn Strategy {
+        let strategy = self.strategy();
+        strategy
+            .subresource(&context.subresource)
+            .unwrap_or(strategy)
+    }
+
+    /// The key below which the objects of a namespace (of all if it is empty) lie.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when the namespace would lead out of the type.
+    fn root_key(&self, namespace: &str) -> Result<String, Error> {
+        let prefix = &self.resource.storage_prefix;
+        if !self.resource.namespaced || namespace.is_empty() {
+            return Ok(format!("/{prefix}/"));
+        }
+        // kube-apiserver lets its storage refuse the key, which is a 500 there.
+        if matches!(namespace, "." | "..") {
+            let why =
+                format!("Namespace parameter invalid: {namespace:?}: may not be '{namespace}'");
+            return Err(Error::BadRequest(why));
+        }
+        Ok(format!("/{prefix}/{namespace}/"))
+    }
+
+    /// The key of an object.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when there can be no such name or namespace.
+    fn key(&self, namespace: &str, name: &str) -> Result<String, Error> {
+        let refuse = |why: &str| Err(Error::BadRequest(why.to_owned()));
+        if self.resource.namespaced && namespace.is_empty() {
+            return refuse("Namespace parameter required.");
+        }
+        if name.is_empty() {
+            return refuse("Name parameter required.");
+        }
+        let wrong = formats::path_segment(name, false);
+        if !wrong.is_empty() {
+            let wrong = wrong.join(";");
+            return refuse(&format!("Name parameter invalid: {name:?}: {wrong}"));
+        }
+        Ok(format!("{}{name}", self.root_key(namespace)?))
+    }
+}

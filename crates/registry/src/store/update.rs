@@ -1,0 +1,276 @@
+//! Updating objects, and creating or deleting them on the way.
+//!
+//! The storage calls [`Attempt`] with the current content, perhaps several times; only what the
+//! last attempt did counts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch::meta::Object;
+use ringwatch::storage::{
+    self, NoCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated,
+};
+use ringwatch_apimachinery::Error;
+use ringwatch_authorization::Attributes;
+use serde_json::Value;
+
+use super::admit::Write;
+use super::incoming::{fill_system_fields, wipe_system_fields};
+use super::interpret::{Operation, interpret};
+use super::read::tree_of;
+use super::{Store, UpdatedObject, allocation, dry_run};
+use crate::allocator::{Allocation, Outcome as WriteOutcome};
+use crate::{RequestContext, UpdateOptions};
+
+/// One update, as the storage tries it.
+struct Attempt<'a> {
+    store: &'a Store,
+    context: &'a RequestContext,
+    namespace: &'a str,
+    name: &'a str,
+    dry_run: bool,
+    updated: &'a mut dyn UpdatedObject,
+    outcome: Outcome,
+    /// The allocation of the last attempt.
+    allocation: Option<Box<dyn Allocation>>,
+}
+
+/// The outcome of the last attempt.
+enum Outcome {
+    /// Nothing yet, or a refusal.
+    Undecided,
+    /// A new object.
+    Create(Value),
+    /// A change.
+    Update,
+    /// The end of the object, with its content at the revision before.
+    Delete(Value, u64),
+}
+
+/// The update turned out to be a deletion; the outcome tells more.
+#[derive(Debug, thiserror::Error)]
+#[error("the last finalizer is gone")]
+struct EmptiedFinalizers;
+
+impl Store {
+    /// Updates an object; the flag says whether it was created.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Invalid`], [`Error::Conflict`] when a precondition or the
+    /// resource version does not hold, whatever `updated` says.
+    pub async fn update(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        name: &str,
+        updated: &mut dyn UpdatedObject,
+        options: &UpdateOptions,
+    ) -> Result<(Arc<Object>, bool), Error> {
+        let key = self.key(namespace, name)?;
+        let may_create = self.strategy().allow_create_on_update() || options.force_allow_create;
+        let preconditions = Preconditions {
+            uid: updated.precondition_uid(),
+            resource_version: None,
+        };
+        let storage_options = storage::UpdateOptions {
+            ignore_not_found: may_create && context.subresource.is_empty(),
+            preconditions: preconditions.clone(),
+            cached_existing: None,
+        };
+        let mut attempt = Attempt {
+            store: self,
+            context,
+            namespace,
+            name,
+            dry_run: options.dry_run,
+            updated,
+            outcome: Outcome::Undecided,
+            allocation: None,
+        };
+        let result = self
+            .guaranteed_update(&key, storage_options, &mut attempt, options.dry_run)
+            .await;
+        Self::settle(attempt.allocation.take(), allocation::outcome(&result)).await;
+        let outcome = attempt.outcome;
+        if let Outcome::Create(object) = outcome {
+            let created = match result {
+                Ok(created) => created,
+                Err(error) => return Err(self.interpret_create(error, &key, &object).await),
+            };
+            self.after_create(&created, options.dry_run);
+            return Ok((created, true));
+        }
+        if let (Err(StorageError::Rejected(rejection)), Outcome::Delete(object, revision)) =
+            (&result, outcome)
+            && rejection.is::<EmptiedFinalizers>()
+        {
+            let last =
+                dry_run::unstored(&*self.storage, &object, revision).map_err(Error::Storage)?;
+            self.delete_emptied(&key, last, preconditions, options.dry_run)
+                .await
+                .map(|object| (object, false))
+        } else {
+            let object = result
+                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+            if let Some(after) = &self.after {
+                after.after_update(&object, options.dry_run);
+            }
+            Ok((object, false))
+        }
+    }
+
+    /// Updates in the storage, or pretends to.
+    pub(super) async fn guaranteed_update(
+        &self,
+        key: &str,
+        options: storage::UpdateOptions,
+        update: &mut dyn TryUpdate,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, StorageError> {
+        if dry_run {
+            let storage::UpdateOptions {
+                ignore_not_found,
+                preconditions,
+                ..
+            } = options;
+            let storage = &*self.storage;
+            dry_run::guaranteed_update(storage, key, ignore_not_found, &preconditions, update).await
+        } else {
+            self.storage.guaranteed_update(key, options, update).await
+        }
+    }
+
+    /// Deletes an object whose last finalizer an update took away, and answers that update.
+    async fn delete_emptied(
+        &self,
+        key: &str,
+        last: Arc<Object>,
+        preconditions: Preconditions,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, Error> {
+        match self.remove(key, preconditions, &mut NoCheck, dry_run).await {
+            // Another update that did the same was first.
+            Ok(_) | Err(StorageError::KeyNotFound { .. }) => {}
+            Err(error) => {
+                return Err(interpret(
+                    error,
+                    Operation::Delete,
+                    &self.resource,
+                    last.name(),
+                ));
+            }
+        }
+        self.after_delete(&last, dry_run);
+        Ok(last)
+    }
+}
+
+#[async_trait]
+impl TryUpdate for Attempt<'_> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        self.store.leave_if_costly().await;
+        // An attempt is repeated when the one before was not written: what that was given is taken back.
+        self.outcome = Outcome::Undecided;
+        let given = self.allocation.take();
+        Store::settle(given, WriteOutcome::NotWritten).await;
+        let object = match existing {
+            None => self.create().await?,
+            Some(existing) => self.change(existing).await?,
+        };
+        Ok(Updated {
+            object,
+            ttl: self.store.ttl_seconds,
+        })
+    }
+}
+
+impl<'a> Attempt<'a> {
+    fn write(&self) -> Write<'a> {
+        Write {
+            context: self.context,
+            namespace: self.namespace,
+            dry_run: self.dry_run,
+        }
+    }
+
+    async fn create(&mut self) -> Result<Value, Rejection> {
+        check_create(self.store, self.context, self.namespace, self.name).await?;
+        let object = self.updated.updated(self.context, None).await?;
+        let mut object = self.store.incoming(self.context, object)?;
+        wipe_system_fields(&mut object);
+        if !self.updated.tracks_fields() {
+            self.store.track_fields(self.context, None, &mut object);
+        }
+        self.store.complete(&mut object);
+        let store = self.store;
+        store.admit_new(self.write(), &mut object).await?;
+        fill_system_fields(self.context, &mut object);
+        store.before_create(self.context, self.namespace, &mut object)?;
+        self.allocation = store.allocate(&mut object, None, self.dry_run).await?;
+        store.validate_new(self.write(), &object).await?;
+        self.outcome = Outcome::Create(object.clone());
+        Ok(object)
+    }
+
+    async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
+        let store = self.store;
+        let mut old = tree_of(existing).await?;
+        // It may have been stored before there was a default. What that adds is nobody's change.
+        store.strategy().default(&mut old);
+        let served = if store.strategy().converts() {
+            Cow::Owned(store.strategy().to_served(old.clone()))
+        } else {
+            Cow::Borrowed(&old)
+        };
+        let object = self.updated.updated(self.context, Some(&served)).await?;
+        let mut object = store.incoming(self.context, object)?;
+        if !self.updated.tracks_fields() {
+            store.track_fields(self.context, Some(&served), &mut object);
+        }
+        store.complete(&mut object);
+        let write = self.write();
+        store
+            .admit_change(write, self.name, &mut object, &old)
+            .await?;
+        store.check_version(&mut object, &old, self.name)?;
+        store.before_update(self.context, self.namespace, &mut object, &old)?;
+        self.allocation = store
+            .allocate(&mut object, Some(&old), self.dry_run)
+            .await?;
+        store
+            .validate_change(write, self.name, &object, &old)
+            .await?;
+        if store.deletes(&object, &old) {
+            self.outcome = Outcome::Delete(object, existing.revision());
+            return Err(Box::new(EmptiedFinalizers));
+        }
+        self.outcome = Outcome::Update;
+        Ok(object)
+    }
+}
+
+/// Whoever may update something may not therefore create it.
+async fn check_create(
+    store: &Store,
+    context: &RequestContext,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Error> {
+    let version = &store.resource.group_version;
+    let asked = Attributes {
+        namespace,
+        name,
+        version: &version.version,
+        ..Attributes::of_resource(
+            &context.user,
+            "create",
+            &version.group,
+            &store.resource.plural,
+        )
+    };
+    context.check(&asked).await
+}
+
+#[cfg(test)]
+mod tests;

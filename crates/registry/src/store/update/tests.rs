@@ -1,0 +1,549 @@
+//! The rules of updates.
+
+use ringwatch::codec;
+use serde_json::json;
+
+use super::super::read::value_of;
+use super::*;
+use crate::testing::{Fixture, Put, TestStrategy, config_map, patch};
+
+impl Fixture {
+    async fn update(
+        &self,
+        name: &str,
+        updated: &mut dyn UpdatedObject,
+    ) -> Result<(Value, bool), Error> {
+        let options = UpdateOptions::default();
+        let result = self
+            .store
+            .update(&self.context, "ns", name, updated, &options)
+            .await;
+        result.map(|(object, created)| (value_of(&object).expect("an object"), created))
+    }
+}
+
+#[tokio::test]
+async fn the_strategy_is_called_in_kubernetes_order() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    let (updated, created) = fixture
+        .update("a", &mut patch(|object| object["data"]["k"] = json!("w")))
+        .await
+        .expect("updated");
+    assert!(!created);
+    assert_eq!(
+        fixture.strategy.take_calls(),
+        [
+            "default",
+            "default",
+            "prepare_for_update",
+            "validate_update",
+            "warnings_on_update",
+            "canonicalize"
+        ]
+    );
+    assert_eq!(updated["metadata"]["generation"], 2);
+    assert_eq!(updated["metadata"]["resourceVersion"], "3");
+    assert!(
+        fixture
+            .context
+            .warnings()
+            .contains(&"updated with a warning".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn what_only_the_server_sets_is_kept() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let old = fixture.create(json!({"name": "a"})).await;
+    let put = config_map(
+        json!({"name": "a", "generation": 7, "creationTimestamp": "2000-01-01T00:00:00Z"}),
+    );
+    let (updated, _) = fixture.update("a", &mut Put(put)).await.expect("updated");
+    for member in ["uid", "creationTimestamp", "generation", "namespace"] {
+        assert_eq!(
+            updated["metadata"][member], old["metadata"][member],
+            "{member}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn immutable_fields_cannot_change() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    let mut change = patch(|object| object["metadata"]["uid"] = json!("other"));
+    let error = fixture.update("a", &mut change).await.expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable"
+    );
+    let mut change =
+        patch(|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z"));
+    let error = fixture.update("a", &mut change).await.expect_err("refused");
+    assert!(
+        error
+            .to_string()
+            .contains("metadata.deletionTimestamp: Invalid value")
+    );
+    let mut change = patch(|object| object["metadata"]["namespace"] = json!("other"));
+    let error = fixture.update("a", &mut change).await.expect_err("refused");
+    assert!(matches!(error, Error::BadRequest(_)), "{error}");
+}
+
+#[tokio::test]
+async fn an_old_name_may_be_kept_that_could_not_be_given() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "Old_Name", "namespace": "ns"}});
+    let key = "/configmaps/ns/Old_Name";
+    fixture
+        .store
+        .storage()
+        .create(key, &object, None)
+        .await
+        .expect("stored");
+    let mut change = patch(|object| object["data"] = json!({"k": "w"}));
+    fixture
+        .update("Old_Name", &mut change)
+        .await
+        .expect("updated");
+}
+
+#[tokio::test]
+async fn what_was_stored_before_a_default_is_not_changed_by_it() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let object = config_map(json!({"name": "a", "namespace": "ns"}));
+    let storage = fixture.store.storage();
+    let stored = storage.create("/configmaps/ns/a", &object, None).await;
+    assert!(codec::tree(&stored.expect("stored")).expect("an object")["defaulted"].is_null());
+    let mut change = patch(|object| {
+        assert_eq!(
+            object["defaulted"], true,
+            "the change is one of what is read"
+        );
+        object["data"] = json!({"k": "w"});
+    });
+    let (updated, _) = fixture.update("a", &mut change).await.expect("updated");
+    assert_eq!(updated["defaulted"], true);
+}
+
+#[tokio::test]
+async fn what_is_invalid_is_refused() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    let mut change = patch(|object| {
+        object["data"]["bad"] = json!("x");
+        object["metadata"]["labels"] = json!({"a b": "c"});
+    });
+    let error = fixture
+        .update("a", &mut change)
+        .await
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        error.starts_with("ConfigMap \"a\" is invalid: [metadata.labels: Invalid value: \"a b\""),
+        "{error}"
+    );
+    assert!(error.ends_with("data.bad: Forbidden: not here]"), "{error}");
+    assert_eq!(fixture.storage.revision().await, 2);
+}
+
+#[tokio::test]
+async fn a_missing_object_is_not_found() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let put = config_map(json!({"name": "newone"}));
+    let error = fixture
+        .update("newone", &mut Put(put))
+        .await
+        .expect_err("refused");
+    assert_eq!(error.to_string(), "configmaps \"newone\" not found");
+}
+
+#[tokio::test]
+async fn an_outdated_version_conflicts() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    fixture
+        .update("a", &mut patch(|object| object["data"]["k"] = json!("w")))
+        .await
+        .expect("updated");
+    let put = config_map(json!({"name": "a", "resourceVersion": "2"}));
+    let error = fixture
+        .update("a", &mut Put(put))
+        .await
+        .expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_version_overwrites_where_the_type_allows_it() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    let put = config_map(json!({"name": "a", "labels": {"x": "y"}}));
+    let (updated, _) = fixture.update("a", &mut Put(put)).await.expect("updated");
+    assert_eq!(updated["metadata"]["resourceVersion"], "3");
+}
+
+#[tokio::test]
+async fn a_missing_version_is_refused_where_the_type_does_not_allow_it() {
+    let fixture = Fixture::new(TestStrategy {
+        unconditional_update: false,
+        ..TestStrategy::default()
+    });
+    fixture.create(json!({"name": "a"})).await;
+    let put = config_map(json!({"name": "a"}));
+    let error = fixture
+        .update("a", &mut Put(put))
+        .await
+        .expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "configmaps \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    );
+}
+
+#[tokio::test]
+async fn the_uid_of_a_put_is_a_precondition() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let uid = fixture.create(json!({"name": "c02"})).await["metadata"]["uid"].clone();
+    let wanted = "11111111-2222-3333-4444-555555555555";
+    let put = config_map(json!({"name": "c02", "uid": wanted}));
+    let error = fixture
+        .update("c02", &mut Put(put))
+        .await
+        .expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "Operation cannot be fulfilled on configmaps \"c02\": StorageError: invalid object, Code: 4, Key: /registry/configmaps/ns/c02, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
+            uid.as_str().unwrap()
+        )
+    );
+}
+
+#[tokio::test]
+async fn an_update_that_changes_nothing_writes_nothing() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    let (same, _) = fixture
+        .update("a", &mut patch(|_| {}))
+        .await
+        .expect("nothing to do");
+    assert_eq!(
+        (
+            same["metadata"]["resourceVersion"].as_str(),
+            fixture.storage.revision().await
+        ),
+        (Some("2"), 2)
+    );
+}
+
+#[tokio::test]
+async fn new_times_of_managed_fields_alone_are_dropped() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let managed = |time: &str| json!([{"manager": "m", "operation": "Apply", "apiVersion": "v1", "time": time, "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}]);
+    let mut object = config_map(
+        json!({"name": "a", "namespace": "ns", "managedFields": managed("2026-01-01T00:00:00Z")}),
+    );
+    object["defaulted"] = json!(true);
+    object["canonical"] = json!(true);
+    fixture
+        .store
+        .storage()
+        .create("/configmaps/ns/a", &object, None)
+        .await
+        .expect("stored");
+    let mut again = Applied(managed("2026-01-02T00:00:00Z"), json!("v"));
+    let (same, _) = fixture
+        .update("a", &mut again)
+        .await
+        .expect("nothing to do");
+    assert_eq!(
+        same["metadata"]["managedFields"],
+        managed("2026-01-01T00:00:00Z")
+    );
+    assert_eq!(fixture.storage.revision().await, 2);
+
+    let mut changed = Applied(managed("2026-01-02T00:00:00Z"), json!("w"));
+    let (changed, _) = fixture.update("a", &mut changed).await.expect("updated");
+    assert_eq!(
+        changed["metadata"]["managedFields"],
+        managed("2026-01-02T00:00:00Z")
+    );
+}
+
+/// An update that tracks its fields itself.
+struct Applied(Value, Value);
+
+#[async_trait]
+impl UpdatedObject for Applied {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let mut object = existing
+            .cloned()
+            .unwrap_or_else(|| config_map(json!({"name": "a"})));
+        object["metadata"]["managedFields"] = self.0.clone();
+        object["data"]["k"] = self.1.clone();
+        Ok(object)
+    }
+
+    fn tracks_fields(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn an_update_is_tried_again_when_somebody_else_was_faster() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    let mut racing = Racing {
+        fixture: &fixture,
+        calls: 0,
+    };
+    let options = UpdateOptions::default();
+    let result = fixture
+        .store
+        .update(&fixture.context, "ns", "a", &mut racing, &options)
+        .await;
+    let updated = value_of(&result.expect("updated").0).expect("an object");
+    assert_eq!(racing.calls, 2);
+    assert_eq!(
+        updated["data"],
+        json!({"k": "v", "mine": "1", "theirs": "1"})
+    );
+}
+
+/// A patch that loses its first race.
+struct Racing<'a> {
+    fixture: &'a Fixture,
+    calls: u32,
+}
+
+#[async_trait]
+impl UpdatedObject for Racing<'_> {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        self.calls += 1;
+        if self.calls == 1 {
+            let mut theirs = patch(|object| object["data"]["theirs"] = json!("1"));
+            self.fixture.update("a", &mut theirs).await?;
+        }
+        let mut object = existing.cloned().expect("it exists");
+        object["data"]["mine"] = json!("1");
+        Ok(object)
+    }
+}
+
+#[tokio::test]
+async fn an_update_may_create_where_the_type_allows_it() {
+    let fixture = Fixture::new(TestStrategy {
+        create_on_update: true,
+        ..TestStrategy::default()
+    });
+    let put = config_map(json!({"name": "a"}));
+    let (created, is_new) = fixture.update("a", &mut Put(put)).await.expect("created");
+    assert!(is_new);
+    assert!(created["metadata"]["uid"].is_string());
+    assert_eq!(
+        fixture.strategy.take_calls(),
+        [
+            "default",
+            "prepare_for_create",
+            "validate",
+            "warnings_on_create",
+            "canonicalize"
+        ]
+    );
+    let put = config_map(json!({"name": "b", "namespace": "other"}));
+    assert!(matches!(
+        fixture.update("b", &mut Put(put)).await,
+        Err(Error::BadRequest(_))
+    ));
+}
+
+#[tokio::test]
+async fn an_apply_may_create_whatever_the_type_says() {
+    let fixture = Fixture::new(TestStrategy::default());
+    let options = UpdateOptions {
+        force_allow_create: true,
+        ..UpdateOptions::default()
+    };
+    let mut put = Put(config_map(json!({"name": "a"})));
+    let result = fixture
+        .store
+        .update(&fixture.context, "ns", "a", &mut put, &options)
+        .await;
+    assert!(result.expect("created").1);
+}
+
+#[tokio::test]
+async fn a_subresource_has_its_own_strategy_and_never_creates() {
+    let mut fixture = Fixture::new(TestStrategy {
+        create_on_update: true,
+        ..TestStrategy::default()
+    });
+    fixture.create(json!({"name": "a"})).await;
+    fixture.context.subresource = "status".to_owned();
+    let mut change = patch(|object| {
+        object["status"] = json!({"ready": true});
+        object["data"]["k"] = json!("ignored");
+    });
+    let (updated, _) = fixture.update("a", &mut change).await.expect("updated");
+    assert_eq!(
+        (&updated["status"]["ready"], &updated["data"]["k"]),
+        (&json!(true), &json!("v"))
+    );
+    let put = config_map(json!({"name": "b"}));
+    let error = fixture
+        .update("b", &mut Put(put))
+        .await
+        .expect_err("refused");
+    assert_eq!(error.to_string(), "configmaps \"b\" not found");
+}
+
+#[tokio::test]
+async fn removing_the_last_finalizer_deletes() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture
+        .create(json!({"name": "a", "finalizers": ["x/y", "x/z"]}))
+        .await;
+    fixture
+        .store
+        .delete(&fixture.context, "ns", "a", Default::default())
+        .await
+        .expect("it begins");
+    let mut one = patch(|object| object["metadata"]["finalizers"] = json!(["x/z"]));
+    fixture.update("a", &mut one).await.expect("updated");
+    assert!(fixture.stored("a").await.is_some());
+    let mut none = patch(|object| object["metadata"]["finalizers"] = json!(null));
+    let (last, created) = fixture.update("a", &mut none).await.expect("deleted");
+    assert!(last["metadata"]["finalizers"].is_null() && !created);
+    assert_eq!(last["metadata"]["resourceVersion"], "4");
+    assert_eq!(fixture.stored("a").await, None);
+}
+
+#[tokio::test]
+async fn a_pending_grace_period_outlasts_the_last_finalizer() {
+    let fixture = Fixture::new(TestStrategy {
+        grace: Some(30),
+        ..TestStrategy::default()
+    });
+    fixture
+        .create(json!({"name": "a", "finalizers": ["x/y"]}))
+        .await;
+    fixture
+        .store
+        .delete(&fixture.context, "ns", "a", Default::default())
+        .await
+        .expect("it begins");
+    let mut none = patch(|object| object["metadata"]["finalizers"] = json!([]));
+    let (updated, _) = fixture.update("a", &mut none).await.expect("updated");
+    assert_eq!(updated["metadata"]["deletionGracePeriodSeconds"], 30);
+    assert!(fixture.stored("a").await.is_some());
+}
+
+#[tokio::test]
+async fn a_dry_run_updates_nothing() {
+    let fixture = Fixture::new(TestStrategy {
+        create_on_update: true,
+        ..TestStrategy::default()
+    });
+    fixture.create(json!({"name": "a"})).await;
+    let options = UpdateOptions {
+        dry_run: true,
+        ..UpdateOptions::default()
+    };
+    let mut change = patch(|object| object["data"]["k"] = json!("w"));
+    let result = fixture
+        .store
+        .update(&fixture.context, "ns", "a", &mut change, &options)
+        .await;
+    let updated = value_of(&result.expect("it could be").0).expect("an object");
+    assert_eq!(
+        (
+            &updated["data"]["k"],
+            &updated["metadata"]["resourceVersion"]
+        ),
+        (&json!("w"), &json!("2"))
+    );
+    assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "v");
+
+    let mut put = Put(config_map(json!({"name": "b"})));
+    let result = fixture
+        .store
+        .update(&fixture.context, "ns", "b", &mut put, &options)
+        .await;
+    let (created, is_new) = result.expect("it could be");
+    assert!(is_new && created.revision() == 0);
+    assert_eq!(
+        (fixture.stored("b").await, fixture.storage.revision().await),
+        (None, 2)
+    );
+}
+
+#[tokio::test]
+async fn updates_see_the_served_version() {
+    let fixture = Fixture::new(TestStrategy {
+        converts: true,
+        ..TestStrategy::default()
+    });
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "content": {"k": "v"}});
+    let options = Default::default();
+    fixture
+        .store
+        .create(&fixture.context, "ns", object, &options)
+        .await
+        .expect("created");
+    let mut change = patch(|object| {
+        assert!(object["data"].is_null());
+        object["content"]["k"] = json!("w");
+    });
+    fixture.update("a", &mut change).await.expect("updated");
+    assert_eq!(change.calls, 1);
+    assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "w");
+}
+
+#[tokio::test]
+async fn changed_fields_are_their_changers_in_the_served_version() {
+    let mut fixture = Fixture::new(TestStrategy {
+        converts: true,
+        ..TestStrategy::default()
+    });
+    let options = Default::default();
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "content": {"k": "v"}});
+    let created = fixture
+        .store
+        .create(&fixture.context, "ns", object, &options)
+        .await;
+    created.expect("created");
+    fixture.context.field_manager = "another".to_owned();
+    let mut change = patch(|object| object["content"]["w"] = json!("1"));
+    let (updated, _) = fixture.update("a", &mut change).await.expect("updated");
+    let managed = updated["metadata"]["managedFields"]
+        .as_array()
+        .expect("a list");
+    let fields = |name: &str| {
+        let entry = managed.iter().find(|entry| entry["manager"] == name);
+        entry.expect("an entry")["fieldsV1"]["f:content"].clone()
+    };
+    assert_eq!(fields("tester"), json!({".": {}, "f:k": {}}));
+    assert_eq!(fields("another"), json!({"f:w": {}}));
+}
+
+#[tokio::test]
+async fn managed_fields_can_be_reset() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    let mut reset = patch(|object| object["metadata"]["managedFields"] = json!([{}]));
+    let (updated, _) = fixture.update("a", &mut reset).await.expect("updated");
+    assert!(updated["metadata"]["managedFields"].is_null(), "{updated}");
+}

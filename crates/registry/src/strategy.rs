@@ -1,0 +1,182 @@
+//! The rules by which objects of a type are defaulted, validated and changed when they are written.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use ringwatch::meta::Object;
+use ringwatch_apimachinery::{FieldError, NameRule};
+use ringwatch_apply::MergeSchema;
+use serde_json::Value;
+
+use super::{DeleteOptions, RequestContext};
+
+/// Prepares and checks what is written to one type, or to one subresource of it.
+///
+/// Every method has a default that suits a type without peculiarities, so that a strategy implements only what
+/// differs. The store calls them in the order of kube-apiserver's BeforeCreate, BeforeUpdate
+/// and BeforeDelete; objects are in the storage version.
+pub trait Strategy: Any + Send + Sync + Debug {
+    /// Fills in what clients may leave out. Runs before every other method on all that is written.
+    fn default(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Returns true if the bytes of an object in the store show that it lacks a default. Such objects are given
+    /// their defaults when they are read.
+    fn lacks_defaults(&self, object: &Object) -> bool {
+        let _ = object;
+        false
+    }
+
+    /// Returns the members of an object that its schema does not know, as dotted paths. They are dropped when
+    /// it is written; this reports them for the field validation that a client may ask for.
+    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        let _ = object;
+        Vec::new()
+    }
+
+    /// Takes away what may not be set on creation (status), and sets what the server sets.
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
+        let _ = (context, object);
+    }
+
+    /// Returns true if the cost of validating an object is not bounded by its size, as with expressions and patterns. Such
+    /// validation is not run where other requests wait for it.
+    fn is_costly(&self) -> bool {
+        false
+    }
+
+    /// Validates a new object, without its metadata, and returns the errors of its fields.
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let _ = object;
+        Vec::new()
+    }
+
+    /// Returns the warnings for the client that creates an object.
+    fn warnings_on_create(&self, object: &Value) -> Vec<String> {
+        let _ = object;
+        Vec::new()
+    }
+
+    /// Returns the syntax that `metadata.name` must have.
+    fn name_rule(&self) -> NameRule {
+        NameRule::DnsSubdomain
+    }
+
+    /// Brings an object that passed validation into its canonical form.
+    fn canonicalize(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Returns true if PUT creates an object that does not exist.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Returns true if PUT without a resource version overwrites the object, whatever its version.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// Keeps what this request may not change, and sets what the server sets (generation).
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
+        let _ = (context, object, old);
+    }
+
+    /// Validates an update, without the metadata, and returns the errors of its fields.
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let _ = (object, old);
+        Vec::new()
+    }
+
+    /// Returns the warnings for the client that updates an object.
+    fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
+        let _ = (object, old);
+        Vec::new()
+    }
+
+    /// Decides whether deletion waits for a grace period, and may set that period in the options.
+    fn check_graceful_delete(
+        &self,
+        context: &RequestContext,
+        object: &Value,
+        options: &mut DeleteOptions,
+    ) -> Graceful {
+        let _ = (context, object, options);
+        Graceful::No
+    }
+
+    /// Returns the treatment of dependents upon deletion when neither the client nor a finalizer says.
+    fn default_garbage_collection(&self) -> GarbageCollection {
+        GarbageCollection::DeleteDependents
+    }
+
+    /// Returns true if a deletion is answered with the object, rather than with a Status about it.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+
+    /// Returns true if an object whose deletion has begun must stay for a reason other than `metadata.finalizers` and its
+    /// grace period, such as a namespace's `spec.finalizers`. It is removed with the update that ends this.
+    fn holds_deletion(&self, object: &Value) -> bool {
+        let _ = object;
+        false
+    }
+
+    /// Marks an object whose deletion begins but waits; its `deletionTimestamp` is set already.
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Turns an object of the storage version into the served version.
+    fn to_served(&self, object: Value) -> Value {
+        object
+    }
+
+    /// Turns an object of the served version into the storage version.
+    fn to_stored(&self, object: Value) -> Value {
+        object
+    }
+
+    /// Returns true if `to_served` and `to_stored` change objects; if not, stored bytes are served as they are.
+    fn converts(&self) -> bool {
+        false
+    }
+
+    /// Returns true if `to_served` and `to_stored` know all versions of the type. If not, as with conversion by a webhook,
+    /// the strategy sees objects in no version but the requested one.
+    fn knows_other_versions(&self) -> bool {
+        true
+    }
+
+    /// Returns how the fields of a custom resource merge; `None` for built-in kinds.
+    fn merge_schema(&self) -> Option<&dyn MergeSchema> {
+        None
+    }
+
+    /// Returns the strategy for writes of the object through a subresource; `None` if there is no such subresource.
+    fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
+        let _ = name;
+        None
+    }
+}
+
+/// The decision of [`Strategy::check_graceful_delete`]: immediate deletion, or one that waits for a grace period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Graceful {
+    /// The type has no grace periods: the object is deleted at once.
+    No,
+    /// Deletion waits for the grace period in the options.
+    Yes,
+}
+
+/// The treatment of a deleted object's dependents by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GarbageCollection {
+    /// The garbage collector deletes them.
+    DeleteDependents,
+    /// The garbage collector keeps them.
+    OrphanDependents,
+    /// The type never has any: no finalizer is set whatever the client says.
+    Unsupported,
+}

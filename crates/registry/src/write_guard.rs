@@ -1,0 +1,19 @@
+//! A check of what a write gives to somebody, besides whether its user may write the object at all.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use ringwatch_apimachinery::Error;
+use serde_json::Value;
+
+use super::Request;
+
+/// A check of a write.
+#[async_trait]
+pub trait WriteGuard: fmt::Debug + Send + Sync {
+    /// Checks an object that is about to be written. The request has the old one, if there is one.
+    ///
+    /// # Errors
+    /// The refusal.
+    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error>;
+}

@@ -1,0 +1,223 @@
+//! Addresses of the cluster and ports of its nodes, each of which belongs to one service at a time.
+//!
+//! An allocation is recorded in the store, by one atomic write, before the service that gets it is written; the record is
+//! deleted after the service has given it up. So nothing is allocated twice, however many servers share a store and whenever
+//! one of them dies. Writes that were abandoned, or whose outcome is unknown, leave records behind, which [`Repair`]
+//! releases.
+
+mod addresses;
+mod needs;
+mod node_ports;
+mod port_set;
+mod range;
+mod repair;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use self::addresses::{AddressRefusal, Addresses};
+use self::needs::Needs;
+pub use self::node_ports::NODE_PORT_RANGES;
+use self::node_ports::{NodePorts, PortRefusal};
+pub use self::repair::Repair;
+use ringwatch::clock::Clock;
+use ringwatch::storage::Interface;
+use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_registry::{Outcome, Store};
+
+use super::services::{self, Owner};
+
+/// Hands out addresses and ports of the nodes to services.
+#[derive(Debug)]
+pub struct ServiceAllocator {
+    addresses: Addresses,
+    node_ports: NodePorts,
+    /// True once the addresses and ports of all stored services are known to be recorded.
+    ready: AtomicBool,
+}
+
+/// The addresses and ports that a write of a service takes and gives up.
+#[derive(Debug)]
+struct Allocation {
+    allocator: Arc<ServiceAllocator>,
+    owner: Owner,
+    gained: Numbers,
+    given_up: Numbers,
+}
+
+#[derive(Debug, Default)]
+struct Numbers {
+    address: Option<Ipv4Addr>,
+    ports: Vec<u16>,
+}
+
+impl ServiceAllocator {
+    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage of
+    /// their own.
+    #[must_use]
+    pub fn new(
+        addresses: Store,
+        ranges: Store,
+        node_ports: Arc<dyn Interface>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            addresses: Addresses::new(addresses, ranges, clock),
+            node_ports: NodePorts::new(node_ports),
+            ready: AtomicBool::new(false),
+        }
+    }
+
+    async fn take(
+        &self,
+        needs: &Needs,
+        service: &mut Value,
+        allocation: &mut Allocation,
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        if let Some(asked) = needs.address.as_deref() {
+            let taken = self.addresses.take(asked, &allocation.owner, dry_run).await;
+            let address = taken.map_err(|refusal| refused_address(refusal, asked, service))?;
+            needs::set_address(service, address);
+            allocation.gained.address = Some(address);
+        }
+        match self.node_ports.take(&needs.asked_ports(), dry_run).await {
+            Ok(ports) => {
+                needs.set_ports(service, &ports);
+                allocation.gained.ports = ports;
+                Ok(())
+            }
+            Err(refusal) => {
+                if !dry_run {
+                    self.give_back(&allocation.owner, &allocation.gained).await;
+                }
+                Err(refused_port(refusal, needs, service))
+            }
+        }
+    }
+
+    /// Releases addresses and ports. The repair finds those that cannot be released now.
+    async fn give_back(&self, owner: &Owner, numbers: &Numbers) {
+        if let Some(address) = numbers.address
+            && let Err(error) = self.addresses.give_back(address, owner).await
+        {
+            tracing::warn!(%error, "cannot release the address {address} yet");
+        }
+        if let Err(error) = self.node_ports.give_back(&numbers.ports).await {
+            tracing::warn!(%error, "cannot release node ports yet");
+        }
+    }
+}
+
+#[async_trait]
+impl ringwatch_registry::Allocator for ServiceAllocator {
+    async fn allocate(
+        self: Arc<Self>,
+        service: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+    ) -> Result<Box<dyn ringwatch_registry::Allocation>, Error> {
+        if let Some((place, number)) = needs::no_port(service) {
+            let why = PortRefusal::NotInRange(number).to_string();
+            return Err(refused_number(number, place, why, service));
+        }
+        let needs = Needs::of(service, old);
+        let mut allocation = Allocation {
+            allocator: Arc::clone(&self),
+            owner: Owner::of(service),
+            gained: Numbers::default(),
+            given_up: Numbers::default(),
+        };
+        if !needs.is_empty() {
+            if !self.ready.load(Ordering::Acquire) {
+                return Err(Error::Internal("allocator not ready".to_owned()));
+            }
+            self.take(&needs, service, &mut allocation, dry_run).await?;
+        }
+        if dry_run {
+            allocation.gained = Numbers::default();
+        } else if let Some(old) = old {
+            allocation.given_up = needs::given_up(service, old);
+        }
+        Ok(Box::new(allocation))
+    }
+
+    async fn release(&self, service: &Value) {
+        let numbers = Numbers {
+            address: services::address_of(service),
+            ports: services::node_ports_of(service),
+        };
+        self.give_back(&Owner::of(service), &numbers).await;
+    }
+}
+
+#[async_trait]
+impl ringwatch_registry::Allocation for Allocation {
+    async fn settle(self: Box<Self>, outcome: Outcome) {
+        let unused = match outcome {
+            Outcome::Written => &self.given_up,
+            Outcome::NotWritten => &self.gained,
+            Outcome::Unknown => return,
+        };
+        self.allocator.give_back(&self.owner, unused).await;
+    }
+}
+
+fn refused_address(refusal: AddressRefusal, asked: &str, service: &Value) -> Error {
+    match refusal {
+        AddressRefusal::Store(error) => error,
+        AddressRefusal::Full => {
+            Error::Internal(format!("failed to allocate a serviceIP: {refusal}"))
+        }
+        AddressRefusal::Taken | AddressRefusal::OtherNetwork => {
+            let why = format!("failed to allocate IP {asked}: {refusal}");
+            invalid(
+                service,
+                FieldError::invalid("spec.clusterIPs", &json!([asked]), why),
+            )
+        }
+    }
+}
+
+fn refused_port(refusal: PortRefusal, needs: &Needs, service: &Value) -> Error {
+    let why = refusal.to_string();
+    match refusal {
+        PortRefusal::Store(error) => Error::Storage(error),
+        PortRefusal::OtherRange { .. } => Error::Internal(why),
+        PortRefusal::Full => Error::Internal(format!("failed to allocate a nodePort: {why}")),
+        PortRefusal::Taken(number) => {
+            refused_number(number.into(), needs.place_of(number), why, service)
+        }
+        PortRefusal::NotInRange(number) => {
+            let place = u16::try_from(number).ok().and_then(|it| needs.place_of(it));
+            refused_number(number, place, why, service)
+        }
+    }
+}
+
+fn refused_number(number: i64, place: Option<usize>, why: String, service: &Value) -> Error {
+    match place {
+        Some(place) => {
+            let field = format!("spec.ports[{place}].nodePort");
+            invalid(service, FieldError::invalid(field, &json!(number), why))
+        }
+        None => Error::Internal(format!(
+            "failed to allocate requested HealthCheck NodePort {number}: {why}"
+        )),
+    }
+}
+
+fn invalid(service: &Value, error: FieldError) -> Error {
+    Error::Invalid {
+        kind: "Service".to_owned(),
+        name: ringwatch_apimachinery::accessor::text(service, "name").to_owned(),
+        errors: vec![error],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! The ports of the nodes that are taken: one object, in the form and the place that kube-apiserver gives it, and changed only by
+//! whoever has seen its latest content.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringwatch::codec;
+use ringwatch::meta::Object;
+use ringwatch::storage::{
+    Interface, List, ListOptions, Rejection, StorageError, TryUpdate, UpdateOptions, Updated,
+    WatchStream,
+};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::port_set::PortSet;
+
+/// Where it is stored.
+pub const NODE_PORT_RANGES: &str = "ranges";
+const KEY: &str = "/ranges/servicenodeports";
+
+/// The first port that a dry run tells for one that would be given: nobody can have it.
+const PRETENDED: u16 = 32_768;
+
+/// Why ports cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PortRefusal {
+    #[error("provided port is already allocated")]
+    Taken(u16),
+    #[error(
+        "provided port is not in the valid range. The range of valid ports is {}",
+        PortSet::range()
+    )]
+    NotInRange(i64),
+    #[error("range is full")]
+    Full,
+    #[error(
+        "the store has node ports of the range {found:?}, and this server of {}",
+        PortSet::range()
+    )]
+    OtherRange { found: String },
+    #[error(transparent)]
+    Store(StorageError),
+}
+
+/// The ports of the nodes.
+#[derive(Debug)]
+pub(super) struct NodePorts {
+    storage: Arc<dyn Interface>,
+    /// The object that was stored last, as far as this server knows. Writers of this server wait for each other here, which
+    /// saves them conflicts.
+    last: Mutex<Option<Arc<Object>>>,
+}
+
+/// A change of the set of ports that is stored at a revision.
+type Change<'a> = dyn FnMut(&mut PortSet, u64) -> Result<(), PortRefusal> + Send + 'a;
+
+impl NodePorts {
+    pub(super) fn new(storage: Arc<dyn Interface>) -> Self {
+        Self {
+            storage,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// Takes certain ports, and any where nothing is asked for: all of them or none.
+    pub(super) async fn take(
+        &self,
+        asked: &[Option<u16>],
+        dry_run: bool,
+    ) -> Result<Vec<u16>, PortRefusal> {
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        if dry_run {
+            return self.pretend_to_take(asked).await;
+        }
+        let mut taken = Vec::new();
+        self.change(&mut |ports, _| {
+            taken.clear();
+            // What is asked for goes first, so that nothing else gets it.
+            for port in asked.iter().flatten() {
+                take_asked(ports, *port)?;
+            }
+            for port in asked {
+                taken.push(match port {
+                    Some(port) => *port,
+                    None => ports.take_any().ok_or(PortRefusal::Full)?,
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(taken)
+    }
+
+    async fn pretend_to_take(&self, asked: &[Option<u16>]) -> Result<Vec<u16>, PortRefusal> {
+        let list = self.read().await.map_err(PortRefusal::Store)?;
+        let mut ports = match list.items.first() {
+            Some(object) => read(object)?,
+            None => PortSet::default(),
+        };
+        let mut pretended = PRETENDED..;
+        asked
+            .iter()
+            .map(|port| match port {
+                Some(port) => take_asked(&mut ports, *port).map(|()| *port),
+                None => pretended.next().ok_or(PortRefusal::Full),
+            })
+            .collect()
+    }
+
+    /// Gives back ports. Who calls this must have had them.
+    pub(super) async fn give_back(&self, given: &[u16]) -> Result<(), PortRefusal> {
+        if given.is_empty() {
+            return Ok(());
+        }
+        self.change(&mut |ports, _| {
+            ports.0.retain(|port| !given.contains(port));
+            Ok(())
+        })
+        .await
+    }
+
+    /// The same, if the object is still of this revision. Says whether it was.
+    pub(super) async fn give_back_at(
+        &self,
+        given: &[u16],
+        revision: u64,
+    ) -> Result<bool, PortRefusal> {
+        let mut current = false;
+        self.change(&mut |ports, found| {
+            current = found == revision;
+            if current {
+                ports.0.retain(|port| !given.contains(port));
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(current)
+    }
+
+    /// Notes that ports are taken, which they may be already. It makes the object if there is none.
+    pub(super) async fn hold(&self, held: &[u16]) -> Result<(), PortRefusal> {
+        let held = held.iter().copied().filter(|port| PortSet::may_have(*port));
+        let held: Vec<u16> = held.collect();
+        self.change(&mut |ports, _| {
+            ports.0.extend(&held);
+            Ok(())
+        })
+        .await
+    }
+
+    /// The object, if there is one, as of the latest revision.
+    pub(super) async fn read(&self) -> Result<List, StorageError> {
+        self.storage.get_list(KEY, ListOptions::default()).await
+    }
+
+    /// Watches the object from a revision on.
+    pub(super) async fn watch(&self, revision: u64) -> Result<WatchStream, StorageError> {
+        let options = ListOptions {
+            resource_version: Some(ringwatch::meta::ResourceVersion(revision)),
+            ..ListOptions::default()
+        };
+        self.storage.watch(KEY, options).await
+    }
+
+    async fn change(&self, change: &mut Change<'_>) -> Result<(), PortRefusal> {
+        let mut last = self.last.lock().await;
+        let options = UpdateOptions {
+            ignore_not_found: true,
+            cached_existing: last.clone(),
+            ..UpdateOptions::default()
+        };
+        let mut attempt = Attempt(change);
+        let written = self
+            .storage
+            .guaranteed_update(KEY, options, &mut attempt)
+            .await;
+        *last = written.as_ref().ok().cloned();
+        match written {
+            Ok(_) => Ok(()),
+            Err(StorageError::Rejected(why)) => Err(match why.downcast() {
+                Ok(refusal) => *refusal,
+                Err(why) => PortRefusal::Store(StorageError::Rejected(why)),
+            }),
+            Err(error) => Err(PortRefusal::Store(error)),
+        }
+    }
+}
+
+fn take_asked(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
+    if !PortSet::may_have(port) {
+        return Err(PortRefusal::NotInRange(port.into()));
+    }
+    ports
+        .take(port)
+        .then_some(())
+        .ok_or(PortRefusal::Taken(port))
+}
+
+/// The ports that an object says are taken.
+pub(super) fn read(object: &Object) -> Result<PortSet, PortRefusal> {
+    let object = codec::tree(object).map_err(|error| {
+        PortRefusal::Store(StorageError::Internal {
+            message: error.to_string(),
+        })
+    })?;
+    let range = object["range"].as_str().unwrap_or_default();
+    let other = || PortRefusal::OtherRange {
+        found: range.to_owned(),
+    };
+    if range != PortSet::range() {
+        return Err(other());
+    }
+    let data = object["data"].as_str().unwrap_or_default();
+    PortSet::decode(data).ok_or_else(other)
+}
+
+/// One change, as the storage tries it.
+struct Attempt<'a, 'b>(&'a mut Change<'b>);
+
+#[async_trait]
+impl TryUpdate for Attempt<'_, '_> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        let mut ports = existing.map(read).transpose()?.unwrap_or_default();
+        let revision = existing.map_or(0, Object::revision);
+        (self.0)(&mut ports, revision)?;
+        let mut object = match existing {
+            Some(existing) => codec::tree(existing)?,
+            None => json!({"kind": "RangeAllocation", "apiVersion": "v1",
+                "metadata": {"name": "servicenodeports"}}),
+        };
+        object["range"] = Value::from(PortSet::range());
+        object["data"] = Value::from(ports.encode());
+        Ok(Updated { object, ttl: None })
+    }
+}

@@ -1,0 +1,260 @@
+//! Brings what is noted in line with what services have.
+//!
+//! Whatever a stored service has must be noted, at once. What is noted and no service has may be on its way to one, so it is given
+//! back only after longer than a request may take. Meanwhile it must not have been given back and taken anew,
+//! which would look the same: an address is told by the uid of its object, and a port by the revision in which it was taken. For
+//! that the object of the ports is watched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::StreamExt;
+use ringwatch::clock::{Clock, Instant};
+use ringwatch::codec;
+use ringwatch::meta::{Object, WatchEvent};
+use ringwatch::storage::{ListOptions, StorageError, WatchStream};
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::Store;
+
+use super::ServiceAllocator;
+use super::addresses::Taken;
+use super::node_ports::{PortRefusal, read};
+use super::port_set::PortSet;
+use crate::services::{self, Owner};
+
+/// How many services are read at a time.
+const PAGE: u64 = 500;
+/// How long after an error all begins anew.
+const RETRY_PERIOD: Duration = Duration::from_secs(1);
+
+/// Gives back what writes left behind.
+#[derive(Debug)]
+pub struct Repair {
+    /// The allocator.
+    pub allocator: Arc<ServiceAllocator>,
+    /// The services.
+    pub services: Arc<Store>,
+    /// How long a request may take.
+    pub request_timeout: Duration,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// Why notes cannot be brought in line.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// Addresses or services.
+    #[error(transparent)]
+    Objects(#[from] Error),
+    /// Ports.
+    #[error("node ports: {0}")]
+    Ports(String),
+}
+
+impl From<PortRefusal> for RepairError {
+    fn from(refusal: PortRefusal) -> Self {
+        Self::Ports(refusal.to_string())
+    }
+}
+
+impl From<StorageError> for RepairError {
+    fn from(error: StorageError) -> Self {
+        Self::Ports(error.to_string())
+    }
+}
+
+/// A recorded address or port that no service has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Leak {
+    Address(Taken),
+    /// With the revision in which it was taken.
+    Port(u16, u64),
+}
+
+/// The addresses and ports of services.
+#[derive(Debug, Default)]
+struct Had {
+    addresses: BTreeMap<Ipv4Addr, Owner>,
+    ports: BTreeSet<u16>,
+}
+
+/// The object of the ports, as it is followed.
+struct Followed {
+    stream: WatchStream,
+    revision: u64,
+    /// Since which revision a port has been taken, or which is known at least.
+    since: BTreeMap<u16, u64>,
+}
+
+impl Repair {
+    /// Notes what stored services have. Then more may be handed out.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn begin(&self) -> Result<(), RepairError> {
+        let noted = self.allocator.addresses.all().await?;
+        let had = self.had().await?;
+        self.note(&had, &noted, &BTreeMap::new()).await?;
+        self.allocator.ready.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Repairs until it is dropped.
+    pub async fn run(&self) {
+        loop {
+            if let Err(error) = self.follow().await {
+                tracing::warn!(%error, "cannot repair the allocations of services");
+            }
+            self.clock.sleep(RETRY_PERIOD).await;
+        }
+    }
+
+    /// Repairs until the ports cannot be followed any more.
+    async fn follow(&self) -> Result<(), RepairError> {
+        self.allocator.node_ports.hold(&[]).await?;
+        let list = self.allocator.node_ports.read().await?;
+        let mut followed = Followed {
+            stream: self.allocator.node_ports.watch(list.revision).await?,
+            revision: 0,
+            since: BTreeMap::new(),
+        };
+        for object in &list.items {
+            followed.apply(object)?;
+        }
+        let mut suspects = BTreeMap::new();
+        loop {
+            let (taken, revision) = (followed.since.clone(), followed.revision);
+            self.pass(&taken, revision, &mut suspects).await?;
+            let next = self.clock.now() + self.request_timeout;
+            loop {
+                tokio::select! {
+                    () = self.clock.sleep_until(next) => break,
+                    event = followed.stream.next() => match event {
+                        Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => followed.apply(&object)?,
+                        Some(Ok(WatchEvent::Bookmark { .. })) => {}
+                        Some(Err(error)) => return Err(error.into()),
+                        Some(Ok(WatchEvent::Deleted(_))) | None => return Ok(()),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Compares once, and gives back what has belonged to nobody for long enough.
+    async fn pass(
+        &self,
+        taken: &BTreeMap<u16, u64>,
+        revision: u64,
+        suspects: &mut BTreeMap<Leak, Instant>,
+    ) -> Result<(), RepairError> {
+        let noted = self.allocator.addresses.all().await?;
+        // Services are read after the notes, so what is noted and written already is seen.
+        let had = self.had().await?;
+        self.note(&had, &noted, taken).await?;
+        let addresses = noted
+            .into_iter()
+            .filter(|taken| had.addresses.get(&taken.address) != Some(&taken.owner))
+            .map(Leak::Address);
+        let ports = taken
+            .iter()
+            .filter(|(port, _)| !had.ports.contains(port))
+            .map(|(port, since)| Leak::Port(*port, *since));
+        let leaks: BTreeSet<Leak> = addresses.chain(ports).collect();
+        let now = self.clock.now();
+        suspects.retain(|leak, _| leaks.contains(leak));
+        for leak in leaks {
+            suspects.entry(leak).or_insert(now);
+        }
+        let long = self.request_timeout * 2;
+        let expired = suspects.iter().filter(|(_, first)| now - **first >= long);
+        let expired: Vec<Leak> = expired.map(|(leak, _)| leak.clone()).collect();
+        self.give_back(&expired, revision).await
+    }
+
+    async fn give_back(&self, leaks: &[Leak], revision: u64) -> Result<(), RepairError> {
+        let mut ports = Vec::new();
+        for leak in leaks {
+            match leak {
+                Leak::Address(taken) => {
+                    tracing::info!(address = %taken.address, "an allocated address belongs to no service and is released");
+                    self.allocator.addresses.forget(taken).await?;
+                }
+                Leak::Port(port, _) => ports.push(*port),
+            }
+        }
+        if !ports.is_empty() {
+            // Somebody may have changed them since they were looked at; then they wait for the next time.
+            let given = self
+                .allocator
+                .node_ports
+                .give_back_at(&ports, revision)
+                .await?;
+            tracing::info!(
+                ?ports,
+                given,
+                "allocated node ports belong to no service and are released"
+            );
+        }
+        Ok(())
+    }
+
+    /// Notes what services have and is not noted.
+    async fn note(
+        &self,
+        had: &Had,
+        noted: &[Taken],
+        ports: &BTreeMap<u16, u64>,
+    ) -> Result<(), RepairError> {
+        let noted: BTreeSet<Ipv4Addr> = noted.iter().map(|taken| taken.address).collect();
+        for (address, owner) in &had.addresses {
+            if !noted.contains(address) {
+                self.allocator.addresses.note(*address, owner).await?;
+            }
+        }
+        let missing = had.ports.iter().filter(|port| !ports.contains_key(port));
+        let missing: Vec<u16> = missing
+            .copied()
+            .filter(|it| PortSet::may_have(*it))
+            .collect();
+        if !missing.is_empty() {
+            self.allocator.node_ports.hold(&missing).await?;
+        }
+        Ok(())
+    }
+
+    async fn had(&self) -> Result<Had, Error> {
+        let mut had = Had::default();
+        let mut options = ListOptions::default();
+        options.predicate.limit = PAGE;
+        loop {
+            let list = self.services.list("", options.clone()).await?;
+            for object in &list.items {
+                let service =
+                    codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
+                had.ports.extend(services::node_ports_of(&service));
+                if let Some(address) = services::address_of(&service) {
+                    had.addresses.insert(address, Owner::of(&service));
+                }
+            }
+            match list.continue_token {
+                Some(token) => options.predicate.continue_token = token,
+                None => return Ok(had),
+            }
+        }
+    }
+}
+
+impl Followed {
+    fn apply(&mut self, object: &Object) -> Result<(), PortRefusal> {
+        let taken = read(object)?;
+        self.revision = object.revision();
+        self.since.retain(|port, _| taken.0.contains(port));
+        for port in taken.0 {
+            self.since.entry(port).or_insert(self.revision);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,433 @@
+//! Numbers of services, from the service's point of view, and what the repair gives back.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ringwatch::codec;
+use ringwatch::storage::{GetOptions, ListOptions};
+use ringwatch_admission::{Chain, Plugin};
+use ringwatch_registry::Request;
+use ringwatch_registry::testing::{MemoryStorage, context, patch};
+use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
+
+use super::*;
+use crate::{self, ensure_service_range};
+
+/// How long a request may take here, and how long something is waited for.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server: several of them may have the same storages.
+struct World {
+    services: Store,
+    addresses: Store,
+    repair: Repair,
+}
+
+/// The storages that servers share.
+struct Storages([Arc<MemoryStorage>; 4]);
+
+impl Storages {
+    fn new() -> Self {
+        let prefixes = [
+            "/services/specs",
+            "/ipaddresses",
+            "/servicecidrs",
+            "/ranges",
+        ];
+        Self(prefixes.map(MemoryStorage::new))
+    }
+
+    async fn server(&self) -> World {
+        let [services, addresses, ranges, ports] = &self.0;
+        let store = |plural: &str, storage: &Arc<MemoryStorage>| {
+            let mut all = resources::built_in().into_iter();
+            let resource = all.find(|it| it.plural == plural).expect("built in");
+            Store::new(resource, Arc::clone(storage) as _)
+        };
+        let clock = context().clock;
+        let addresses = store("ipaddresses", addresses);
+        let ranges = store("servicecidrs", ranges);
+        ensure_service_range(&ranges, &clock)
+            .await
+            .expect("a range");
+        let ports = Arc::clone(ports) as _;
+        let allocator = ServiceAllocator::new(addresses.clone(), ranges, ports, clock.clone());
+        let allocator = Arc::new(allocator);
+        let services = store("services", services).with_allocator(Arc::clone(&allocator));
+        let repair = Repair {
+            allocator,
+            services: Arc::new(services.clone()),
+            request_timeout: REQUEST_TIMEOUT,
+            clock,
+        };
+        World {
+            services,
+            addresses,
+            repair,
+        }
+    }
+
+    async fn ready(&self) -> World {
+        let world = self.server().await;
+        world.repair.begin().await.expect("begun");
+        world
+    }
+}
+
+fn service(name: &str, spec: &Value) -> Value {
+    let mut service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": name, "namespace": "a"},
+        "spec": {"selector": {"app": "d"}, "ports": [{"port": 80}]}});
+    for (member, value) in spec.as_object().expect("members") {
+        service["spec"][member] = value.clone();
+    }
+    service
+}
+
+impl World {
+    async fn create(&self, name: &str, spec: Value) -> Result<Value, String> {
+        self.try_create(name, &spec, false).await
+    }
+
+    async fn try_create(&self, name: &str, spec: &Value, dry_run: bool) -> Result<Value, String> {
+        let options = CreateOptions { dry_run };
+        let object = service(name, spec);
+        let created = self
+            .services
+            .create(&context(), "a", object, &options)
+            .await;
+        let created = created.map_err(|error| error.to_string())?;
+        Ok(codec::tree(&created).expect("an object"))
+    }
+
+    async fn change(&self, name: &str, spec: Value) -> Result<Value, String> {
+        let mut update = patch(|it| {
+            for (member, value) in spec.as_object().expect("members") {
+                it["spec"][member] = value.clone();
+            }
+        });
+        let options = UpdateOptions::default();
+        let context = context();
+        let updated = self
+            .services
+            .update(&context, "a", name, &mut update, &options)
+            .await;
+        let (updated, _) = updated.map_err(|error| error.to_string())?;
+        Ok(codec::tree(&updated).expect("an object"))
+    }
+
+    async fn delete(&self, name: &str) {
+        let options = DeleteOptions::default();
+        let deleted = self.services.delete(&context(), "a", name, options).await;
+        deleted.expect("deleted");
+    }
+
+    /// The addresses that are noted.
+    async fn addresses(&self) -> Vec<String> {
+        let list = self.addresses.list("", ListOptions::default()).await;
+        let list = list.expect("a list");
+        list.items.iter().map(|it| it.name().to_owned()).collect()
+    }
+
+    /// The ports that are noted.
+    async fn ports(&self) -> Vec<u16> {
+        let list = self
+            .repair
+            .allocator
+            .node_ports
+            .read()
+            .await
+            .expect("a list");
+        let ports = list
+            .items
+            .first()
+            .map(|it| node_ports::read(it).expect("ports"));
+        ports.unwrap_or_default().0.into_iter().collect()
+    }
+
+    /// Runs the repair until nothing is noted.
+    async fn repair(self) {
+        let (addresses, allocator) = (self.addresses.clone(), Arc::clone(&self.repair.allocator));
+        let gone = async {
+            loop {
+                let list = addresses
+                    .list("", ListOptions::default())
+                    .await
+                    .expect("a list");
+                let ports = allocator.node_ports.read().await.expect("a list");
+                let ports = ports
+                    .items
+                    .first()
+                    .map(|it| node_ports::read(it).expect("ports"));
+                if list.items.is_empty() && ports.unwrap_or_default().0.is_empty() {
+                    return;
+                }
+                tokio::time::sleep(REQUEST_TIMEOUT).await;
+            }
+        };
+        tokio::select! {
+            () = self.repair.run() => unreachable!("it runs until it is dropped"),
+            in_time = tokio::time::timeout(PATIENCE, gone) => in_time.expect("given back"),
+        }
+    }
+}
+
+fn ports_of(service: &Value) -> Vec<u64> {
+    let ports = service["spec"]["ports"].as_array().expect("ports").iter();
+    ports.filter_map(|port| port["nodePort"].as_u64()).collect()
+}
+
+#[tokio::test]
+async fn every_service_gets_its_own_address_until_it_goes() {
+    let storages = Storages::new();
+    let world = storages.ready().await;
+    let one = world.create("one", json!({})).await.expect("created");
+    let address = one["spec"]["clusterIP"].as_str().expect("an address");
+    assert!(address.starts_with("10.0.0."), "{address}");
+    assert_eq!(one["spec"]["clusterIPs"], json!([address]));
+    let found = world
+        .addresses
+        .get("", address, GetOptions::default())
+        .await;
+    let noted = codec::tree(&found.expect("noted")).expect("an object");
+    assert_eq!(
+        noted["spec"]["parentRef"],
+        json!({"resource": "services", "namespace": "a", "name": "one"})
+    );
+    assert_eq!(
+        noted["metadata"]["labels"],
+        json!({"ipaddress.kubernetes.io/ip-family": "IPv4",
+            "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"})
+    );
+    // Another server knows it as well.
+    let other = storages.ready().await;
+    let error = other.create("two", json!({"clusterIP": address})).await;
+    let why = format!(
+        "Service \"two\" is invalid: spec.clusterIPs: Invalid value: [\"{address}\"]: failed to allocate IP {address}: \
+         provided IP is already allocated"
+    );
+    assert_eq!(error, Err(why));
+    world.delete("one").await;
+    let two = other.create("two", json!({"clusterIP": address})).await;
+    assert_eq!(two.expect("created")["spec"]["clusterIP"], address);
+    let error = other
+        .create("three", json!({"clusterIP": "10.1.0.1"}))
+        .await;
+    let words =
+        "failed to allocate IP 10.1.0.1: the provided network does not match the current range";
+    assert!(error.expect_err("elsewhere").ends_with(words));
+}
+
+#[tokio::test]
+async fn a_full_range_is_said_to_be_full() {
+    let world = Storages::new().ready().await;
+    let owner = Owner::of(&service("one", &json!({})));
+    for last in 1..=254 {
+        let address = Ipv4Addr::new(10, 0, 0, last);
+        assert!(
+            world
+                .repair
+                .allocator
+                .addresses
+                .note(address, &owner)
+                .await
+                .expect("noted")
+        );
+    }
+    let error = world.create("more", json!({})).await;
+    assert_eq!(
+        error,
+        Err("failed to allocate a serviceIP: range is full".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn headless_and_external_services_have_no_address() {
+    let world = Storages::new().ready().await;
+    let headless = world
+        .create("one", json!({"clusterIP": "None"}))
+        .await
+        .expect("created");
+    assert_eq!(headless["spec"]["clusterIPs"], json!(["None"]));
+    let external = json!({"type": "ExternalName", "externalName": "example.com"});
+    let external = world.create("two", external).await.expect("created");
+    assert!(external["spec"]["clusterIP"].is_null());
+    assert_eq!(world.addresses().await, [""; 0]);
+    // It gets one when it becomes something else, and gives it up when it is external again.
+    let inside = world
+        .change("two", json!({"type": "ClusterIP"}))
+        .await
+        .expect("changed");
+    assert_eq!(
+        world.addresses().await,
+        [inside["spec"]["clusterIP"].as_str().expect("one")]
+    );
+    world
+        .change("two", json!({"type": "ExternalName"}))
+        .await
+        .expect("changed");
+    assert_eq!(world.addresses().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn ports_of_the_nodes_are_taken_and_given_up() {
+    let world = Storages::new().ready().await;
+    let outside = |ports: Value| json!({"type": "NodePort", "ports": ports});
+    let both = json!([{"name": "t", "port": 53, "protocol": "TCP"},
+        {"name": "u", "port": 53, "protocol": "UDP"}, {"name": "o", "port": 54}]);
+    let one = world.create("one", outside(both)).await.expect("created");
+    let ports = ports_of(&one);
+    assert_eq!(ports[0], ports[1], "two protocols of one port share it");
+    assert_eq!(world.ports().await.len(), 2);
+
+    let wanted = json!([{"port": 80, "nodePort": ports[0]}]);
+    let error = world
+        .create("two", outside(wanted.clone()))
+        .await
+        .expect_err("taken");
+    let why = "spec.ports[0].nodePort: Invalid value: ";
+    let why = format!("{why}{}: provided port is already allocated", ports[0]);
+    assert!(error.ends_with(&why), "{error}");
+    assert_eq!(
+        world.addresses().await.len(),
+        1,
+        "its address is given back"
+    );
+    for number in [99_999, -1] {
+        let no_port = outside(json!([{"port": 80, "nodePort": number}]));
+        let error = world.create("two", no_port).await.expect_err("no port");
+        let why = format!("nodePort: Invalid value: {number}: provided port is not in the valid");
+        assert!(error.contains(&why), "{error}");
+    }
+    let elsewhere = outside(json!([{"port": 80, "nodePort": 20_000}]));
+    let error = world.create("two", elsewhere).await.expect_err("elsewhere");
+    assert!(
+        error.ends_with("The range of valid ports is 30000-32767"),
+        "{error}"
+    );
+
+    let kept = world
+        .change("one", json!({"selector": {"app": "e"}}))
+        .await
+        .expect("changed");
+    assert_eq!(ports_of(&kept), ports);
+    let inside = world
+        .change("one", json!({"type": "ClusterIP"}))
+        .await
+        .expect("changed");
+    assert_eq!((ports_of(&inside), world.ports().await), (vec![], vec![]));
+    let two = world
+        .create("two", outside(wanted))
+        .await
+        .expect("free again");
+    assert_eq!(ports_of(&two), ports[..1]);
+    world.delete("two").await;
+    assert_eq!(world.ports().await, [0; 0]);
+}
+
+#[tokio::test]
+async fn the_port_of_the_health_check_is_held() {
+    let world = Storages::new().ready().await;
+    let local = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local",
+        "allocateLoadBalancerNodePorts": false, "healthCheckNodePort": 31_001});
+    world.create("one", local.clone()).await.expect("created");
+    assert_eq!(world.ports().await, [31_001]);
+    let error = world.create("two", local).await;
+    let why = "failed to allocate requested HealthCheck NodePort 31001: provided port is already allocated";
+    assert_eq!(error, Err(why.to_owned()));
+    let far = json!({"externalTrafficPolicy": "Cluster"});
+    world.change("one", far).await.expect("changed");
+    assert_eq!(world.ports().await, [0; 0]);
+}
+
+#[tokio::test]
+async fn what_is_only_tried_is_not_noted() {
+    let world = Storages::new().ready().await;
+    let outside = json!({"type": "NodePort", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]});
+    let tried = world
+        .try_create("one", &outside, true)
+        .await
+        .expect("possible");
+    assert_eq!(ports_of(&tried), [32_768, 32_769], "nobody can have these");
+    assert_eq!(tried["spec"]["clusterIP"], "10.0.0.0");
+    assert_eq!(
+        (world.addresses().await, world.ports().await),
+        (vec![], vec![])
+    );
+    world.create("one", json!({})).await.expect("created");
+    let error = world.create("one", json!({"type": "NodePort"})).await;
+    error.expect_err("it exists");
+    assert_eq!(
+        (world.addresses().await.len(), world.ports().await),
+        (1, vec![])
+    );
+}
+
+#[tokio::test]
+async fn what_is_stored_is_noted_before_anything_is_handed_out() {
+    let storages = Storages::new();
+    let storage = Arc::clone(&storages.0[0]);
+    let stored = service(
+        "old",
+        &json!({"type": "NodePort", "clusterIP": "10.0.0.7",
+        "ports": [{"name": "a", "port": 80, "nodePort": 31_000}, {"name": "b", "port": 81, "nodePort": 20_000}]}),
+    );
+    let key = "/services/specs/a/old";
+    storage.create(key, &stored, None).await.expect("stored");
+    let world = storages.server().await;
+    let error = world.create("new", json!({})).await;
+    assert_eq!(error, Err("allocator not ready".to_owned()));
+    world.repair.begin().await.expect("begun");
+    assert_eq!(world.addresses().await, ["10.0.0.7"]);
+    assert_eq!(world.ports().await, [31_000]);
+    // What another range gave may stay.
+    world
+        .change("old", json!({"selector": {"app": "e"}}))
+        .await
+        .expect("changed");
+    assert_eq!(world.ports().await, [31_000]);
+}
+
+/// Never answers.
+#[derive(Debug)]
+struct Hanging;
+
+#[async_trait]
+impl Plugin for Hanging {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    async fn validate(&self, _: &Request<'_>, _: &Value) -> Result<(), Error> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn what_abandoned_writes_leave_behind_is_given_back() {
+    let storages = Storages::new();
+    let mut world = storages.ready().await;
+    let external = json!({"type": "ExternalName", "externalName": "example.com"});
+    world.create("two", external).await.expect("created");
+    let chain = Chain::new(vec![Arc::new(Hanging) as _]);
+    world.services = world.services.with_admission(Arc::new(chain));
+    let outside = || json!({"type": "NodePort"});
+    let abandoned = async {
+        tokio::join!(
+            world.create("one", outside()),
+            world.change("two", outside())
+        )
+    };
+    let both_noted = async {
+        while world.ports().await.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = abandoned => unreachable!("nobody answers"),
+        in_time = tokio::time::timeout(PATIENCE, both_noted) => in_time.expect("noted"),
+    }
+    assert_eq!(world.addresses().await.len(), 2);
+    world.repair().await;
+}

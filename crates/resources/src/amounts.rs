@@ -1,0 +1,151 @@
+//! Amounts of resources by their names: Kubernetes' ResourceList.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use ringwatch_apimachinery::quantity::Amount;
+use serde_json::{Map, Value};
+
+/// Amounts by the names of what they are of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Amounts(BTreeMap<String, Amount>);
+
+impl Amounts {
+    /// Reads what an object says. What is no quantity does not count: validation refuses it.
+    pub fn read(list: &Value) -> Self {
+        let members = list.as_object().into_iter().flatten();
+        let amounts = members.filter_map(|(name, value)| {
+            let number = value.as_number().map(ToString::to_string);
+            let text = number.as_deref().or_else(|| value.as_str())?;
+            Some((name.clone(), text.parse().ok()?))
+        });
+        Self(amounts.collect())
+    }
+
+    /// As objects have them.
+    pub fn to_value(&self) -> Value {
+        let members = self.0.iter();
+        let members = members.map(|(name, amount)| (name.clone(), amount.to_string().into()));
+        Value::Object(members.collect::<Map<_, _>>())
+    }
+
+    pub fn get(&self, name: &str) -> Option<Amount> {
+        self.0.get(name).copied()
+    }
+
+    pub fn set(&mut self, name: impl Into<String>, amount: Amount) {
+        self.0.insert(name.into(), amount);
+    }
+
+    /// A count of something.
+    pub fn count(&mut self, name: impl Into<String>, number: usize) {
+        self.set(name, Amount::whole(number));
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Amount)> {
+        self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those that somebody wants to know of.
+    pub fn only(&self, wanted: impl Fn(&str, Amount) -> bool) -> Self {
+        let kept = self
+            .0
+            .iter()
+            .filter(|(name, amount)| wanted(name, **amount));
+        Self(kept.map(|(name, amount)| (name.clone(), *amount)).collect())
+    }
+
+    pub fn add(&mut self, more: &Self) {
+        for (name, amount) in more.iter() {
+            let sum = self.get(name).map_or(amount, |known| known.plus(amount));
+            self.set(name, sum);
+        }
+    }
+
+    pub fn subtract(&mut self, less: &Self) {
+        for (name, amount) in less.iter() {
+            let known = self.get(name).unwrap_or_else(|| Amount::whole(0));
+            self.set(name, known.minus(amount));
+        }
+    }
+
+    /// Has at least as much of everything as another.
+    pub fn raise(&mut self, other: &Self) {
+        for (name, amount) in other.iter() {
+            self.raise_one(name, amount);
+        }
+    }
+
+    /// Has at least this much of one thing.
+    pub(crate) fn raise_one(&mut self, name: &str, amount: Amount) {
+        let less = self
+            .get(name)
+            .is_none_or(|known| known.quantity < amount.quantity);
+        if less {
+            self.set(name, amount);
+        }
+    }
+
+    /// The names of those that are less than nothing.
+    pub fn negative(&self) -> Vec<&str> {
+        let negative = self
+            .iter()
+            .filter(|(_, amount)| amount.quantity.is_negative());
+        negative.map(|(name, _)| name).collect()
+    }
+}
+
+/// As kube-apiserver tells people: `cpu=1,memory=2Gi`.
+impl fmt::Display for Amounts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self
+            .iter()
+            .map(|(name, amount)| format!("{name}={amount}"))
+            .collect();
+        formatter.write_str(&parts.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn amounts_are_added_and_written_as_they_were_written_first() {
+        let mut used = Amounts::read(&json!({"cpu": "500m", "memory": "1Gi", "pods": "0", "x": 2}));
+        used.add(&Amounts::read(
+            &json!({"cpu": "1", "memory": "512Mi", "pods": "1", "y": "1k"}),
+        ));
+        assert_eq!(used.to_string(), "cpu=1500m,memory=1536Mi,pods=1,x=2,y=1k");
+        used.subtract(&Amounts::read(
+            &json!({"cpu": "1.5", "memory": "1Gi", "z": "1"}),
+        ));
+        assert_eq!(used.to_string(), "cpu=0,memory=512Mi,pods=1,x=2,y=1k,z=-1");
+        assert_eq!(used.negative(), ["z"]);
+        let mut most = Amounts::read(&json!({"cpu": "1", "memory": "1Ki"}));
+        most.raise(&Amounts::read(
+            &json!({"cpu": "900m", "memory": "1Mi", "pods": "3"}),
+        ));
+        assert_eq!(
+            most.to_value(),
+            json!({"cpu": "1", "memory": "1Mi", "pods": "3"})
+        );
+    }
+
+    #[test]
+    fn nothing_takes_the_form_of_what_is_added_to_it() {
+        let mut used = Amounts::read(&json!({"memory": "0"}));
+        used.add(&Amounts::read(&json!({"memory": "64Mi"})));
+        assert_eq!(used.to_string(), "memory=64Mi");
+    }
+}

@@ -1,0 +1,365 @@
+//! A place in an object: its value, and the path by which errors name it.
+//!
+//! The path is put together only when there is something to say, so that checking what is right
+//! costs no memory.
+
+use ringwatch_apimachinery::path;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Value, json};
+
+/// The errors of a check, in the order in which they are found.
+pub(crate) type Errors = Vec<FieldError>;
+
+/// The value of a missing member.
+static NOTHING: Value = Value::Null;
+
+/// A place in an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'v, 'p> {
+    value: &'v Value,
+    step: Step<'p>,
+    parent: Option<&'p Self>,
+}
+
+/// How one comes from one place to another.
+#[derive(Clone, Copy, Debug)]
+enum Step<'p> {
+    /// Along names joined by dots.
+    Path(&'p str),
+    /// To an element of the list at a path.
+    Item(&'p str, usize),
+    /// To a member, named by the client, of the map at a path.
+    Member(&'p str, &'p str),
+}
+
+impl<'v, 'p> At<'v, 'p> {
+    /// A whole object.
+    pub(crate) fn root(value: &'v Value) -> Self {
+        Self {
+            value,
+            step: Step::Path(""),
+            parent: None,
+        }
+    }
+
+    /// Returns the place at a path of names joined by dots.
+    pub(crate) fn at<'s>(&'s self, path: &'s str) -> At<'v, 's> {
+        At {
+            value: path::get(self.value, path).unwrap_or(&NOTHING),
+            step: Step::Path(path),
+            parent: Some(self),
+        }
+    }
+
+    /// The elements of the list at a path; of this list itself if the path is empty.
+    pub(crate) fn items<'s>(&'s self, path: &'s str) -> impl Iterator<Item = At<'v, 's>> {
+        let list = if path.is_empty() {
+            self.value
+        } else {
+            path::get(self.value, path).unwrap_or(&NOTHING)
+        };
+        let items = list.as_array().map_or(&[][..], Vec::as_slice);
+        items.iter().enumerate().map(move |(index, value)| At {
+            value,
+            step: Step::Item(path, index),
+            parent: Some(self),
+        })
+    }
+
+    /// The names and members of the map at a path.
+    pub(crate) fn members<'s>(
+        &'s self,
+        path: &'s str,
+    ) -> impl Iterator<Item = (&'v str, At<'v, 's>)>
+    where
+        'v: 's,
+    {
+        let map = path::get(self.value, path).and_then(Value::as_object);
+        map.into_iter().flatten().map(move |(name, value)| {
+            let member = At {
+                value,
+                step: Step::Member(path, name),
+                parent: Some(self),
+            };
+            (name.as_str(), member)
+        })
+    }
+
+    /// Returns the value.
+    pub(crate) fn value(&self) -> &'v Value {
+        self.value
+    }
+
+    /// Returns true if there is a value that is not null.
+    pub(crate) fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Returns true if there is no value, or an empty string, list or map.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self.value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// The text here; empty if there is none.
+    pub(crate) fn text(&self) -> &'v str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    /// The number here.
+    pub(crate) fn number(&self) -> Option<i64> {
+        self.value.as_i64()
+    }
+
+    /// Returns true if the value is `true`.
+    pub(crate) fn is_true(&self) -> bool {
+        *self.value == Value::Bool(true)
+    }
+
+    /// How many elements the list here has.
+    pub(crate) fn len(&self) -> usize {
+        self.value.as_array().map_or(0, Vec::len)
+    }
+
+    /// The path, as errors name it.
+    pub(crate) fn field(&self) -> String {
+        let mut field = self.parent.map(Self::field).unwrap_or_default();
+        let (Step::Path(path) | Step::Item(path, _) | Step::Member(path, _)) = self.step;
+        if !field.is_empty() && !path.is_empty() {
+            field.push('.');
+        }
+        field.push_str(path);
+        match self.step {
+            Step::Path(_) => {}
+            Step::Item(_, index) => field.push_str(&format!("[{index}]")),
+            Step::Member(_, name) => field.push_str(&format!("[{name}]")),
+        }
+        field
+    }
+}
+
+/// The errors.
+impl At<'_, '_> {
+    fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
+        FieldError::new(kind, self.field(), detail)
+    }
+
+    /// There has to be something.
+    pub(crate) fn required(&self, why: &str) -> FieldError {
+        self.error(FieldErrorKind::Required, why)
+    }
+
+    /// Returns the error that the value is invalid. A missing value is shown as an empty string.
+    pub(crate) fn invalid(&self, why: impl AsRef<str>) -> FieldError {
+        let empty = json!("");
+        let value = if self.is_set() { self.value } else { &empty };
+        FieldError::invalid(self.field(), value, why)
+    }
+
+    /// Something else than what is here is wrong here.
+    pub(crate) fn invalid_value(
+        &self,
+        value: impl Into<Value>,
+        why: impl AsRef<str>,
+    ) -> FieldError {
+        FieldError::invalid(self.field(), &value.into(), why)
+    }
+
+    /// Nothing may be here, or nothing else.
+    pub(crate) fn forbidden(&self, why: impl Into<String>) -> FieldError {
+        self.error(FieldErrorKind::Forbidden, why)
+    }
+
+    /// Something else has the same value.
+    pub(crate) fn duplicate(&self) -> FieldError {
+        self.error(FieldErrorKind::Duplicate, self.value.to_string())
+    }
+
+    /// Something else has this text as well.
+    pub(crate) fn duplicate_of(&self, text: &str) -> FieldError {
+        self.error(FieldErrorKind::Duplicate, json!(text).to_string())
+    }
+
+    /// Returns the error that the value does not refer to anything that exists.
+    pub(crate) fn not_found(&self) -> FieldError {
+        self.error(FieldErrorKind::NotFound, json!(self.text()).to_string())
+    }
+
+    /// Returns the error that the value is none of these words.
+    pub(crate) fn unsupported(&self, words: &[&str]) -> FieldError {
+        let quoted: Vec<String> = words.iter().map(|word| json!(word).to_string()).collect();
+        let value = if self.is_set() {
+            self.value
+        } else {
+            &json!("")
+        };
+        let detail = format!("{value}: supported values: {}", quoted.join(", "));
+        self.error(FieldErrorKind::NotSupported, detail)
+    }
+}
+
+/// The checks that most kinds have in common.
+impl At<'_, '_> {
+    /// There is something.
+    pub(crate) fn must_be_set(&self, errors: &mut Errors) {
+        if self.is_empty() {
+            errors.push(self.required(""));
+        }
+    }
+
+    /// There is nothing.
+    pub(crate) fn must_be_unset(&self, why: &str, errors: &mut Errors) {
+        if self.is_set() {
+            errors.push(self.forbidden(why));
+        }
+    }
+
+    /// It is one of these words.
+    pub(crate) fn must_be_one_of(&self, words: &[&str], errors: &mut Errors) {
+        if self.is_empty() {
+            errors.push(self.required(""));
+        } else {
+            self.may_be_one_of(words, errors);
+        }
+    }
+
+    /// It is one of these words, of which an empty one is none: what is here is a pointer to Kubernetes.
+    pub(crate) fn must_point_to_one_of(&self, words: &[&str], errors: &mut Errors) {
+        if self.is_set() {
+            self.may_be_one_of(words, errors);
+        } else {
+            errors.push(self.required(""));
+        }
+    }
+
+    /// It is one of these words, if there is anything.
+    pub(crate) fn may_be_one_of(&self, words: &[&str], errors: &mut Errors) {
+        if self.is_set() && !words.contains(&self.text()) {
+            errors.push(self.unsupported(words));
+        }
+    }
+
+    /// The text has a format.
+    pub(crate) fn must_conform(&self, format: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
+        let wrong = format(self.text());
+        errors.extend(wrong.into_iter().map(|why| self.invalid(why)));
+    }
+
+    /// The text has a format, if there is any.
+    pub(crate) fn may_conform(&self, format: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
+        if !self.text().is_empty() {
+            self.must_conform(format, errors);
+        }
+    }
+
+    /// There is a text, and it has a format.
+    pub(crate) fn must_be_set_and_conform(
+        &self,
+        format: impl Fn(&str) -> Vec<String>,
+        errors: &mut Errors,
+    ) {
+        if self.is_empty() {
+            errors.push(self.required(""));
+        } else {
+            self.must_conform(format, errors);
+        }
+    }
+
+    /// The number, if there is one, is within bounds.
+    pub(crate) fn must_be_between(&self, least: i64, most: i64, errors: &mut Errors) {
+        if self
+            .number()
+            .is_some_and(|it| !(least..=most).contains(&it))
+        {
+            let why = format!("must be between {least} and {most}, inclusive");
+            errors.push(self.invalid(why));
+        }
+    }
+
+    /// The number, if there is one, is not negative.
+    pub(crate) fn must_not_be_negative(&self, errors: &mut Errors) {
+        if self.number().is_some_and(|number| number < 0) {
+            errors.push(self.invalid("must be greater than or equal to 0"));
+        }
+    }
+
+    /// It is what it was.
+    pub(crate) fn must_stay(&self, old: &At<'_, '_>, errors: &mut Errors) {
+        if self.value != old.value {
+            let null = FieldError::invalid(self.field(), self.value, "field is immutable");
+            errors.push(null);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_named_as_errors_name_them() {
+        let object =
+            json!({"spec": {"limits": {"cpu": "1"}, "containers": [{"ports": [{"port": 80}]}]}});
+        let root = At::root(&object);
+        let spec = root.at("spec");
+        let containers: Vec<_> = spec.items("containers").collect();
+        let port = containers[0].items("ports").next().expect("a port");
+        assert_eq!(port.at("port").field(), "spec.containers[0].ports[0].port");
+        assert_eq!(port.at("port").number(), Some(80));
+        let (name, limit) = spec.members("limits").next().expect("a limit");
+        assert_eq!((name, limit.field().as_str()), ("cpu", "spec.limits[cpu]"));
+        assert_eq!(root.at("spec.limits.cpu").text(), "1");
+        assert!(!root.at("spec.nothing.here").is_set());
+        let list = root.at("spec.containers");
+        let first = list.items("").next().expect("a container");
+        assert_eq!(first.field(), "spec.containers[0]");
+    }
+
+    #[test]
+    fn a_pointer_to_an_empty_word_is_there() {
+        let object = json!({"empty": ""});
+        let root = At::root(&object);
+        let mut errors = Vec::new();
+        root.at("empty").must_be_one_of(&["A"], &mut errors);
+        root.at("empty").must_point_to_one_of(&["A"], &mut errors);
+        root.at("none").must_point_to_one_of(&["A"], &mut errors);
+        let messages: Vec<_> = errors.iter().map(FieldError::message).collect();
+        assert_eq!(
+            messages,
+            [
+                "Required value",
+                "Unsupported value: \"\": supported values: \"A\"",
+                "Required value"
+            ]
+        );
+    }
+
+    #[test]
+    fn errors_have_kubernetes_words() {
+        let object = json!({"kind": "Odd", "count": -1});
+        let root = At::root(&object);
+        let mut errors = Vec::new();
+        root.at("name").must_be_set(&mut errors);
+        root.at("kind").must_be_one_of(&["B", "A"], &mut errors);
+        root.at("count").must_not_be_negative(&mut errors);
+        root.at("count").must_be_between(1, 3, &mut errors);
+        let lines: Vec<_> = errors
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.message()))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "name: Required value",
+                "kind: Unsupported value: \"Odd\": supported values: \"B\", \"A\"",
+                "count: Invalid value: -1: must be greater than or equal to 0",
+                "count: Invalid value: -1: must be between 1 and 3, inclusive",
+            ]
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! Validation of objects of the built-in kinds, a file for each family of kinds.
+//!
+//! A check looks at a [`At`] place and pushes what is wrong with it, in kube-apiserver's words and
+//! under the path that it names. Checks are put together as the types are: that of a deployment
+//! asks that of a template, which asks that of a container.
+
+pub(crate) mod access;
+pub(crate) mod addresses;
+pub(crate) mod admission;
+pub(crate) mod api_services;
+mod at;
+pub(crate) mod autoscaling;
+pub(crate) mod certificates;
+pub(crate) mod claims;
+pub(crate) mod cluster;
+mod container;
+pub(crate) mod endpoints;
+mod env;
+pub(crate) mod events;
+pub(crate) mod flowcontrol;
+pub(crate) mod job_status;
+pub(crate) mod jobs;
+mod labels;
+mod mounts;
+pub(crate) mod networking;
+pub(crate) mod pod;
+mod pod_resources;
+mod probes;
+mod quantities;
+pub(crate) mod quotas;
+pub(crate) mod resource_claims;
+pub(crate) mod resource_slices;
+mod schedule;
+mod scheduling;
+pub(crate) mod security;
+pub(crate) mod services;
+pub(crate) mod storage;
+mod success_policy;
+pub(crate) mod values;
+mod volumes;
+pub(crate) mod warnings;
+pub(crate) mod webhook_client;
+pub(crate) mod workloads;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use at::{At, Errors};
+
+use ringwatch_apimachinery::FieldError;
+use serde_json::Value;
+
+/// A check of an object.
+pub(super) type Check = fn(&At<'_, '_>, &mut Errors);
+
+/// A check of a change: the new object and the old one.
+pub(super) type CheckOfChange = fn(&At<'_, '_>, &At<'_, '_>, &mut Errors);
+
+/// Gathers what clients are told about an object that is not refused.
+pub(super) type Warn = fn(&At<'_, '_>, &mut Vec<String>);
+
+/// Returns the errors that a check finds in an object.
+pub(super) fn found(check: Check, object: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    check(&At::root(object), &mut errors);
+    errors
+}
+
+/// Returns the errors that a check finds in a change.
+pub(super) fn found_in_change(
+    check: CheckOfChange,
+    object: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    check(&At::root(object), &At::root(old), &mut errors);
+    errors
+}
+
+/// Returns the messages of errors, a line each.
+#[cfg(test)]
+pub(super) fn messages(errors: &[FieldError]) -> Vec<String> {
+    let line = |error: &FieldError| format!("{}: {}", error.field, error.message());
+    errors.iter().map(line).collect()
+}

@@ -1,0 +1,201 @@
+//! Defaults of fields that clients may leave out: a small engine over tables of paths and values.
+//!
+//! A rule asks only whether a value is absent. Empty values are absent by then: the store has removed every field
+//! that is zero and no pointer in Go (`codec::settle`), since Go cannot tell it from an absent one, and has left
+//! the values of pointers for validation to judge.
+//!
+//! Kubernetes' own types also decide what an object looks like when it comes back: members without
+//! a value vanish, and a few are written even without one. [`tidy`] does the first, tables do the
+//! second by giving such members their empty value.
+
+pub(crate) mod admissionregistration;
+pub(crate) mod apiextensions;
+pub(crate) mod apps;
+pub(crate) mod autoscaling;
+pub(crate) mod batch;
+pub(crate) mod core;
+pub(crate) mod flowcontrol;
+pub(crate) mod networking;
+pub(crate) mod pod;
+pub(crate) mod rbac;
+pub(crate) mod storage;
+pub(crate) mod volume;
+
+#[cfg(test)]
+mod tests;
+
+use ringwatch_apimachinery::path::{get, get_mut, set, text};
+use ringwatch_apimachinery::quantity::Amount;
+use serde_json::{Map, Value};
+
+/// A default, or a condition or path under which rules apply.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rule {
+    /// Writes a value at a dotted path that has none, with the objects that lead there.
+    Set(&'static str, Literal),
+    /// Writes an empty value that Kubernetes' types encode nevertheless. It comes after all else, so that the field manager
+    /// of the write does not own it.
+    Zero(&'static str, Literal),
+    /// Applies rules to the value at a path, if there is one. A step that ends with `[]` leads to every item of a list.
+    In(&'static str, &'static [Self]),
+    /// Applies rules if the text at a path is one of these.
+    When(&'static str, &'static [&'static str], &'static [Self]),
+    /// Applies rules if a path has a value.
+    With(&'static str, &'static [Self]),
+    /// Rounds the quantities in the map at a path to thousandths, away from zero.
+    Amounts(&'static str),
+    /// Runs a function for defaults that the other rules cannot express. The paths are those of the fields that it fills in.
+    Run(
+        #[cfg_attr(
+            not(test),
+            expect(dead_code, reason = "the test of all defaults asks for them")
+        )]
+        &'static [&'static str],
+        fn(&mut Value),
+    ),
+}
+
+/// A value in a table of defaults.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Literal {
+    /// The JSON value null.
+    Null,
+    True,
+    False,
+    Int(i64),
+    Text(&'static str),
+    /// An object without members.
+    Empty,
+    /// A list of one string.
+    One(&'static str),
+}
+
+/// Members that hold maps, which vanish when they are empty as lists do. (An empty object of
+/// another name may mean something, as `emptyDir` does.)
+const MAPS: [&str; 12] = [
+    "allocatable",
+    "annotations",
+    "binaryData",
+    "capacity",
+    "data",
+    "labels",
+    "limits",
+    "matchLabels",
+    "nodeSelector",
+    "parameters",
+    "requests",
+    "stringData",
+];
+
+/// Applies the rules that give values, in their order.
+pub(super) fn apply(rules: &[Rule], object: &mut Value) {
+    run(rules, object, Pass::Values);
+}
+
+/// Applies the rules that write empty values.
+pub(super) fn apply_zeros(rules: &[Rule], object: &mut Value) {
+    run(rules, object, Pass::Zeros);
+}
+
+/// The pass over a table, which decides the rules that apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Values,
+    Zeros,
+}
+
+fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
+    for rule in rules {
+        match *rule {
+            Rule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
+            Rule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
+            Rule::Run(_, run) if pass == Pass::Values => run(object),
+            Rule::Amounts(path) if pass == Pass::Values => round(object, path),
+            Rule::Set(..) | Rule::Zero(..) | Rule::Run(..) | Rule::Amounts(_) => {}
+            Rule::In(path, rules) => visit(object, path, rules, pass),
+            Rule::When(path, texts, rules) => {
+                if texts.contains(&text(object, path)) {
+                    run(rules, object, pass);
+                }
+            }
+            Rule::With(path, rules) => {
+                if !is_absent(object, path) {
+                    run(rules, object, pass);
+                }
+            }
+        }
+    }
+}
+
+fn fill(object: &mut Value, path: &str, literal: Literal) {
+    if is_absent(object, path) {
+        set(object, path, literal.value());
+    }
+}
+
+/// True if a path has no value.
+fn is_absent(object: &Value, path: &str) -> bool {
+    get(object, path).is_none_or(Value::is_null)
+}
+
+/// Rounds the quantities of a map to thousandths. Only those with a suffix `n` or `u` or a negative exponent can be finer
+/// and are parsed.
+fn round(object: &mut Value, path: &str) {
+    let amounts = get_mut(object, path).and_then(Value::as_object_mut);
+    for value in amounts.into_iter().flat_map(|it| it.values_mut()) {
+        let text = value.as_str().unwrap_or_default();
+        let small = text.ends_with(['n', 'u']) || text.contains("e-");
+        if let Some(amount) = small.then(|| text.parse::<Amount>().ok()).flatten() {
+            *value = amount.in_thousandths().to_string().into();
+        }
+    }
+}
+
+/// Applies rules to every object that a path, which may have `[]`, leads to.
+fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
+    let (step, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(step, rest)| (step, Some(rest)));
+    let arrive = |found: &mut Value| match rest {
+        Some(rest) => visit(found, rest, rules, pass),
+        None if found.is_object() => run(rules, found, pass),
+        None => {}
+    };
+    if let Some(list) = step.strip_suffix("[]") {
+        let elements = object.get_mut(list).and_then(Value::as_array_mut);
+        elements.into_iter().flatten().for_each(arrive);
+    } else if let Some(found) = object.get_mut(step) {
+        arrive(found);
+    }
+}
+
+/// Removes members that are null or empty lists or maps, at any depth.
+pub(super) fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.retain(|name, member| {
+            tidy(member);
+            match member {
+                Value::Null => false,
+                Value::Array(elements) => !elements.is_empty(),
+                Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&name.as_str()),
+                _ => true,
+            }
+        }),
+        Value::Array(elements) => elements.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+impl Literal {
+    fn value(self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::True => Value::Bool(true),
+            Self::False => Value::Bool(false),
+            Self::Int(number) => number.into(),
+            Self::Text(text) => text.into(),
+            Self::Empty => Value::Object(Map::new()),
+            Self::One(text) => Value::Array(vec![text.into()]),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The built-in resources: a table with a row for each, and the strategies by which they are written.
+//!
+//! A file per group holds its rows, which `row` builds. The strategy of a kind is a `generic::Generic` with a few
+//! switches, a table of `defaults`, `checks` for its validation, and a `peculiar::Peculiar` in a file of its own for
+//! anything else.
+
+mod admissionregistration;
+pub mod allocation;
+mod amounts;
+mod api_services;
+mod apiextensions;
+mod apiregistration;
+mod apps;
+mod authentication;
+mod authorization;
+mod autoscaling;
+mod batch;
+pub mod bootstrap;
+mod certificates;
+mod checks;
+mod configuration;
+mod coordination;
+mod core;
+mod csi_drivers;
+mod daemon_sets;
+mod defaults;
+mod definition_conversion;
+mod definition_rules;
+mod discovery;
+pub mod disruption_budgets;
+mod events;
+mod flowcontrol;
+pub(crate) mod generic;
+#[cfg(test)]
+mod golden;
+mod jobs;
+mod namespaces;
+mod networking;
+mod node;
+mod nodes;
+mod peculiar;
+mod persistent_volumes;
+mod pod_usage;
+mod pods;
+mod policy;
+mod rbac;
+mod resource;
+mod resource_slices;
+mod row;
+mod scheduling;
+pub(crate) mod services;
+mod signing_request;
+mod stateful_sets;
+mod storage;
+mod stored;
+pub mod table;
+mod version_rules;
+
+pub use self::amounts::Amounts;
+pub use self::api_services::{
+    Availability, local_priorities, publish_built_in_apis, publish_custom_apis, tell_availability,
+};
+pub use self::bootstrap::flow_control::{default_flows, ensure_flow_control};
+pub use self::bootstrap::role_reconciliation::{RolesAndBindings, ensure_default_roles};
+pub use self::bootstrap::service_range::ensure_service_range;
+pub use self::bootstrap::{
+    ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
+    ensure_token_tracking,
+};
+pub(crate) use self::pod_usage::amounts_of_containers;
+pub use self::pod_usage::{Which, container_amounts, pod_amounts};
+
+use std::sync::Arc;
+
+pub(crate) use self::checks::cluster::SYSTEM_PRIORITIES;
+pub use self::pods::quality_class;
+pub use self::pods::{bind as bind_pod, mark_evicted};
+pub use self::signing_request::SigningRequest;
+use ringwatch_registry::Resource;
+
+/// Returns all built-in resources in the order of discovery: the core group, then the others by their priority,
+/// the preferred version of a group first, and by plural within a version.
+#[must_use]
+pub fn built_in() -> Vec<Arc<Resource>> {
+    let groups = [
+        core::rows(),
+        apiregistration::rows(),
+        apps::rows(),
+        events::rows(),
+        authentication::rows(),
+        authorization::rows(),
+        autoscaling::rows(),
+        batch::rows(),
+        certificates::rows(),
+        networking::rows(),
+        policy::rows(),
+        rbac::rows(),
+        storage::rows(),
+        admissionregistration::rows(),
+        apiextensions::rows(),
+        scheduling::rows(),
+        coordination::rows(),
+        node::rows(),
+        discovery::rows(),
+        resource::rows(),
+        flowcontrol::rows(),
+    ];
+    let mut resources = Vec::new();
+    for rows in groups {
+        let mut group: Vec<Resource> = rows.into_iter().map(row::Row::done).collect();
+        // The sort is stable, so the versions of one kind keep their order.
+        group.sort_by(|one, other| one.plural.cmp(&other.plural));
+        resources.extend(group.into_iter().map(Arc::new));
+    }
+    resources
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+    use ringwatch_registry::{DeleteOptions, RequestContext, Served};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn keys_and_names_are_unique() {
+        let resources = built_in();
+        let names: BTreeSet<_> = resources
+            .iter()
+            .map(|one| (one.group_version.clone(), one.plural.clone()))
+            .collect();
+        assert_eq!(names.len(), resources.len());
+        for one in &resources {
+            for other in &resources {
+                let same_store = one.served == Served::Store
+                    && other.served == Served::Store
+                    && one.storage_prefix == other.storage_prefix;
+                if same_store {
+                    assert_eq!(one.plural, other.plural);
+                    assert_eq!(one.storage_version, other.storage_version);
+                    assert_eq!(
+                        one.schema.names().collect::<Vec<_>>(),
+                        other.schema.names().collect::<Vec<_>>()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_store_serves_below_an_object_has_a_strategy() {
+        for resource in built_in() {
+            for part in &resource.subresources {
+                let strategy = resource.strategy.subresource(&part.name);
+                let name = format!("{}/{}", resource.qualified_name(), part.name);
+                match part.served {
+                    Served::Store => assert!(strategy.is_some(), "{name}"),
+                    Served::Handler | Served::Computed => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_strategy_minds_odd_shapes() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let odd = |filler: Value| {
+            let mut object = json!({"metadata": {"name": "a"}});
+            for member in [
+                "spec", "status", "data", "template", "webhooks", "subjects", "rules",
+            ] {
+                object[member] = filler.clone();
+            }
+            object
+        };
+        let nested = json!({"template": {"spec": [], "metadata": 1}, "containers": [1, {"ports": 2}],
+            "ports": {"x": 1}, "selector": [], "type": 3, "limits": [null], "versions": "v1",
+            "clusterIP": 4, "names": [], "conversion": 5, "behavior": "x", "metrics": {},
+            "conditions": 7, "finalizers": {}, "tolerations": "x", "volumes": [[]]});
+        let fillers = [
+            json!(null),
+            json!([1]),
+            json!("x"),
+            json!(1.5),
+            json!({}),
+            nested,
+        ];
+        for resource in built_in() {
+            let strategy = &resource.strategy;
+            for filler in &fillers {
+                let old = odd(json!({}));
+                let mut object = strategy.to_stored(odd(filler.clone()));
+                strategy.default(&mut object);
+                let mut parts = vec![object.clone(); resource.subresources.len()];
+                strategy.prepare_for_create(&context, &mut object);
+                drop(strategy.validate(&object));
+                strategy.prepare_for_update(&context, &mut object, &old);
+                drop(strategy.validate_update(&object, &old));
+                strategy.canonicalize(&mut object);
+                strategy.prepare_for_deletion(&mut object);
+                let mut options = DeleteOptions::default();
+                strategy.check_graceful_delete(&context, &object, &mut options);
+                for (part, object) in resource.subresources.iter().zip(&mut parts) {
+                    if let Some(strategy) = strategy.subresource(&part.name) {
+                        strategy.prepare_for_update(&context, object, &old);
+                        drop(strategy.validate_update(object, &old));
+                    }
+                }
+                let served = strategy.to_served(object);
+                let name = &served["metadata"]["name"];
+                assert_eq!(name, "a", "{} {filler}", resource.qualified_name());
+            }
+        }
+    }
+
+    #[test]
+    fn served_names_of_fields_lead_to_stored_ones() {
+        let resources = built_in();
+        let find = |group: &str| {
+            resources
+                .iter()
+                .find(|it| it.plural == "events" && it.group_version.group == group)
+                .expect("events")
+        };
+        let newer = find("events.k8s.io");
+        assert_eq!(
+            newer.selectable_field("regarding.kind"),
+            Some("involvedObject.kind")
+        );
+        assert_eq!(newer.selectable_field("involvedObject.kind"), None);
+        assert_eq!(
+            newer.selectable_field("metadata.name"),
+            Some("metadata.name")
+        );
+        assert_eq!(find("").selectable_field("source"), Some("source"));
+        assert_eq!(find("").selectable_field("regarding.kind"), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! PEM of certificate requests (PKCS #10) and certificates.
+
+use x509_parser::asn1_rs::{Any, Tag};
+use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationRequest, X509Error};
+
+const REQUEST: &str = "CERTIFICATE REQUEST";
+const CERTIFICATE: &str = "CERTIFICATE";
+
+/// Maximum number of PEM blocks of a chain that are checked.
+const CERTIFICATES_MAX: usize = 1000;
+
+/// A PKCS #10 certificate request in DER.
+#[derive(Debug)]
+pub struct SigningRequest(Vec<u8>);
+
+impl SigningRequest {
+    /// Reads a request that is signed with its own key.
+    ///
+    /// # Errors
+    /// A message if the PEM block is of another type, the DER is malformed or the signature is wrong.
+    pub fn read(pem: &[u8]) -> Result<Self, String> {
+        let block = Pem::iter_from_buffer(pem).next().and_then(Result::ok);
+        let Some(block) = block.filter(|block| block.label == REQUEST) else {
+            return Err(format!("PEM block type must be {REQUEST}"));
+        };
+        let (_, request) = X509CertificationRequest::from_der(&block.contents)
+            .map_err(|error| format!("x509: {error}"))?;
+        match request.verify_signature() {
+            // Signatures of rare algorithms cannot be verified here and are accepted.
+            Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm) => Ok(Self(block.contents)),
+            Err(error) => Err(format!("x509: {error}")),
+        }
+    }
+
+    /// Returns the common name of the subject: the last one if there are several, as Go reads it. Empty if there is none.
+    pub fn common_name(&self) -> String {
+        let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
+            return String::new();
+        };
+        let subject = &request.certification_request_info.subject;
+        let last = subject.iter_common_name().last();
+        last.map(|it| text(it.attr_value())).unwrap_or_default()
+    }
+
+    /// Returns the organizations of the subject, which are the groups of a user with the certificate.
+    pub fn organizations(&self) -> Vec<String> {
+        let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
+            return Vec::new();
+        };
+        let subject = &request.certification_request_info.subject;
+        let organizations = subject.iter_organization();
+        organizations.map(|it| text(it.attr_value())).collect()
+    }
+}
+
+/// Decodes an attribute of a name from any of ASN.1's string types, so that no type hides what other readers see.
+fn text(value: &Any<'_>) -> String {
+    if value.tag() != Tag::BmpString {
+        return String::from_utf8_lossy(value.data).into_owned();
+    }
+    let units = value.data.chunks_exact(2);
+    let units = units.map(|it| u16::from_be_bytes([it[0], it[1]]));
+    char::decode_utf16(units)
+        .map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
+}
+
+/// Checks that a PEM text has at least one certificate and no other blocks.
+///
+/// # Errors
+/// A message about the first block that is no certificate or is malformed, or that there is none.
+pub(super) fn check_certificates(pem: &[u8]) -> Result<(), String> {
+    let mut found = false;
+    for block in Pem::iter_from_buffer(pem).take(CERTIFICATES_MAX) {
+        let Ok(block) = block else { break };
+        if block.label != CERTIFICATE {
+            return Err(format!(
+                "only {CERTIFICATE} PEM blocks are allowed, found {:?}",
+                block.label
+            ));
+        }
+        X509Certificate::from_der(&block.contents).map_err(|error| format!("x509: {error}"))?;
+        found = true;
+    }
+    if found {
+        Ok(())
+    } else {
+        Err(format!("must contain at least one {CERTIFICATE} PEM block"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::string::{BmpString, TeletexString};
+    use rcgen::{CertificateParams, DnType, DnValue, KeyPair};
+
+    use super::*;
+
+    #[test]
+    fn requests_and_certificates_are_told_apart() {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec!["n.example".to_owned()]).expect("a name");
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, "ops");
+        let request = params.serialize_request(&key).expect("a request");
+        let request = request.pem().expect("PEM");
+        let certificate = params.self_signed(&key).expect("a certificate").pem();
+
+        let read = SigningRequest::read(request.as_bytes()).expect("a request");
+        assert_eq!(read.organizations(), ["ops"]);
+        for other in [&certificate, "", "nothing"] {
+            let error = SigningRequest::read(other.as_bytes()).expect_err("no request");
+            assert_eq!(error, "PEM block type must be CERTIFICATE REQUEST");
+        }
+        let twice = format!("{certificate}{certificate}");
+        for chain in [&certificate, &twice] {
+            assert_eq!(check_certificates(chain.as_bytes()), Ok(()));
+        }
+        let both = format!("{certificate}{request}");
+        for (other, why) in [
+            (
+                &*both,
+                "only CERTIFICATE PEM blocks are allowed, found \"CERTIFICATE REQUEST\"",
+            ),
+            ("eA==", "must contain at least one CERTIFICATE PEM block"),
+        ] {
+            assert_eq!(check_certificates(other.as_bytes()), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn organizations_are_read_in_every_kind_of_text() {
+        let key = KeyPair::generate().expect("a key");
+        let bmp = BmpString::try_from("system:masters").expect("a text");
+        let teletex = TeletexString::try_from("system:masters").expect("a text");
+        for value in [DnValue::BmpString(bmp), DnValue::TeletexString(teletex)] {
+            let mut params = CertificateParams::new(Vec::new()).expect("no names");
+            let name = &mut params.distinguished_name;
+            name.push(DnType::OrganizationName, value);
+            let request = params.serialize_request(&key).expect("a request");
+            let request = request.pem().expect("PEM");
+            let read = SigningRequest::read(request.as_bytes()).expect("a request");
+            assert_eq!(read.organizations(), ["system:masters"]);
+        }
+    }
+
+    #[test]
+    fn of_several_names_the_last_counts() {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        let name = &mut params.distinguished_name;
+        name.push(DnType::CommonName, "a");
+        name.push(DnType::CustomDnType(vec![2, 5, 4, 3]), "b");
+        let request = params.serialize_request(&key).expect("a request");
+        let request = request.pem().expect("PEM");
+        let read = SigningRequest::read(request.as_bytes()).expect("a request");
+        assert_eq!(read.common_name(), "b");
+    }
+
+    #[test]
+    fn a_request_is_signed_with_its_own_key() {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["n.example".to_owned()]).expect("a name");
+        let request = params.serialize_request(&key).expect("a request");
+        let mut der = request.der().to_vec();
+        // The name that was signed is another now.
+        let at = der
+            .windows(9)
+            .position(|it| it == b"n.example")
+            .expect("the name");
+        der[at] = b'm';
+        let pem = pem_of(&der);
+        SigningRequest::read(pem.as_bytes()).expect_err("another's signature");
+    }
+
+    fn pem_of(der: &[u8]) -> String {
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(der);
+        format!("-----BEGIN {REQUEST}-----\n{text}\n-----END {REQUEST}-----\n")
+    }
+}

@@ -1,0 +1,332 @@
+//! Validation of the versions of a CustomResourceDefinition, schemas aside: subresources, printer columns, selectable
+//! fields and deprecation warnings.
+
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::bounds::LEVELS_MAX;
+use ringwatch_apimachinery::path::{get, list, text};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Value, json};
+
+/// Types and formats of printer columns.
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
+
+/// Maximum number of selectable fields of a version.
+const SELECTABLE_FIELDS_MAX: usize = 8;
+
+/// Maximum length of a deprecation warning in bytes.
+const WARNING_BYTES_MAX: usize = 256;
+
+/// Validates the part that all versions share, and each version, and returns the errors of their fields.
+pub(super) fn validate(object: &Value) -> Vec<FieldError> {
+    let common = get(object, "spec.validation.openAPIV3Schema");
+    let mut errors = Vec::new();
+    for (place, version) in list(object, "spec.versions").iter().enumerate() {
+        let path = format!("spec.versions[{place}]");
+        errors.extend(warning_errors(version, &path));
+        let schema = get(version, "schema.openAPIV3Schema").or(common);
+        errors.extend(shared_errors(version, schema, &path));
+    }
+    if let Some(spec) = get(object, "spec") {
+        errors.extend(shared_errors(spec, common, "spec"));
+    }
+    errors
+}
+
+/// Validates the scale subresource, columns and selectable fields, either of one version or of the part that all share.
+fn shared_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<FieldError> {
+    let mut errors = scale_errors(holder, path);
+    let columns = list(holder, "additionalPrinterColumns").iter().enumerate();
+    for (place, column) in columns {
+        let path = format!("{path}.additionalPrinterColumns[{place}]");
+        errors.extend(column_errors(column, &path));
+    }
+    errors.extend(selectable_errors(holder, schema, path));
+    errors
+}
+
+fn warning_errors(version: &Value, path: &str) -> Option<FieldError> {
+    let warning = get(version, "deprecationWarning")?.as_str()?;
+    let deprecated = version.get("deprecated") == Some(&Value::Bool(true));
+    let unprintable = || {
+        warning
+            .char_indices()
+            .find(|(_, letter)| letter.is_control())
+    };
+    let why = if !deprecated {
+        "can only be set for deprecated versions".to_owned()
+    } else if warning.len() > WARNING_BYTES_MAX {
+        format!("must be <= {WARNING_BYTES_MAX} characters long")
+    } else if warning.is_empty() {
+        "must not be an empty string".to_owned()
+    } else {
+        let (at, _) = unprintable()?;
+        format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        )
+    };
+    let path = format!("{path}.deprecationWarning");
+    Some(FieldError::invalid(path, &json!(warning), why))
+}
+
+fn scale_errors(holder: &Value, path: &str) -> Vec<FieldError> {
+    let Some(scale) = get(holder, "subresources.scale").filter(|it| it.is_object()) else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    let mut check = |member: &str, required: bool, below: &[&str], words: &str| {
+        let path = format!("{path}.subresources.scale.{member}");
+        let written = text(scale, member);
+        let is_below = below.iter().any(|it| written.starts_with(it));
+        if written.is_empty() {
+            errors.extend(required.then(|| FieldError::required(path)));
+        } else if let Some(error) = json_path_error(written, &path) {
+            errors.push(error);
+        } else if !is_below {
+            let why = format!("should be a json path under {words}");
+            errors.push(FieldError::invalid(path, &json!(written), why));
+        } else if written.split('.').count() > LEVELS_MAX {
+            // A scale is written there, whatever the schema has.
+            let why = format!("must not have more than {LEVELS_MAX} steps");
+            errors.push(FieldError::invalid(path, &json!(written), why));
+        }
+    };
+    check("specReplicasPath", true, &[".spec."], ".spec");
+    check("statusReplicasPath", true, &[".status."], ".status");
+    let either = "either .spec or .status";
+    check("labelSelectorPath", false, &[".spec.", ".status."], either);
+    errors
+}
+
+fn column_errors(column: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if text(column, "name").is_empty() {
+        errors.push(FieldError::required(format!("{path}.name")));
+    }
+    let kind = text(column, "type");
+    let why = format!("must be one of {}", COLUMN_TYPES.join(","));
+    let at = format!("{path}.type");
+    if kind.is_empty() {
+        errors.push(FieldError::new(FieldErrorKind::Required, at, why));
+    } else if !COLUMN_TYPES.contains(&kind) {
+        errors.push(FieldError::invalid(at, &json!(kind), why));
+    }
+    let format = text(column, "format");
+    if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+        let why = format!("must be one of {}", COLUMN_FORMATS.join(","));
+        errors.push(FieldError::invalid(
+            format!("{path}.format"),
+            &json!(format),
+            why,
+        ));
+    }
+    let at = format!("{path}.JSONPath");
+    // The storage version, v1beta1, spells it `JSONPath`.
+    let written = [text(column, "jsonPath"), text(column, "JSONPath")].concat();
+    if written.is_empty() {
+        errors.push(FieldError::required(at));
+    } else {
+        errors.extend(json_path_error(&written, &at));
+    }
+    errors
+}
+
+fn json_path_error(written: &str, path: &str) -> Option<FieldError> {
+    let why = "must be a simple json path starting with .";
+    (!written.starts_with('.')).then(|| FieldError::invalid(path, &json!(written), why))
+}
+
+fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut known = BTreeSet::new();
+    let path = format!("{path}.selectableFields");
+    for (place, field) in list(holder, "selectableFields").iter().enumerate() {
+        let at = format!("{path}[{place}].jsonPath");
+        let written = text(field, "jsonPath");
+        if written.is_empty() {
+            errors.push(FieldError::required(at));
+            continue;
+        }
+        let Some(found) = schema.and_then(|schema| property(schema, written)) else {
+            let why = format!("is an invalid path: {written} does not refer to a valid field");
+            errors.push(FieldError::invalid(at, &json!(written), why));
+            continue;
+        };
+        if written.starts_with(".metadata") {
+            let why = "must not point to fields in metadata";
+            errors.push(FieldError::invalid(at.clone(), &json!(written), why));
+        }
+        if !["string", "boolean", "integer"].contains(&text(found, "type")) {
+            let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
+            errors.push(FieldError::invalid(at.clone(), &json!(written), why));
+        }
+        if !known.insert(written) {
+            let detail = json!(written).to_string();
+            errors.push(FieldError::new(FieldErrorKind::Duplicate, at, detail));
+        }
+    }
+    if known.len() > SELECTABLE_FIELDS_MAX {
+        let detail = format!(
+            "{}: must have at most {SELECTABLE_FIELDS_MAX} items",
+            known.len()
+        );
+        errors.push(FieldError::new(FieldErrorKind::TooMany, path, detail));
+    }
+    errors
+}
+
+/// Returns the schema of the property at a path such as `.spec.color`.
+fn property<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut members = path.strip_prefix('.')?.split('.');
+    members.try_fold(schema, |schema, member| {
+        let named = schema.get("properties").and_then(|all| all.get(member));
+        named.or_else(|| {
+            schema
+                .get("additionalProperties")
+                .filter(|it| it.is_object())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(version: &Value) -> Value {
+        let mut version = version.clone();
+        version["name"] = json!("v1");
+        version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "size": {"type": "integer"}, "names": {"type": "array", "items": {"type": "string"}}}},
+            "metadata": {"type": "object", "properties": {"name": {"type": "string"}}}}});
+        json!({"spec": {"versions": [version]}})
+    }
+
+    fn told(version: &Value) -> Vec<String> {
+        let errors = validate(&definition(version)).into_iter();
+        let place = "spec.versions[0].";
+        errors
+            .map(|it| format!("{}: {}", it.field.trim_start_matches(place), it.message()))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_usual_is_right() {
+        let usual = json!({
+            "deprecated": true, "deprecationWarning": "Use gears.",
+            "subresources": {"status": {}, "scale": {
+                "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size",
+                "labelSelectorPath": ".status.selector"}},
+            "selectableFields": [{"jsonPath": ".spec.size"}],
+            "additionalPrinterColumns": [
+                {"name": "Size", "type": "integer", "format": "int32", "jsonPath": ".spec.size"},
+                {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}],
+        });
+        assert_eq!(told(&usual), [""; 0]);
+    }
+
+    #[test]
+    fn columns_have_names_types_and_paths() {
+        let version = json!({"additionalPrinterColumns": [
+            {}, {"name": "A", "type": "blob", "format": "hex", "jsonPath": "spec.size"}]});
+        let types = "must be one of boolean,date,integer,number,string";
+        assert_eq!(
+            told(&version),
+            [
+                "additionalPrinterColumns[0].name: Required value".to_owned(),
+                format!("additionalPrinterColumns[0].type: Required value: {types}"),
+                "additionalPrinterColumns[0].JSONPath: Required value".to_owned(),
+                format!("additionalPrinterColumns[1].type: Invalid value: \"blob\": {types}"),
+                "additionalPrinterColumns[1].format: Invalid value: \"hex\": must be one of byte,date,date-time,double,float,int32,int64,password".to_owned(),
+                "additionalPrinterColumns[1].JSONPath: Invalid value: \"spec.size\": must be a simple json path starting with .".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_scale_is_where_it_belongs() {
+        let version = json!({"subresources": {"scale": {
+            "specReplicasPath": ".status.size", "labelSelectorPath": "selector"}}});
+        assert_eq!(
+            told(&version),
+            [
+                "subresources.scale.specReplicasPath: Invalid value: \".status.size\": should be a json path under .spec",
+                "subresources.scale.statusReplicasPath: Required value",
+                "subresources.scale.labelSelectorPath: Invalid value: \"selector\": must be a simple json path starting with .",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_scale_is_not_further_down_than_an_object_reaches() {
+        let version = |steps: usize| {
+            json!({"subresources": {"scale": {"statusReplicasPath": ".status.size",
+                "specReplicasPath": format!(".spec{}", ".a".repeat(steps - 2))}}})
+        };
+        assert!(told(&version(LEVELS_MAX)).is_empty());
+        let [refused] = told(&version(LEVELS_MAX + 1))
+            .try_into()
+            .expect("one error");
+        assert!(
+            refused.ends_with(": must not have more than 90 steps"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn selectable_fields_are_single_values() {
+        let fields: Vec<Value> = [
+            "",
+            ".spec.nope",
+            ".spec.names",
+            ".metadata.name",
+            ".spec.size",
+            ".spec.size",
+        ]
+        .iter()
+        .map(|path| json!({"jsonPath": path}))
+        .collect();
+        assert_eq!(
+            told(&json!({"selectableFields": fields})),
+            [
+                "selectableFields[0].jsonPath: Required value",
+                "selectableFields[1].jsonPath: Invalid value: \".spec.nope\": is an invalid path: .spec.nope does not refer to a valid field",
+                "selectableFields[2].jsonPath: Invalid value: \".spec.names\": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
+                "selectableFields[3].jsonPath: Invalid value: \".metadata.name\": must not point to fields in metadata",
+                "selectableFields[5].jsonPath: Duplicate value: \".spec.size\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn warnings_are_for_what_is_deprecated() {
+        for (deprecated, warning, why) in [
+            (
+                false,
+                "old".to_owned(),
+                "can only be set for deprecated versions",
+            ),
+            (true, "x".repeat(257), "must be <= 256 characters long"),
+            (true, String::new(), "must not be an empty string"),
+            (
+                true,
+                "a\nb".to_owned(),
+                "must only contain printable UTF-8 characters; non-printable character found at index 1",
+            ),
+        ] {
+            let version = json!({"deprecated": deprecated, "deprecationWarning": warning});
+            let all = told(&version);
+            assert!(all.len() == 1 && all[0].ends_with(why), "{all:?}");
+        }
+    }
+}

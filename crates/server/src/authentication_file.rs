@@ -1,0 +1,183 @@
+//! Follows the file that `--authentication-config` names: what it says counts without a restart.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::{join_all, pending};
+use futures::stream::FuturesUnordered;
+use ringwatch::clock::Clock;
+use ringwatch_authentication::Authenticator;
+use ringwatch_authentication::oidc::{Anonymous, AuthenticationConfig, ConfigError};
+use ringwatch_tls::error::StartError;
+use ringwatch_tls::pem;
+use ringwatch_tls::watched_file::WatchedFiles;
+
+use super::flags::ServeFlags;
+use super::oidc::Provider;
+
+/// The trusted issuers beside this server's own.
+#[derive(Debug)]
+pub enum TokenIssuers {
+    /// There are none.
+    None,
+    /// The provider that flags configure.
+    Provider(Provider),
+    /// The issuers in a file.
+    File(AuthenticationFile),
+}
+
+impl TokenIssuers {
+    /// Returns the issuers of the flags, which are of one kind.
+    ///
+    /// # Errors
+    /// A file cannot be read or understood.
+    pub fn load(flags: &ServeFlags) -> Result<Self, StartError> {
+        if let Some(file) = AuthenticationFile::load(flags)? {
+            return Ok(Self::File(file));
+        }
+        let provider = Provider::load(&flags.oidc)?;
+        Ok(provider.map_or(Self::None, Self::Provider))
+    }
+
+    /// True if some requests are served without credentials. It stays as it is while the server runs.
+    #[must_use]
+    pub fn serve_anonymous(&self) -> bool {
+        match self {
+            Self::None | Self::Provider(_) => false,
+            Self::File(file) => file.anonymous != Anonymous::Refused,
+        }
+    }
+
+    /// Tells an authenticator of them, and follows their keys.
+    pub async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
+        match self {
+            Self::None => {}
+            Self::Provider(provider) => {
+                let tokens = vec![Arc::clone(&provider.tokens)];
+                authenticator.set_issuers(tokens, Anonymous::Refused);
+                provider.follow(clock).await;
+            }
+            Self::File(file) => file.follow(authenticator, clock).await,
+        }
+    }
+}
+
+/// The file, and what it said last.
+#[derive(Debug)]
+pub struct AuthenticationFile {
+    file: WatchedFiles<1>,
+    /// The issuers of service account tokens, which the file must not name.
+    taken: Vec<String>,
+    /// The requests that were served without credentials at the start.
+    anonymous: Anonymous,
+    read: Option<Issuers>,
+}
+
+/// The result of reading the file.
+#[derive(Debug)]
+struct Issuers {
+    providers: Vec<Provider>,
+    anonymous: Anonymous,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("issuer.certificateAuthority: {0}")]
+    Authority(String),
+    #[error("anonymous: Forbidden: changed from initial configuration file")]
+    AnonymousChanged,
+}
+
+impl AuthenticationFile {
+    /// The file that the flags name, if they do.
+    ///
+    /// # Errors
+    /// It cannot be read or understood.
+    fn load(flags: &ServeFlags) -> Result<Option<Self>, StartError> {
+        let flag = "--authentication-config";
+        let Some(path) = flags.identity.authentication_config.clone() else {
+            return Ok(None);
+        };
+        let text = pem::read(&path, flag)?;
+        let taken = flags.service_accounts.service_account_issuer.clone();
+        let read = read(&text, &taken).map_err(|why| {
+            StartError::new(
+                format!("use the authentication configuration {}", path.display()),
+                why,
+                "see AuthenticationConfiguration in Kubernetes' documentation",
+            )
+        })?;
+        Ok(Some(Self {
+            file: WatchedFiles::new([path], [text]),
+            taken,
+            anonymous: read.anonymous.clone(),
+            read: Some(read),
+        }))
+    }
+
+    /// Has the authenticator do what the file says, from now on and whenever it changes. What it said last counts while it cannot be
+    /// understood, or while the keys of its issuers are not known.
+    async fn follow(mut self, authenticator: Arc<Authenticator>, clock: Clock) {
+        let mut next = self.read.take();
+        loop {
+            let mut following = FuturesUnordered::new();
+            if let Some(Issuers {
+                providers,
+                anonymous,
+            }) = next
+            {
+                let tokens = providers.iter().map(|it| Arc::clone(&it.tokens)).collect();
+                authenticator.set_issuers(tokens, anonymous);
+                following.extend(providers.into_iter().map(|it| it.follow(clock.clone())));
+            }
+            let follow = async {
+                while following.next().await.is_some() {}
+                pending::<()>().await;
+            };
+            next = tokio::select! {
+                () = follow => None,
+                changed = self.changed(&clock) => Some(changed),
+            };
+        }
+    }
+
+    /// Waits until the file says something else that can be used.
+    async fn changed(&mut self, clock: &Clock) -> Issuers {
+        loop {
+            let [text] = self.file.changed(clock).await;
+            let read = read(&text, &self.taken).and_then(|it| {
+                let is_as_before = it.anonymous == self.anonymous;
+                is_as_before
+                    .then_some(it)
+                    .ok_or(FileError::AnonymousChanged)
+            });
+            let issuers = match read {
+                Ok(issuers) => issuers,
+                Err(error) => {
+                    tracing::warn!(%error, "the authentication configuration is invalid; the previous one is used");
+                    self.file.used([text]);
+                    continue;
+                }
+            };
+            let prepared = join_all(issuers.providers.iter().map(Provider::prepare)).await;
+            if prepared.into_iter().all(|known| known) {
+                tracing::info!("the authentication configuration has changed");
+                self.file.used([text]);
+                return issuers;
+            }
+        }
+    }
+}
+
+fn read(text: &str, taken: &[String]) -> Result<Issuers, FileError> {
+    let config = AuthenticationConfig::parse(text, taken)?;
+    let providers = config.issuers.into_iter().map(Provider::of);
+    let providers: Result<_, _> = providers.collect();
+    Ok(Issuers {
+        providers: providers.map_err(FileError::Authority)?,
+        anonymous: config.anonymous,
+    })
+}

@@ -1,0 +1,216 @@
+//! Opens the backend that the flags ask for, and runs what it needs: a thread that commits, and tasks
+//! that end leases and write again after a failure for the embedded store, a task that looks after
+//! etcd's versions.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use ringwatch::storage::backend::embedded::Embedded;
+use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
+use ringwatch::storage::backend::{Backend, BackendError};
+use ringwatch::storage::etcd3;
+use ringwatch_apiserver::health::{Check, Health, Scope, check};
+use ringwatch_tls::error::StartError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
+
+/// The database of the embedded store, in the data directory.
+const DATABASE: &str = "store.redb";
+/// etcd must be reached within this time at start.
+const ETCD_REACHABLE_SECONDS_MAX: u64 = 20;
+/// Between two attempts to reach it.
+const ETCD_RETRY_MILLISECONDS: u64 = 500;
+/// How often etcd's members are asked for their version, on which trust in progress depends.
+const ETCD_PROBE_SECONDS: u64 = 30;
+/// The embedded store has this long to write what it has accepted.
+const CLOSE_SECONDS_MAX: u64 = 10;
+
+/// A backend that is open, and what runs for it.
+#[derive(Debug)]
+pub struct OpenBackend {
+    /// The backend.
+    pub backend: Arc<dyn Backend>,
+    /// The same if it is the embedded store, which must be closed.
+    pub embedded: Option<Arc<Embedded>>,
+    /// The thread that commits.
+    commits: Option<JoinHandle<()>>,
+    tasks: JoinSet<()>,
+    end: CancellationToken,
+}
+
+/// Opens the backend that the flags ask for.
+///
+/// # Errors
+/// The database cannot be opened, or etcd not be reached.
+pub async fn open(
+    flags: &ServeFlags,
+    data_dir: &Path,
+    clock: &Clock,
+) -> Result<OpenBackend, StartError> {
+    match flags.backend() {
+        StorageBackend::Memory => {
+            let embedded = Embedded::in_memory_with_quota(clock.clone(), flags.quota_bytes());
+            Ok(OpenBackend::embedded(Arc::new(embedded), None))
+        }
+        StorageBackend::Embedded => {
+            let (path, clock) = (data_dir.join(DATABASE), clock.clone());
+            let opened = tokio::task::spawn_blocking(move || Embedded::open(&path, clock)).await;
+            let opened = opened.map_err(|error| {
+                let advice = "look at the log; restore the data directory from a backup";
+                StartError::new("open the database", error, advice)
+            })?;
+            let (embedded, commit_loop) = opened.map_err(StartError::line)?;
+            let commit_loop = commit_loop.with_quota(flags.quota_bytes());
+            let commits = std::thread::Builder::new()
+                .name("commit".to_owned())
+                .spawn(move || commit_loop.run())
+                .map_err(|error| {
+                    StartError::new(
+                        "start a thread",
+                        error,
+                        "raise the limit of threads (ulimit -u)",
+                    )
+                })?;
+            Ok(OpenBackend::embedded(Arc::new(embedded), Some(commits)))
+        }
+        StorageBackend::Etcd3 => {
+            let etcd = Arc::new(connect(&flags.etcd, clock).await?);
+            Ok(OpenBackend::etcd(etcd, clock.clone()))
+        }
+    }
+}
+
+/// Tries again and again while etcd is not there, but not if it never can be.
+async fn connect(flags: &EtcdFlags, clock: &Clock) -> Result<Etcd, StartError> {
+    let tls = TlsFiles {
+        ca: flags.etcd_cafile.clone(),
+        cert: flags.etcd_certfile.clone(),
+        key: flags.etcd_keyfile.clone(),
+    };
+    let at_most = Duration::from_secs(ETCD_REACHABLE_SECONDS_MAX);
+    let deadline = clock.now() + at_most;
+    let mut config = Config::new(flags.etcd_servers.clone(), tls);
+    config.connect_timeout = config.connect_timeout.min(at_most);
+    loop {
+        match Etcd::connect(config.clone(), clock.clone()).await {
+            Ok(etcd) => return Ok(etcd),
+            Err(error @ (BackendError::Unavailable(_) | BackendError::Timeout(_))) => {
+                if clock.now() >= deadline {
+                    return Err(StartError::line(format!(
+                        "{error} (tried for {at_most:?}); check that etcd runs, and --etcd-servers"
+                    )));
+                }
+                tracing::info!(%error, "trying again");
+                clock
+                    .sleep(Duration::from_millis(ETCD_RETRY_MILLISECONDS))
+                    .await;
+            }
+            Err(error) => {
+                return Err(StartError::line(format!(
+                    "{error}; check the flags --etcd-*"
+                )));
+            }
+        }
+    }
+}
+
+impl OpenBackend {
+    fn new(backend: Arc<dyn Backend>) -> Self {
+        Self {
+            backend,
+            embedded: None,
+            commits: None,
+            tasks: JoinSet::new(),
+            end: CancellationToken::new(),
+        }
+    }
+
+    fn embedded(embedded: Arc<Embedded>, commits: Option<JoinHandle<()>>) -> Self {
+        let mut open = Self::new(Arc::clone(&embedded) as Arc<dyn Backend>);
+        let (store, end) = (Arc::clone(&embedded), open.end.clone());
+        open.tasks.spawn(async move {
+            store.run_leases(end.cancelled_owned()).await;
+        });
+        let (store, end) = (Arc::clone(&embedded), open.end.clone());
+        open.tasks.spawn(async move {
+            store.run_recovery(end.cancelled_owned()).await;
+        });
+        open.embedded = Some(embedded);
+        open.commits = commits;
+        open
+    }
+
+    fn etcd(etcd: Arc<Etcd>, clock: Clock) -> Self {
+        let mut open = Self::new(Arc::clone(&etcd) as Arc<dyn Backend>);
+        let end = open.end.clone();
+        open.tasks.spawn(async move {
+            let probes = async {
+                loop {
+                    clock.sleep(Duration::from_secs(ETCD_PROBE_SECONDS)).await;
+                    if let Err(error) = etcd.probe().await {
+                        tracing::info!(%error, "etcd does not answer");
+                    }
+                }
+            };
+            end.run_until_cancelled(probes).await.unwrap_or(())
+        });
+        open
+    }
+
+    /// Closes the store when everything that it accepted is written.
+    pub async fn close(mut self) {
+        self.end.cancel();
+        if let Some(embedded) = self.embedded {
+            embedded.close();
+        }
+        let Some(commits) = self.commits else {
+            return;
+        };
+        let joined = tokio::task::spawn_blocking(move || commits.join());
+        let at_most = Duration::from_secs(CLOSE_SECONDS_MAX);
+        match tokio::time::timeout(at_most, joined).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(_) => tracing::error!("the thread that commits panicked"),
+            Err(_) => {
+                tracing::error!("the store did not close in time; nothing acknowledged is lost")
+            }
+        }
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Has health tell when the embedded store cannot be written, and when its quota is reached.
+pub fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
+    let store = Arc::clone(embedded);
+    let writable = check(move || store.refusal().map_or(Ok(()), Err));
+    health.add("storage-writable", Scope::Serving, writable);
+    let store = Arc::clone(embedded);
+    let below_quota = check(move || match store.lacks_space() {
+        true => Err(BackendError::NoSpace.to_string()),
+        false => Ok(()),
+    });
+    // Not part of readiness: clients that are sent elsewhere could not delete anything.
+    health.add("storage-quota", Scope::Advice, below_quota);
+}
+
+/// Makes the check that the store answers in the time that the flags allow.
+pub fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
+    let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
+    let probe = Arc::new(probe);
+    let at_most = flags.etcd_healthcheck_timeout;
+    Arc::new(move || {
+        let probe = Arc::clone(&probe);
+        Box::pin(async move {
+            match tokio::time::timeout(at_most, probe.check()).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => Err(format!("etcd client: {error}")),
+                Err(_) => Err("etcd client: context deadline exceeded".to_owned()),
+            }
+        })
+    })
+}

@@ -1,0 +1,420 @@
+//! How the server proves who it is, and whose client certificates it believes: read from files at
+//! start, and again when they change.
+//!
+//! Generated certificates are looked at from time to time and made anew before they end. Whatever changes
+//! is checked together with the rest before it counts; if it cannot be used, what was there before
+//! counts on. New connections go by the newest. Those that there are keep their TLS, but client certificates are judged by
+//! the newest authorities at each request.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
+use ringwatch_apiserver::transport::tls;
+use ringwatch_authentication::ClientCertificates;
+use ringwatch_tls::certificates::{Certificates, Identity};
+use ringwatch_tls::error::StartError;
+use ringwatch_tls::pem;
+use ringwatch_tls::watched_file::WatchedFiles;
+use rustls::RootCertStore;
+use tokio::sync::watch;
+
+use super::flags::{AggregationFlags, ServeFlags};
+
+/// How often it is looked whether a generated certificate is about to end.
+const RENEWAL_PERIOD: Duration = Duration::from_secs(60);
+
+const CLIENT_CA_FLAG: &str = "--client-ca-file";
+const PROXY_CA_FLAG: &str = "--requestheader-client-ca-file";
+
+/// The files, and what they come to.
+#[derive(Debug)]
+pub struct CredentialFiles {
+    /// The server's own certificate and key.
+    serving: Option<WatchedFiles<2>>,
+    client_ca: Option<WatchedFiles<1>>,
+    proxy_ca: Option<WatchedFiles<1>>,
+    source: Source,
+}
+
+/// Everything that credentials are made of, and where the newest are published.
+#[derive(Debug)]
+struct Source {
+    parts: Mutex<Parts>,
+    flags: AggregationFlags,
+    /// Where generated certificates are, and which names they have.
+    pki: PathBuf,
+    subjects: Vec<String>,
+    current: watch::Sender<Arc<Credentials>>,
+}
+
+/// The path of a certificate, and what lies there.
+type Named = (PathBuf, Identity);
+
+/// The contents of the files.
+#[derive(Clone, Debug)]
+struct Parts {
+    generated: Certificates,
+    /// The path of the certificate, and what is used instead of the generated one.
+    serving: Option<Named>,
+    client_ca: Option<String>,
+    proxy_ca: Option<String>,
+}
+
+impl CredentialFiles {
+    /// Reads what the flags name, and makes what they do not. `subjects` are the names of the server.
+    ///
+    /// # Errors
+    /// A file cannot be read, written or understood.
+    pub fn load(
+        flags: &ServeFlags,
+        subjects: Vec<String>,
+        clock: &Clock,
+    ) -> Result<Self, StartError> {
+        let pki = flags.pki_dir();
+        let generated = Certificates::load_or_generate(&pki, &subjects, clock.wall())?;
+        let (serving_files, serving) = serving(flags)?.unzip();
+        let client_ca = flags.identity.client_ca_file.as_deref();
+        let (client_files, client_ca) = named(client_ca, CLIENT_CA_FLAG)?.unzip();
+        let proxy_ca = flags.aggregation.requestheader_client_ca_file.as_deref();
+        let (proxy_files, proxy_ca) = named(proxy_ca, PROXY_CA_FLAG)?.unzip();
+        let parts = Parts {
+            generated,
+            serving,
+            client_ca,
+            proxy_ca,
+        };
+        let credentials = parts.credentials(&flags.aggregation, &pki)?;
+        Ok(Self {
+            serving: serving_files,
+            client_ca: client_files,
+            proxy_ca: proxy_files,
+            source: Source {
+                parts: Mutex::new(parts),
+                flags: flags.aggregation.clone(),
+                pki,
+                subjects,
+                current: watch::Sender::new(Arc::new(credentials)),
+            },
+        })
+    }
+
+    /// The credentials, which go on following the files while [`Self::follow`] runs.
+    #[must_use]
+    pub fn current(&self) -> CurrentCredentials {
+        self.source.current.subscribe()
+    }
+
+    /// Follows the files, and renews what is generated, until it is dropped.
+    pub async fn follow(self, clock: Clock) {
+        let Self {
+            serving,
+            client_ca,
+            proxy_ca,
+            source,
+        } = self;
+        let serving = follow(serving, &clock, |[certificate, key]| {
+            source.change("the server's certificate", |parts| {
+                if let Some((_, identity)) = &mut parts.serving {
+                    *identity = Identity { certificate, key };
+                }
+            });
+        });
+        let client_ca = follow(client_ca, &clock, |[text]| {
+            source.change(CLIENT_CA_FLAG, |parts| parts.client_ca = Some(text));
+        });
+        let proxy_ca = follow(proxy_ca, &clock, |[text]| {
+            source.change(PROXY_CA_FLAG, |parts| parts.proxy_ca = Some(text));
+        });
+        tokio::join!(serving, client_ca, proxy_ca, source.renew(&clock));
+    }
+}
+
+/// Does something with what files say, whenever that has changed.
+async fn follow<const N: usize>(
+    files: Option<WatchedFiles<N>>,
+    clock: &Clock,
+    changed: impl Fn([String; N]),
+) {
+    let Some(mut files) = files else { return };
+    loop {
+        let texts = files.changed(clock).await;
+        changed(texts.clone());
+        files.used(texts);
+    }
+}
+
+impl Source {
+    /// Makes a change count if what comes of it can be used.
+    fn change(&self, what: &str, change: impl FnOnce(&mut Parts)) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = parts.clone();
+        change(&mut changed);
+        match changed.credentials(&self.flags, &self.pki) {
+            Ok(credentials) => {
+                *parts = changed;
+                self.current.send_replace(Arc::new(credentials));
+                tracing::info!("{what} has changed");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "{what} has changed and is invalid; the previous one is used");
+            }
+        }
+    }
+
+    /// Renews what is generated before it ends.
+    async fn renew(&self, clock: &Clock) {
+        let mut failure = String::new();
+        loop {
+            clock.sleep(RENEWAL_PERIOD).await;
+            let (pki, subjects, now) = (self.pki.clone(), self.subjects.clone(), clock.wall());
+            let renewed = tokio::task::spawn_blocking(move || {
+                Certificates::load_or_generate(&pki, &subjects, now)
+            });
+            let renewed = renewed.await.map_err(|error| error.to_string());
+            match renewed.and_then(|it| it.map_err(|error| error.to_string())) {
+                Ok(generated) => {
+                    failure.clear();
+                    self.take_generated(generated);
+                }
+                Err(error) if error == failure => {}
+                Err(error) => {
+                    tracing::warn!(error, "generated certificates cannot be renewed");
+                    failure = error;
+                }
+            }
+        }
+    }
+
+    fn take_generated(&self, generated: Certificates) {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = parts.generated == generated;
+        drop(parts);
+        if !same {
+            self.change("a generated certificate", |parts| {
+                parts.generated = generated;
+            });
+        }
+    }
+}
+
+impl Parts {
+    fn credentials(&self, flags: &AggregationFlags, pki: &Path) -> Result<Credentials, StartError> {
+        let own = &self.generated;
+        let clients = self.clients(flags)?;
+        let generated = (pki.join("apiserver.crt"), &own.server);
+        let (source, identity) = match &self.serving {
+            Some((path, identity)) => (path.clone(), identity),
+            None => generated,
+        };
+        let tls = tls::server_config(identity, &source.display().to_string(), &clients)?;
+        let client_ca = self.client_ca.as_deref().unwrap_or_default();
+        let told = format!("{}\n{client_ca}", own.authority);
+        Ok(Credentials {
+            tls: Arc::new(tls),
+            clients,
+            // Whoever signed it, a client that trusts the certificate itself can check it.
+            authority: match &self.serving {
+                Some((_, identity)) => identity.certificate.clone(),
+                None => own.authority.clone(),
+            },
+            admin: own.admin.clone(),
+            extension: flags.extension_authentication(told, self.proxy_ca.as_deref()),
+        })
+    }
+
+    fn clients(&self, flags: &AggregationFlags) -> Result<ClientCertificates, StartError> {
+        let advice = "give a file of certificates in PEM";
+        let wrong = |flag: &str, why: String| {
+            StartError::new(format!("use the authorities of {flag}"), why, advice)
+        };
+        let mut roots = RootCertStore::empty();
+        let own = &self.generated.authority;
+        add(&mut roots, own).map_err(|why| {
+            StartError::new(
+                "use the generated authority",
+                why,
+                "delete the pki directory",
+            )
+        })?;
+        if let Some(client_ca) = &self.client_ca {
+            add(&mut roots, client_ca).map_err(|why| wrong(CLIENT_CA_FLAG, why))?;
+        }
+        let clients = ClientCertificates::new(roots);
+        let clients = clients.map_err(|error| wrong(CLIENT_CA_FLAG, error.to_string()))?;
+        let Some(proxy_ca) = &self.proxy_ca else {
+            return Ok(clients);
+        };
+        let mut roots = RootCertStore::empty();
+        add(&mut roots, proxy_ca).map_err(|why| wrong(PROXY_CA_FLAG, why))?;
+        let clients = clients.with_proxies(roots, flags.allowed_names());
+        clients.map_err(|error| wrong(PROXY_CA_FLAG, error.to_string()))
+    }
+}
+
+fn add(roots: &mut RootCertStore, pem: &str) -> Result<(), String> {
+    for certificate in pem::certificates(pem)? {
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The server's certificate and key that flags name.
+fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartError> {
+    let flags = &flags.serving;
+    let Some((path, key_path)) = flags
+        .tls_cert_file
+        .as_ref()
+        .zip(flags.tls_private_key_file.as_ref())
+    else {
+        return Ok(None);
+    };
+    let certificate = pem::read(path, "--tls-cert-file")?;
+    let key = pem::read(key_path, "--tls-private-key-file")?;
+    let files = WatchedFiles::new(
+        [path.clone(), key_path.clone()],
+        [certificate.clone(), key.clone()],
+    );
+    Ok(Some((files, (path.clone(), Identity { certificate, key }))))
+}
+
+/// A file of authorities that a flag names, if it does.
+fn named(path: Option<&Path>, flag: &str) -> Result<Option<(WatchedFiles<1>, String)>, StartError> {
+    let Some(path) = path else { return Ok(None) };
+    let text = pem::read(path, flag)?;
+    let files = WatchedFiles::new([path.to_path_buf()], [text.clone()]);
+    Ok(Some((files, text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser;
+    use jiff::Timestamp;
+    use ringwatch_apiserver::transport::testing::certificates;
+    use tokio::task::JoinSet;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// Longer than it takes to look at all files, in the time of the test.
+    const LOOK: Duration = Duration::from_secs(5);
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        flags: ServeFlags,
+    }
+
+    fn load(folder: &Path, flags: &[(&str, &str)], clock: &Clock) -> CredentialFiles {
+        let data_dir = format!("--data-dir={}", folder.display());
+        let named = flags
+            .iter()
+            .map(|(flag, file)| format!("{flag}={}", folder.join(file).display()));
+        let line = ["serve".to_owned(), data_dir].into_iter().chain(named);
+        let flags = Line::try_parse_from(line).expect("flags").flags;
+        let subjects = vec!["localhost".to_owned()];
+        CredentialFiles::load(&flags, subjects, clock).expect("credentials")
+    }
+
+    /// The user that a client's certificate names.
+    fn user(credentials: &CurrentCredentials, identity: &Identity) -> Option<String> {
+        let chain = pem::certificates(&identity.certificate).expect("a certificate");
+        let clients = &credentials.borrow().clients;
+        let peer = clients.identify(&chain, Clock::real().wall());
+        peer.user.map(|it| it.user.name)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn authorities_of_clients_follow_their_file_while_it_can_be_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ca");
+        let [one, two] = [certificates(), certificates()];
+        fs::write(&path, &one.authority).expect("written");
+        let files = load(folder.path(), &[("--client-ca-file", "ca")], &Clock::real());
+        let current = files.current();
+        let mut following = JoinSet::new();
+        following.spawn(files.follow(Clock::real()));
+        let both = format!("{}{}", one.authority, two.authority);
+        let cut = &both[..both.len() - 100];
+        for (text, first, second) in [
+            ("", true, false),
+            (cut, true, false),
+            (both.as_str(), true, true),
+            ("nonsense", true, true),
+            (&two.authority, false, true),
+        ] {
+            fs::write(&path, text).expect("written");
+            tokio::time::sleep(LOOK).await;
+            assert_eq!(user(&current, &one.admin).is_some(), first, "{text}");
+            assert_eq!(user(&current, &two.admin).is_some(), second, "{text}");
+            let told = &current.borrow().extension.authorities[0].1;
+            assert_eq!(told.contains(&two.authority), second, "{text}");
+            let own = current.borrow().admin.clone();
+            assert!(user(&current, &own).is_some(), "the generated one counts");
+        }
+        fs::remove_file(&path).expect("removed");
+        tokio::time::sleep(LOOK).await;
+        assert!(user(&current, &two.admin).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_serving_certificate_changes_with_its_key() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("written");
+        };
+        let [one, two] = [certificates().server, certificates().server];
+        write("crt", &one.certificate);
+        write("key", &one.key);
+        let flags = [
+            ("--tls-cert-file", "crt"),
+            ("--tls-private-key-file", "key"),
+        ];
+        let files = load(folder.path(), &flags, &Clock::real());
+        let current = files.current();
+        let mut following = JoinSet::new();
+        following.spawn(files.follow(Clock::real()));
+        for (name, text, expected) in [
+            ("key", &two.key, &one),
+            ("crt", &two.certificate, &two),
+            ("key", &one.key, &two),
+            ("crt", &one.certificate, &one),
+        ] {
+            write(name, text);
+            tokio::time::sleep(LOOK).await;
+            assert_eq!(current.borrow().authority, expected.certificate, "{name}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_generated_is_renewed_before_it_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let begin: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+        let clock = Clock::stepped(begin);
+        let files = load(folder.path(), &[], &clock);
+        let mut current = files.current();
+        let first = Arc::clone(&current.borrow());
+        let mut following = JoinSet::new();
+        following.spawn(files.follow(clock.clone()));
+        advance(Duration::from_hours(24 * 300)).await;
+        tokio::time::sleep(2 * RENEWAL_PERIOD).await;
+        assert!(!current.has_changed().expect("a server"));
+        advance(Duration::from_hours(24 * 40)).await;
+        current.changed().await.expect("a server");
+        let renewed = Arc::clone(&current.borrow());
+        assert_eq!(renewed.authority, first.authority);
+        assert_ne!(renewed.admin, first.admin);
+        assert!(!Arc::ptr_eq(&renewed.tls, &first.tls));
+        // The authority ends with all that it signed.
+        advance(Duration::from_hours(24 * 3650)).await;
+        current.changed().await.expect("a server");
+        let renewed = Arc::clone(&current.borrow());
+        assert_ne!(renewed.authority, first.authority);
+        let told = &renewed.extension.authorities[0].1;
+        assert!(told.contains(&renewed.authority));
+    }
+}

@@ -1,0 +1,656 @@
+//! The flags of `ringwatch serve`: kube-apiserver's names and defaults, and a few of our own.
+//!
+//! A flag that parses is a value that makes sense by itself; what depends on several flags is
+//! checked by [`ServeFlags::check`]. Nothing here touches files or the network.
+
+mod aggregation;
+mod authorization;
+mod oidc;
+mod service_accounts;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use ringwatch::storage::StorageMediaType;
+use ringwatch_admission::{PluginSet, parse_plugin};
+use ringwatch_apimachinery::duration;
+use ringwatch_controllers::api_endpoints::advertised_address;
+use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
+
+use super::feature_gates::FeatureGate;
+use super::memory;
+
+pub use aggregation::AggregationFlags;
+pub use authorization::{AuthorizationFlags, ModeFlag};
+pub use oidc::OidcFlags;
+pub use service_accounts::ServiceAccountFlags;
+
+/// The least memory with which anything can be served.
+const MEMORY_BUDGET_MIB_MIN: u64 = 16;
+/// The default quota of the embedded store: the most that etcd recommends.
+const QUOTA_BACKEND_BYTES_DEFAULT: i64 = 8 << 30;
+/// The quota that 0 stands for in etcd.
+const QUOTA_BACKEND_BYTES_OF_ZERO: u64 = 2 << 30;
+/// More than any machine has.
+const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
+
+/// Serve the Kubernetes API on an embedded store, in memory, or over etcd.
+#[derive(Args, Clone, Debug)]
+#[command(next_line_help = true)]
+pub struct ServeFlags {
+    /// Directory of the database, the generated certificates and the admin's kubeconfig. Created if it does not exist.
+    #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
+    pub data_dir: PathBuf,
+
+    /// Store of objects: embedded (a database in the data directory), memory (nothing survives the process) or etcd3. The
+    /// default is embedded, or etcd3 if --etcd-servers is given.
+    #[arg(long, value_name = "BACKEND", value_parser = parse_backend)]
+    pub storage_backend: Option<StorageBackend>,
+
+    /// Media type of objects in the store: application/vnd.kubernetes.protobuf or application/json. Both are read. Custom
+    /// resources are always JSON.
+    #[arg(long, value_name = "TYPE", default_value = "application/vnd.kubernetes.protobuf",
+          value_parser = parse_media_type)]
+    pub storage_media_type: StorageMediaType,
+
+    /// An EncryptionConfiguration with the resources that are encrypted in the store, and their keys. Supported providers
+    /// are aesgcm, secretbox and identity.
+    #[arg(long, value_name = "FILE")]
+    pub encryption_provider_config: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub etcd: EtcdFlags,
+
+    /// Serve reads and watches from memory.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub watch_cache: bool,
+
+    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource; any other
+    /// size enables it, since sizes adapt themselves.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = WatchCacheSize::parse)]
+    pub watch_cache_sizes: Vec<WatchCacheSize>,
+
+    /// Has no effect, since sizes of watch caches adapt themselves; accepted for compatibility.
+    #[arg(long, value_name = "SIZE", default_value_t = 100)]
+    pub default_watch_cache_size: u32,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub serving: ServingFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub identity: IdentityFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment would become the text above --help's flags"
+    )]
+    pub authorization: AuthorizationFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub admission: AdmissionFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub service_accounts: ServiceAccountFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub oidc: OidcFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub limits: LimitFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub kubelets: KubeletFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub aggregation: AggregationFlags,
+
+    /// Feature gates, as NAME=true, comma-separated. There is one: AllowUnsafeMalformedObjectDeletion, which allows the
+    /// deletion of objects that cannot be read.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
+    pub feature_gates: Vec<FeatureGate>,
+
+    /// Log level on standard error: 0 warnings, 1 and 2 information, 4 every request, 6 everything.
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
+    pub verbosity: u8,
+}
+
+/// Flags of the store.
+#[derive(Args, Clone, Debug)]
+pub struct EtcdFlags {
+    /// The etcd servers to connect to (scheme://host:port), comma-separated.
+    #[arg(long, value_name = "URLS", value_delimiter = ',', value_parser = parse_etcd_server)]
+    pub etcd_servers: Vec<String>,
+
+    /// Prefix of all keys in the store.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry", value_parser = parse_prefix)]
+    pub etcd_prefix: String,
+
+    /// Certificate authorities that etcd's certificate is verified against.
+    #[arg(long, value_name = "FILE")]
+    pub etcd_cafile: Option<PathBuf>,
+
+    /// Client certificate for etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    pub etcd_certfile: Option<PathBuf>,
+
+    /// Private key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub etcd_keyfile: Option<PathBuf>,
+
+    /// Interval of compactions of the store's history; 0 disables them. Applies to the embedded store too.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    pub etcd_compaction_interval: Duration,
+
+    /// Maximum size of the embedded store in bytes. Beyond it only deletions are accepted, until they and compaction have
+    /// made room. As in etcd, 0 means 2 GiB and a negative number no limit.
+    #[arg(long, value_name = "BYTES", default_value_t = QUOTA_BACKEND_BYTES_DEFAULT,
+          allow_negative_numbers = true)]
+    pub quota_backend_bytes: i64,
+
+    /// Time for which events are kept; 0 for ever.
+    #[arg(long, value_name = "DURATION", default_value = "1h0m0s", value_parser = duration::parse)]
+    pub event_ttl: Duration,
+
+    /// Timeout of the health check of the store.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
+    pub etcd_healthcheck_timeout: Duration,
+}
+
+/// Flags of the listener.
+#[derive(Args, Clone, Debug)]
+pub struct ServingFlags {
+    /// Port for HTTPS. 0 picks a free one, which is printed.
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    pub secure_port: u16,
+
+    /// Address to listen on. The default can only be reached from this machine.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub bind_address: IpAddr,
+
+    /// Address at which members of the cluster reach the server. The default is --bind-address, or the address of the
+    /// default route if that is a loopback or unspecified address.
+    #[arg(long, value_name = "IP")]
+    pub advertise_address: Option<IpAddr>,
+
+    /// Directory of generated certificates. The default is `pki` in the data directory.
+    #[arg(long, value_name = "DIR")]
+    pub cert_dir: Option<PathBuf>,
+
+    /// The server's certificate, followed by intermediates. Generated if not given.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+
+    /// Private key of the server's certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+
+    /// Maximum number of concurrent streams of an HTTP/2 connection; 0 means 100.
+    #[arg(
+        long = "http2-max-streams-per-connection",
+        value_name = "N",
+        default_value_t = 0
+    )]
+    pub http2_max_streams_per_connection: u32,
+
+    /// Time to go on serving after a termination signal, while /readyz already fails.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub shutdown_delay_duration: Duration,
+}
+
+/// Flags of authentication.
+#[derive(Args, Clone, Debug)]
+pub struct IdentityFlags {
+    /// Certificate authorities of client certificates, besides the generated one. The common name is the user, the
+    /// organisations are the groups.
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
+
+    /// Bearer tokens, one a line: token,user,uid[,"group1,group2"].
+    #[arg(long, value_name = "FILE")]
+    pub token_auth_file: Option<PathBuf>,
+
+    /// An AuthenticationConfiguration with the issuers whose tokens authenticate users; it is read again when it changes.
+    /// Instead of --oidc-*.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["oidc_issuer_url", "oidc_client_id", "oidc_username_claim",
+          "oidc_username_prefix", "oidc_groups_claim", "oidc_groups_prefix", "oidc_required_claim", "oidc_signing_algs",
+          "oidc_ca_file"])]
+    pub authentication_config: Option<PathBuf>,
+
+    /// Serve requests without credentials. Only false is supported.
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL",
+          value_parser = parse_only_false)]
+    pub anonymous_auth: bool,
+}
+
+/// Flags of admission.
+#[derive(Args, Clone, Debug)]
+pub struct AdmissionFlags {
+    /// Admission plugins to enable, comma-separated. All supported ones are enabled by default but ServiceAccount, and
+    /// NodeRestriction unless Node is among the authorization modes; an unsupported one is refused. Their order does not
+    /// matter.
+    #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
+    pub enable_admission_plugins: Vec<&'static str>,
+
+    /// Admission plugins to disable, comma-separated.
+    #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
+    pub disable_admission_plugins: Vec<&'static str>,
+}
+
+impl AdmissionFlags {
+    fn check(&self) -> Result<(), String> {
+        PluginSet::check(
+            &self.enable_admission_plugins,
+            &self.disable_admission_plugins,
+        )
+    }
+
+    /// Returns the enabled plugins.
+    #[must_use]
+    pub fn plugins(&self) -> PluginSet {
+        PluginSet::new(
+            &self.enable_admission_plugins,
+            &self.disable_admission_plugins,
+        )
+    }
+}
+
+/// Flags of limits and timeouts.
+#[derive(Args, Clone, Debug)]
+pub struct LimitFlags {
+    /// Maximum number of reads in flight; 0 for no limit. Watches do not count.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub max_requests_inflight: u32,
+
+    /// Maximum number of writes in flight; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub max_mutating_requests_inflight: u32,
+
+    /// Timeout of requests, except watches.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
+    pub request_timeout: Duration,
+
+    /// Memory budget in MiB of objects, history, encodings, connections and requests. New lists and watches get 429 before
+    /// it is spent. The default is half of the machine's or of the control group's memory.
+    #[arg(long, value_name = "MIB",
+          value_parser = clap::value_parser!(u64).range(MEMORY_BUDGET_MIB_MIN..=MEMORY_BUDGET_MIB_MAX))]
+    pub memory_budget_mib: Option<u64>,
+
+    /// Minimum time in seconds after which a watch without a timeout of its own is ended.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    pub min_request_timeout: u32,
+
+    /// Queue requests by the stored FlowSchemas and PriorityLevelConfigurations. Reads and writes together have as many
+    /// seats as the limits above allow, and no user gets all of them. If false, requests beyond the limits are refused.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub enable_priority_and_fairness: bool,
+
+    /// Maximum number of concurrent watches of a user; 0 for no limit. Members of system:masters have none.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_watches_per_user: u32,
+}
+
+/// Flags of connections to kubelets.
+#[derive(Args, Clone, Debug)]
+pub struct KubeletFlags {
+    /// Certificate authorities that kubelets' certificates are verified against. Without it they are not verified.
+    #[arg(long, value_name = "FILE")]
+    pub kubelet_certificate_authority: Option<PathBuf>,
+
+    /// Client certificate for kubelets.
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
+    pub kubelet_client_certificate: Option<PathBuf>,
+
+    /// Private key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
+    pub kubelet_client_key: Option<PathBuf>,
+
+    /// Types of node addresses at which kubelets are reached, comma-separated: the first type that a node has is used.
+    #[arg(
+        long,
+        value_name = "TYPES",
+        value_delimiter = ',',
+        default_value = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
+    )]
+    pub kubelet_preferred_address_types: Vec<String>,
+
+    /// Timeout of connecting to a kubelet.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
+    pub kubelet_timeout: Duration,
+}
+
+/// A store of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageBackend {
+    /// A database in the data directory.
+    Embedded,
+    /// Memory; nothing survives the process.
+    Memory,
+    /// etcd, version 3.
+    Etcd3,
+}
+
+impl ServingFlags {
+    /// Returns the address at which others reach the server; `None` if the host has none that could be told.
+    #[must_use]
+    pub fn advertised_address(&self) -> Option<IpAddr> {
+        advertised_address(self.advertise_address, self.bind_address)
+    }
+}
+
+impl ServeFlags {
+    /// Checks what depends on several flags.
+    ///
+    /// # Errors
+    /// A line for the user.
+    pub fn check(&self) -> Result<(), String> {
+        self.admission.check()?;
+        self.authorization.check()?;
+        let oidc = self.oidc.oidc_issuer_url.as_ref();
+        if oidc.is_some_and(|it| self.service_accounts.service_account_issuer.contains(it)) {
+            return Err("--oidc-issuer-url must not be a --service-account-issuer".to_owned());
+        }
+        match (self.backend(), self.etcd.etcd_servers.is_empty()) {
+            (StorageBackend::Etcd3, true) => Err(
+                "--storage-backend=etcd3 needs --etcd-servers=http://HOST:PORT[,...]".to_owned(),
+            ),
+            (StorageBackend::Embedded | StorageBackend::Memory, false) => Err(
+                "--etcd-servers goes with --storage-backend=etcd3 alone; leave one of the two out"
+                    .to_owned(),
+            ),
+            _ if self.limits.request_timeout.is_zero() => {
+                Err("--request-timeout must be longer than 0".to_owned())
+            }
+            _ if self.etcd.etcd_healthcheck_timeout.is_zero() => {
+                Err("--etcd-healthcheck-timeout must be longer than 0".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the store of objects.
+    #[must_use]
+    pub fn backend(&self) -> StorageBackend {
+        self.storage_backend
+            .unwrap_or(if self.etcd.etcd_servers.is_empty() {
+                StorageBackend::Embedded
+            } else {
+                StorageBackend::Etcd3
+            })
+    }
+
+    /// Returns true if objects that cannot be read may be deleted.
+    #[must_use]
+    pub fn unsafe_deletion(&self) -> bool {
+        let gate = self.feature_gates.last();
+        gate.is_some_and(|gate| gate.enabled)
+    }
+
+    /// How much memory may be used, in bytes.
+    #[must_use]
+    pub fn memory_budget(&self) -> u64 {
+        let named = self.limits.memory_budget_mib;
+        named.map_or_else(memory::default_budget, |mib| mib << 20)
+    }
+
+    /// How much the embedded store may need, in bytes; any size if `None`.
+    #[must_use]
+    pub fn quota_bytes(&self) -> Option<u64> {
+        match u64::try_from(self.etcd.quota_backend_bytes) {
+            Ok(0) => Some(QUOTA_BACKEND_BYTES_OF_ZERO),
+            Ok(bytes) => Some(bytes),
+            Err(_) => None,
+        }
+    }
+
+    /// Which resources are served from memory.
+    #[must_use]
+    pub fn watch_cache_sizes(&self) -> WatchCacheSizes {
+        WatchCacheSizes::new(self.watch_cache, self.watch_cache_sizes.clone())
+    }
+
+    /// Returns the directory of generated certificates.
+    #[must_use]
+    pub fn pki_dir(&self) -> PathBuf {
+        self.serving
+            .cert_dir
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("pki"))
+    }
+}
+
+fn parse_backend(text: &str) -> Result<StorageBackend, String> {
+    match text {
+        "embedded" => Ok(StorageBackend::Embedded),
+        "memory" => Ok(StorageBackend::Memory),
+        "etcd3" => Ok(StorageBackend::Etcd3),
+        "etcd2" => {
+            Err("etcd2 is no longer a storage backend; use embedded, memory or etcd3".into())
+        }
+        _ => Err("no such storage backend; use embedded, memory or etcd3".into()),
+    }
+}
+
+fn parse_media_type(text: &str) -> Result<StorageMediaType, String> {
+    StorageMediaType::parse(text).ok_or_else(|| {
+        "objects are not stored so; use application/vnd.kubernetes.protobuf or application/json"
+            .to_owned()
+    })
+}
+
+fn parse_only_false(text: &str) -> Result<bool, String> {
+    match text {
+        "false" => Ok(false),
+        _ => Err("only false is supported".to_owned()),
+    }
+}
+
+fn parse_etcd_server(text: &str) -> Result<String, String> {
+    let uri: http::Uri = text.parse().map_err(|error| format!("{error}"))?;
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http" | "https"), Some(_)) => Ok(text.to_owned()),
+        _ => Err("not of the form http://HOST:PORT or https://HOST:PORT".to_owned()),
+    }
+}
+
+/// A prefix always begins with a slash and never ends with one, as kube-apiserver joins paths.
+fn parse_prefix(text: &str) -> Result<String, String> {
+    let segments: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+    if segments.is_empty() {
+        return Err("the prefix must not be empty".to_owned());
+    }
+    if segments.iter().any(|part| matches!(*part, "." | "..")) {
+        return Err("the prefix must not contain . or .. as a segment".to_owned());
+    }
+    Ok(format!("/{}", segments.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        flags: ServeFlags,
+    }
+
+    fn parse(flags: &[&str]) -> Result<ServeFlags, String> {
+        let line = Line::try_parse_from(std::iter::once(&"serve").chain(flags))
+            .map_err(|error| error.to_string())?;
+        line.flags.check()?;
+        Ok(line.flags)
+    }
+
+    #[test]
+    fn defaults_are_kube_apiservers() {
+        let flags = parse(&[]).expect("no flags");
+        assert_eq!(flags.backend(), StorageBackend::Embedded);
+        assert_eq!(flags.storage_media_type, StorageMediaType::Protobuf);
+        assert_eq!(flags.etcd.etcd_prefix, "/registry");
+        assert_eq!(
+            flags.etcd.etcd_compaction_interval,
+            Duration::from_secs(300)
+        );
+        assert_eq!(flags.etcd.etcd_healthcheck_timeout, Duration::from_secs(2));
+        assert_eq!(flags.etcd.event_ttl, Duration::from_secs(3600));
+        assert_eq!(flags.serving.secure_port, 6443);
+        assert_eq!(flags.limits.max_requests_inflight, 400);
+        assert_eq!(flags.limits.max_mutating_requests_inflight, 200);
+        assert_eq!(flags.limits.request_timeout, Duration::from_secs(60));
+        assert_eq!(flags.limits.min_request_timeout, 1800);
+        assert_eq!(flags.kubelets.kubelet_timeout, Duration::from_secs(5));
+        assert_eq!(
+            flags.kubelets.kubelet_preferred_address_types.join(","),
+            "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
+        );
+        let rbac = ModeFlag::Mode(ringwatch_authorization::AuthorizationMode::Rbac);
+        assert_eq!(flags.authorization.authorization_mode, [rbac]);
+        assert!(flags.watch_cache);
+        assert_eq!(flags.pki_dir(), PathBuf::from("ringwatch-data/pki"));
+    }
+
+    #[test]
+    fn etcd_servers_imply_etcd3() {
+        let flags = parse(&["--etcd-servers=http://a:2379,https://b:2379"]).expect("servers");
+        assert_eq!(flags.backend(), StorageBackend::Etcd3);
+        assert_eq!(flags.etcd.etcd_servers, ["http://a:2379", "https://b:2379"]);
+        let both = parse(&["--etcd-servers=http://a:2379", "--storage-backend=memory"]);
+        assert!(both.expect_err("both").contains("--etcd-servers goes with"));
+        let neither = parse(&["--storage-backend=etcd3"]);
+        assert!(
+            neither
+                .expect_err("neither")
+                .contains("needs --etcd-servers")
+        );
+    }
+
+    #[test]
+    fn unsupported_values_are_named() {
+        for (flag, words) in [
+            ("--storage-backend=etcd2", "use embedded, memory or etcd3"),
+            ("--storage-backend=sqlite", "use embedded, memory or etcd3"),
+            ("--storage-media-type=application/yaml", "not stored so"),
+            ("--storage-media-type=application/x", "or application/json"),
+            ("--authorization-mode=RBAC,ABAC", "use Node, RBAC"),
+            ("--anonymous-auth", "only false"),
+            ("--etcd-servers=localhost:2379", "not of the form"),
+            ("--request-timeout=60", "not a duration"),
+            ("--request-timeout=0s", "longer than 0"),
+            ("--tls-cert-file=x", "--tls-private-key-file"),
+            ("--kubelet-client-key=x", "--kubelet-client-certificate"),
+            ("--proxy-client-key-file=x", "--proxy-client-cert-file"),
+            (
+                "--requestheader-allowed-names=x",
+                "--requestheader-client-ca-file",
+            ),
+            ("--secure-port=70000", "70000"),
+            ("--oidc-issuer-url=https://a", "--oidc-client-id"),
+            ("--oidc-signing-algs=HS256", "use RS256"),
+            ("--watch-cache-sizes=pods", "resource[.group]#size"),
+            (
+                "--enable-admission-plugins=Nope",
+                "no such admission plugin",
+            ),
+            ("--disable-admission-plugins=Priority,x", "here are Namesp"),
+            ("--enable-admission-plugins=AlwaysDeny", "does not have"),
+        ] {
+            let error = parse(&[flag]).expect_err(flag);
+            assert!(error.contains(words), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn booleans_and_durations_are_written_as_in_go() {
+        let flags = parse(&[
+            "--watch-cache=false",
+            "--enable-priority-and-fairness=false",
+            "--shutdown-delay-duration",
+            "1m30s",
+            "-v=4",
+        ])
+        .expect("flags");
+        assert!(!flags.watch_cache);
+        assert_eq!(
+            flags.serving.shutdown_delay_duration,
+            Duration::from_secs(90)
+        );
+        assert_eq!(flags.verbosity, 4);
+        assert!(
+            parse(&["--watch-cache", "--v", "2"])
+                .expect("flags")
+                .watch_cache
+        );
+    }
+
+    #[test]
+    fn the_memory_budget_is_named_or_a_share_of_the_machine() {
+        let flags = parse(&["--memory-budget-mib=64"]).expect("flags");
+        assert_eq!(flags.memory_budget(), 64 << 20);
+        let flags = parse(&[]).expect("no flags");
+        assert_eq!(flags.memory_budget(), memory::default_budget());
+        for wrong in ["0", "15", "1073741825", "-1", "64MiB"] {
+            assert!(parse(&[&format!("--memory-budget-mib={wrong}")]).is_err());
+        }
+    }
+
+    #[test]
+    fn quotas_of_the_store_are_those_of_etcd() {
+        let quota = |flags: &[&str]| parse(flags).expect("flags").quota_bytes();
+        assert_eq!(quota(&[]), Some(8 << 30));
+        assert_eq!(quota(&["--quota-backend-bytes=0"]), Some(2 << 30));
+        assert_eq!(quota(&["--quota-backend-bytes=1000"]), Some(1000));
+        assert_eq!(quota(&["--quota-backend-bytes", "-1"]), None);
+    }
+
+    #[test]
+    fn prefixes_are_joined_like_paths() {
+        assert_eq!(parse_prefix("registry/"), Ok("/registry".to_owned()));
+        assert_eq!(parse_prefix("/a//b"), Ok("/a/b".to_owned()));
+        assert!(parse_prefix("/").is_err());
+        assert!(parse_prefix("/a/../b").is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! Builds the authenticator from the flags and the stores that it looks things up in.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ringwatch_authentication::service_accounts::{
+    AccountStores, KeyDiscovery, ServiceAccountConfig, ServiceAccountTokens,
+};
+use ringwatch_authentication::{Authenticator, TokenFile};
+use ringwatch_registry::Stores;
+
+/// Builds the authenticator. Service accounts are accepted if there are stores of the objects that their tokens are bound
+/// to.
+#[must_use]
+pub fn authenticator(
+    tokens: TokenFile,
+    config: &ServiceAccountConfig,
+    all: &Stores,
+) -> Authenticator {
+    let authenticator = Authenticator::new(tokens).with_audiences(config.audiences.clone());
+    let store = |plural| all.of(("", plural)).cloned();
+    let stores = || {
+        Some(AccountStores {
+            accounts: store("serviceaccounts")?,
+            pods: store("pods")?,
+            secrets: store("secrets")?,
+            nodes: store("nodes")?,
+        })
+    };
+    match stores() {
+        Some(stores) => {
+            authenticator.with_service_accounts(ServiceAccountTokens::new(config, stores))
+        }
+        None => authenticator,
+    }
+}
+
+/// Builds the documents about the keys of service account tokens, for a server that listens on an address.
+#[must_use]
+pub fn key_discovery(
+    config: &ServiceAccountConfig,
+    advertised: Option<IpAddr>,
+    address: SocketAddr,
+) -> Option<KeyDiscovery> {
+    let advertised = advertised.unwrap_or_else(|| address.ip());
+    let address = SocketAddr::new(advertised, address.port());
+    let keys = KeyDiscovery::new(config, &address.to_string());
+    if keys.is_none() {
+        tracing::warn!(
+            "the issuer of service account tokens is no https URL; its keys are not published"
+        );
+    }
+    keys
+}

@@ -1,0 +1,55 @@
+//! The flags of connections to kubelets: their certificate authority, and the server's own identity.
+
+use std::sync::Arc;
+
+use ringwatch_apiserver::endpoints::{KubeletTls, Kubelets};
+use ringwatch_tls::client_identity::{ClientIdentity, IdentityFiles};
+use ringwatch_tls::error::StartError;
+use ringwatch_tls::tls_client::{Trust, config};
+
+use super::flags::KubeletFlags;
+
+/// Reads what the flags name, and tells which files may change. Without an authority kubelets need
+/// not prove anything, as in kube-apiserver.
+///
+/// # Errors
+/// A file cannot be read or understood.
+pub fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFiles>), StartError> {
+    let files = identity(flags)?;
+    let identity = files.as_ref().map(IdentityFiles::identity);
+    let made = |trust, identity: Option<&ClientIdentity>| {
+        let failed = |error| StartError::new("speak TLS with kubelets", error, "report this");
+        config(trust, identity).map_err(failed)
+    };
+    let unverified = made(Trust::Anyone, identity.as_ref())?;
+    let trusted = match &flags.kubelet_certificate_authority {
+        None => Arc::clone(&unverified),
+        Some(path) => {
+            let trust = Trust::file(path, "--kubelet-certificate-authority")?;
+            made(trust, identity.as_ref())?
+        }
+    };
+    let kubelets = Kubelets {
+        tls: KubeletTls {
+            trusted,
+            unverified,
+            // What is proxied is anybody's; who this server is, is for kubelets alone.
+            proxied: made(Trust::Anyone, None)?,
+        },
+        address_types: flags.kubelet_preferred_address_types.clone(),
+        connect_timeout: flags.kubelet_timeout,
+    };
+    Ok((kubelets, files))
+}
+
+fn identity(flags: &KubeletFlags) -> Result<Option<IdentityFiles>, StartError> {
+    let certificate = flags.kubelet_client_certificate.as_deref();
+    let pair = certificate.zip(flags.kubelet_client_key.as_deref());
+    let load = |(certificate, key)| {
+        IdentityFiles::load(
+            (certificate, "--kubelet-client-certificate"),
+            (key, "--kubelet-client-key"),
+        )
+    };
+    pair.map(load).transpose()
+}

@@ -1,0 +1,27 @@
+//! The composition root: the only place that reads flags, spawns and listens.
+
+pub mod admission;
+pub mod assembly;
+mod authentication_file;
+mod authorization_config;
+pub mod backend_factory;
+pub mod bootstrap;
+pub mod component_statuses;
+pub mod credentials;
+pub mod feature_gates;
+pub mod flags;
+pub mod identity;
+pub mod kubeconfig;
+pub mod kubelets;
+pub mod limits;
+pub mod memory;
+pub mod metrics;
+pub mod oidc;
+pub mod own_paths;
+pub mod process;
+pub mod security;
+pub mod serve;
+pub mod service_account_keys;
+pub mod storages;
+pub mod webhook_kubeconfig;
+mod write_guards;

@@ -1,0 +1,126 @@
+//! The metrics of the process and the build.
+
+use std::fs;
+use std::sync::atomic::AtomicI64;
+
+use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use ringwatch_apiserver::endpoints::VersionInfo;
+
+#[allow(
+    clippy::disallowed_types,
+    reason = "a metric that no kernel structure knows of"
+)]
+type CounterBits = std::sync::atomic::AtomicU64;
+
+/// Linux counts a process' time in hundredths of a second for everybody who asks.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The process's own numbers, under the names that all Prometheus clients use.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    resident_bytes: Gauge<i64, AtomicI64>,
+    open_files: Gauge<i64, AtomicI64>,
+    cpu_seconds: Counter<f64, CounterBits>,
+    started_seconds: Gauge<i64, AtomicI64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    major: String,
+    minor: String,
+    git_version: String,
+    git_commit: String,
+    git_tree_state: String,
+    build_date: String,
+    go_version: String,
+    compiler: String,
+    platform: String,
+}
+
+impl Process {
+    /// Makes the numbers part of what `/metrics` shows.
+    #[must_use]
+    pub fn register(registry: &mut Registry, started: Timestamp) -> Self {
+        let process = Self::default();
+        process.started_seconds.set(started.as_second());
+        registry.register(
+            "process_resident_memory_bytes",
+            "Resident memory size in bytes.",
+            process.resident_bytes.clone(),
+        );
+        registry.register(
+            "process_cpu_seconds",
+            "Total user and system CPU time spent in seconds.",
+            process.cpu_seconds.clone(),
+        );
+        registry.register(
+            "process_open_fds",
+            "Number of open file descriptors.",
+            process.open_files.clone(),
+        );
+        registry.register(
+            "process_start_time_seconds",
+            "Start time of the process since unix epoch in seconds.",
+            process.started_seconds.clone(),
+        );
+        let build: Family<Build, Gauge<i64, AtomicI64>> = Family::default();
+        let version = VersionInfo::kubernetes_1_36();
+        build
+            .get_or_create(&Build {
+                major: version.major,
+                minor: version.minor,
+                git_version: version.git_version,
+                git_commit: version.git_commit,
+                git_tree_state: version.git_tree_state,
+                build_date: version.build_date,
+                go_version: version.go_version,
+                compiler: version.compiler,
+                platform: version.platform,
+            })
+            .set(1);
+        registry.register(
+            "kubernetes_build_info",
+            "[ALPHA] A metric with a constant '1' value labeled by major, minor, git version, git \
+             commit, git tree state, build date, Go version, and compiler from which Kubernetes was \
+             built, and platform on which it is running.",
+            build,
+        );
+        process
+    }
+
+    /// Reads the numbers from the operating system. Where it does not tell, they stay.
+    pub fn refresh(&self) {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status.lines().find_map(|line| {
+            let kilobytes = line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?;
+            kilobytes.trim().parse::<i64>().ok()
+        });
+        if let Some(kilobytes) = resident {
+            self.resident_bytes.set(kilobytes * 1024);
+        }
+        if let Some(seconds) = cpu_seconds() {
+            let more = seconds - self.cpu_seconds.get();
+            if more > 0.0 {
+                self.cpu_seconds.inc_by(more);
+            }
+        }
+        if let Ok(entries) = fs::read_dir("/proc/self/fd") {
+            self.open_files
+                .set(i64::try_from(entries.count()).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+/// The process' time in both modes. Its name, in parentheses, may hold spaces.
+fn cpu_seconds() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<u32>);
+    let (user, system) = (ticks.next()?.ok()?, ticks.next()?.ok()?);
+    Some((f64::from(user) + f64::from(system)) / TICKS_PER_SECOND)
+}

@@ -1,0 +1,143 @@
+//! Reads the files that flags name for TLS, authentication, authorization and encryption.
+
+use std::net::IpAddr;
+
+use futures::future::join_all;
+use ringwatch::clock::Clock;
+use ringwatch::storage::encryption::EncryptionConfig;
+use ringwatch_apiserver::endpoints::Kubelets;
+use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_authentication::TokenFile;
+use ringwatch_authentication::service_accounts::ServiceAccountConfig;
+use ringwatch_controllers::aggregation::ProxyTls;
+use ringwatch_tls::certificates::subjects;
+use ringwatch_tls::client_identity::IdentityFiles;
+use ringwatch_tls::error::StartError;
+use ringwatch_tls::pem;
+
+use super::authentication_file::TokenIssuers;
+use super::authorization_config::Authorizers;
+use super::credentials::CredentialFiles;
+use super::flags::{AggregationFlags, ServeFlags};
+use super::{kubelets, service_account_keys};
+
+/// The configuration of TLS, authentication, authorization and encryption.
+#[derive(Debug)]
+pub struct Security {
+    /// The server's side of TLS, and whose client certificates count.
+    pub credentials: CurrentCredentials,
+    /// The files of these, and of who this server says it is elsewhere.
+    pub files: TrustFiles,
+    /// The tokens of `--token-auth-file`.
+    pub tokens: TokenFile,
+    /// How tokens of service accounts are made and judged.
+    pub service_accounts: ServiceAccountConfig,
+    /// Further issuers of tokens.
+    pub issuers: TokenIssuers,
+    /// The authorizers.
+    pub authorizers: Authorizers,
+    /// The resources that are encrypted in the store.
+    pub encryption: EncryptionConfig,
+    /// How kubelets are reached.
+    pub kubelets: Kubelets,
+    /// How the servers of aggregated APIs are spoken with.
+    pub proxy: ProxyTls,
+}
+
+/// Files with certificates, keys and authorities, which may change.
+#[derive(Debug)]
+pub struct TrustFiles {
+    credentials: CredentialFiles,
+    identities: Vec<IdentityFiles>,
+}
+
+impl TrustFiles {
+    /// Has what was made of the files follow them until it is dropped.
+    pub async fn follow(self, clock: Clock) {
+        let identities = self.identities.into_iter();
+        let identities = join_all(identities.map(|it| it.follow(clock.clone())));
+        tokio::join!(self.credentials.follow(clock.clone()), identities);
+    }
+}
+
+impl Security {
+    /// Reads what the flags name, and makes what they do not.
+    ///
+    /// # Errors
+    /// A file cannot be read, written or understood.
+    pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+        let subjects = subjects(flags.serving.bind_address, host_name());
+        let issuers = TokenIssuers::load(flags)?;
+        let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;
+        let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;
+        let (proxy, proxy_identity) = proxy(&flags.aggregation)?;
+        let credentials = CredentialFiles::load(flags, subjects, clock)?;
+        Ok(Self {
+            credentials: credentials.current(),
+            files: TrustFiles {
+                credentials,
+                identities: kubelet_identity.into_iter().chain(proxy_identity).collect(),
+            },
+            tokens: tokens(flags)?,
+            service_accounts: service_account_keys::load(flags)?,
+            issuers,
+            authorizers,
+            encryption: encryption(flags)?,
+            kubelets,
+            proxy,
+        })
+    }
+}
+
+fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
+    let Some(path) = &flags.encryption_provider_config else {
+        return Ok(EncryptionConfig::default());
+    };
+    let text = pem::read(path, "--encryption-provider-config")?;
+    EncryptionConfig::parse(&text).map_err(|why| {
+        StartError::new(
+            format!("use the encryption configuration {}", path.display()),
+            why,
+            "see EncryptionConfiguration in Kubernetes' documentation",
+        )
+    })
+}
+
+/// How other API servers are spoken with, and the files of who this server says it is.
+fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), StartError> {
+    let certificate = flags.proxy_client_cert_file.as_deref();
+    let pair = certificate.zip(flags.proxy_client_key_file.as_deref());
+    let load = |(certificate, key)| {
+        IdentityFiles::load(
+            (certificate, "--proxy-client-cert-file"),
+            (key, "--proxy-client-key-file"),
+        )
+    };
+    let files = pair.map(load).transpose()?;
+    let tls = ProxyTls::new(files.as_ref().map(IdentityFiles::identity))
+        .map_err(|error| StartError::new("speak TLS with API servers", error, "report this"))?;
+    Ok((tls, files))
+}
+
+fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
+    let Some(path) = &flags.identity.token_auth_file else {
+        return Ok(TokenFile::default());
+    };
+    let text = pem::read(path, "--token-auth-file")?;
+    TokenFile::parse(&text).map_err(|why| {
+        StartError::new(
+            format!("use the tokens in {}", path.display()),
+            why,
+            "write lines of token,user,uid[,\"group1,group2\"]",
+        )
+    })
+}
+
+/// The machine's name, if it can be a name in a certificate.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim().to_ascii_lowercase();
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-.".contains(character);
+    let usable = !name.is_empty() && name.chars().all(is_plain) && name.parse::<IpAddr>().is_err();
+    usable.then_some(name)
+}

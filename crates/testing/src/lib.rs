@@ -1,0 +1,22 @@
+//! What the tests and benches of several crates share: programs and recorded material that are found or named as missing,
+//! a real etcd, objects, and the count of instructions.
+//!
+//! What knows the engine or the server belongs into their own tests, so that this crate depends on neither.
+#![allow(
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "what tests share fails as tests do"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "the same"
+)]
+
+pub mod callgrind;
+pub mod etcd;
+pub mod made;
+pub mod pod;
+pub mod recorded;
+pub mod tools;

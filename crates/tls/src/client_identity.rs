@@ -1,0 +1,168 @@
+//! How this server proves to other servers who it is: a certificate and its key, which may change.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use ringwatch::clock::Clock;
+use rustls::SignatureScheme;
+use rustls::client::ResolvesClientCert;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::sign::CertifiedKey;
+
+use super::error::StartError;
+use super::pem;
+use super::watched_file::WatchedFiles;
+
+/// A certificate and its key. Copies change together, and with them all that was made of them.
+#[derive(Clone, Debug)]
+pub struct ClientIdentity(Arc<Shown>);
+
+#[derive(Debug)]
+struct Shown(ArcSwap<CertifiedKey>);
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+impl ClientIdentity {
+    /// Reads a certificate and its key from PEM.
+    ///
+    /// # Errors
+    /// A line that says why they cannot be used.
+    pub fn read(certificate: &str, key: &[u8]) -> Result<Self, String> {
+        let key = Arc::new(certified_key(certificate, key)?);
+        Ok(Self(Arc::new(Shown(ArcSwap::new(key)))))
+    }
+
+    /// As rustls has it. It shows what counts when a connection begins.
+    pub(super) fn resolver(&self) -> Arc<dyn ResolvesClientCert> {
+        Arc::clone(&self.0) as Arc<dyn ResolvesClientCert>
+    }
+}
+
+fn certified_key(certificate: &str, key: &[u8]) -> Result<CertifiedKey, String> {
+    let chain = pem::certificates(certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|error| format!("the key cannot be read: {error}"))?;
+    CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
+        .map_err(|error| error.to_string())
+}
+
+/// The files of an identity.
+#[derive(Debug)]
+pub struct IdentityFiles {
+    certificate: PathBuf,
+    files: WatchedFiles<2>,
+    identity: ClientIdentity,
+}
+
+impl IdentityFiles {
+    /// Reads a certificate and its key from files that flags name.
+    ///
+    /// # Errors
+    /// A file cannot be read or understood, or the key is not the certificate's.
+    pub fn load(
+        (certificate, certificate_flag): (&Path, &str),
+        (key, key_flag): (&Path, &str),
+    ) -> Result<Self, StartError> {
+        let paths = [certificate, key].map(Path::to_path_buf);
+        let texts = [
+            pem::read(certificate, certificate_flag)?,
+            pem::read(key, key_flag)?,
+        ];
+        let identity = ClientIdentity::read(&texts[0], texts[1].as_bytes()).map_err(|why| {
+            StartError::new(
+                format!("use the client certificate {}", certificate.display()),
+                why,
+                "give a certificate and its key in PEM",
+            )
+        })?;
+        Ok(Self {
+            certificate: certificate.to_path_buf(),
+            files: WatchedFiles::new(paths, texts),
+            identity,
+        })
+    }
+
+    /// The identity, which goes on following the files while [`Self::follow`] runs.
+    #[must_use]
+    pub fn identity(&self) -> ClientIdentity {
+        self.identity.clone()
+    }
+
+    /// Has the identity follow the files until it is dropped. What cannot be used changes nothing.
+    pub async fn follow(mut self, clock: Clock) {
+        loop {
+            let texts = self.files.changed(&clock).await;
+            let path = self.certificate.display();
+            match certified_key(&texts[0], texts[1].as_bytes()) {
+                Ok(key) => {
+                    tracing::info!(%path, "a client certificate has changed");
+                    self.identity.0.0.store(Arc::new(key));
+                }
+                Err(error) => tracing::warn!(
+                    error,
+                    %path,
+                    "a client certificate or its key is invalid; the previous one is used"
+                ),
+            }
+            self.files.used(texts);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use ringwatch_apiserver::transport::testing::certificates;
+
+    use super::*;
+    use crate::certificates::Identity;
+
+    /// More than a look at the files takes, in the time of the test.
+    const LOOK: Duration = Duration::from_millis(1_500);
+
+    fn write(folder: &Path, certificate: &str, key: &str) {
+        fs::write(folder.join("crt"), certificate).expect("written");
+        fs::write(folder.join("key"), key).expect("written");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_identity_follows_its_files_while_they_can_be_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [Identity { certificate, key }, other] =
+            [certificates(), certificates()].map(|it| it.admin);
+        write(folder.path(), &certificate, &key);
+        let (crt, pem) = (folder.path().join("crt"), folder.path().join("key"));
+        let files = IdentityFiles::load((&crt, "--crt"), (&pem, "--key")).expect("an identity");
+        let resolver = files.identity().resolver();
+        let shown = || resolver.resolve(&[], &[]).expect("a certificate").cert[0].to_vec();
+        let der = |pem: &str| pem::certificates(pem).expect("a certificate")[0].to_vec();
+        let mut following = tokio::task::JoinSet::new();
+        following.spawn(files.follow(Clock::real()));
+        for (written, expected) in [
+            ((&*other.certificate, &*key), &certificate),
+            (("", ""), &certificate),
+            ((&*other.certificate, &*other.key), &other.certificate),
+            ((&certificate[..100], &*key), &other.certificate),
+            ((&*certificate, &*key), &certificate),
+        ] {
+            write(folder.path(), written.0, written.1);
+            for _ in 0..4 {
+                tokio::time::sleep(LOOK).await;
+            }
+            assert_eq!(shown(), der(expected));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Files that are looked at again and again: what they say counts without a restart.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use tokio::io::AsyncReadExt;
+
+/// How often it is looked whether they have changed.
+const RELOAD_PERIOD: Duration = Duration::from_secs(1);
+/// How large a file may be. A larger one counts as one that cannot be read.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// Files that belong together, and what they said when they were used last.
+#[derive(Debug)]
+pub struct WatchedFiles<const N: usize> {
+    paths: [PathBuf; N],
+    texts: [String; N],
+}
+
+impl<const N: usize> WatchedFiles<N> {
+    /// Files that say this.
+    #[must_use]
+    pub fn new(paths: [PathBuf; N], texts: [String; N]) -> Self {
+        Self { paths, texts }
+    }
+
+    /// Waits until they say something else. That is given again until it was [`Self::used`].
+    pub async fn changed(&self, clock: &Clock) -> [String; N] {
+        loop {
+            clock.sleep(RELOAD_PERIOD).await;
+            match self.contents().await {
+                Some(texts) if texts == self.texts => {}
+                Some(texts) => return texts,
+                None => {}
+            }
+        }
+    }
+
+    /// Notes that these contents have been used, or cannot be.
+    pub fn used(&mut self, texts: [String; N]) {
+        self.texts = texts;
+    }
+
+    /// `None` if one cannot be read: it may be just about to be exchanged.
+    async fn contents(&self) -> Option<[String; N]> {
+        let mut texts = [const { String::new() }; N];
+        for (path, text) in self.paths.iter().zip(&mut texts) {
+            match content(path).await {
+                Ok(content) => *text = content,
+                Err(error) => {
+                    let path = path.display();
+                    tracing::debug!(%error, %path, "a file cannot be read");
+                    return None;
+                }
+            }
+        }
+        Some(texts)
+    }
+}
+
+async fn content(path: &Path) -> io::Result<String> {
+    let file = tokio::fs::File::open(path).await?;
+    let mut text = String::new();
+    let read = file.take(BYTES_MAX + 1).read_to_string(&mut text).await?;
+    if u64::try_from(read).is_ok_and(|read| read > BYTES_MAX) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
