@@ -26,7 +26,7 @@ pub fn complete(kind: Kind, object: &mut Map<String, Value>) {
 
 /// The zero of the field at a dotted path, and whether the field is a pointer. A step that ends with `[]` leads into
 /// the items of a list.
-#[cfg(test)]
+#[must_use]
 pub fn empty_at(kind: Kind, path: &str) -> Option<(Value, bool)> {
     let (steps, last) = path.rsplit_once('.').unwrap_or(("", path));
     let mut message: &'static Message = kind.0;

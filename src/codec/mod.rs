@@ -46,7 +46,6 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
 pub use canonical::empty_at;
 pub use canonical::{complete, settle};
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};

@@ -8,7 +8,6 @@
     reason = "the functions that tests share fail as tests do; the lint exempts only #[test] functions"
 )]
 
-mod codec_peer;
 mod conformance;
 mod embedded;
 mod etcd_backend;

@@ -11,7 +11,7 @@ use super::target::TargetError;
 
 /// Why there is no outcome.
 #[derive(Debug, Error)]
-pub(crate) enum LoadError {
+pub enum LoadError {
     /// The command line asks for what cannot be.
     #[error("{0}")]
     WrongFlags(String),

@@ -25,7 +25,7 @@ const RUNS_MAX: u32 = 1_000;
 /// is 1.
 #[derive(Args, Clone, Debug)]
 #[command(next_line_help = true)]
-pub(crate) struct LoadFlags {
+pub struct LoadFlags {
     #[command(flatten)]
     pub(crate) target: TargetFlags,
 

@@ -25,7 +25,7 @@ use super::workspace::Workspace;
 ///
 /// # Errors
 /// One line that says what is wrong and what to do.
-pub(crate) fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
+pub fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
     match &flags.action {
         Action::Scenario(scenario) => {
             show::check(&flags.run)?;

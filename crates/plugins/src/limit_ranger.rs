@@ -362,8 +362,9 @@ fn check_claim(claim: &Value, limit: &Limit, refusals: &mut Refusals) {
 
 #[cfg(test)]
 mod tests {
-    use ringwatch_admission::*;
     use serde_json::Map;
+
+    use super::*;
 
     fn amounts(count: usize) -> Value {
         let amounts = (0..count).map(|it| (format!("example.com/r{it:04}"), json!("1")));

@@ -163,7 +163,8 @@ mod tests {
                 let resources = ringwatch_resources::built_in();
                 let resource = resources.into_iter().find(|it| it.plural == plural);
                 let resource = resource.expect("it is built in");
-                Store::new(resource, Arc::clone(&storage) as _).with_admission(Arc::clone(&chain))
+                Store::new(resource, Arc::clone(&storage) as _)
+                    .with_admission(Arc::clone(&chain) as _)
             };
             Self {
                 namespaces: store("namespaces"),

@@ -19,7 +19,7 @@ pub mod storage_factory;
 pub mod store;
 mod stores;
 mod strategy;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod watch_cache_sizes;
 mod write_guard;

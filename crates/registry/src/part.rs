@@ -107,8 +107,9 @@ fn keep_all_but(object: &mut Value, old: &Value, path: &str) {
 mod tests {
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
-    use ringwatch_resources::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn a_part_changes_itself_and_what_it_may_of_the_metadata() {

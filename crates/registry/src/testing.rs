@@ -46,7 +46,7 @@ struct Notes {
 
 impl MemoryStorage {
     /// A storage below `prefix` whose first write has revision 2, as in etcd.
-    pub(super) fn new(prefix: &str) -> Arc<Self> {
+    pub fn new(prefix: &str) -> Arc<Self> {
         let clock = clock();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
         let config = Config {
@@ -62,29 +62,29 @@ impl MemoryStorage {
         })
     }
 
-    pub(super) async fn revision(&self) -> u64 {
+    pub async fn revision(&self) -> u64 {
         let revision = self.store.current_resource_version().await;
         revision.expect("reachable").0
     }
 
-    pub(super) fn take_asked(&self) -> Vec<(String, bool)> {
+    pub fn take_asked(&self) -> Vec<(String, bool)> {
         std::mem::take(&mut self.notes().asked)
     }
 
-    pub(super) fn take_read(&self) -> Vec<Option<ResourceVersion>> {
+    pub fn take_read(&self) -> Vec<Option<ResourceVersion>> {
         std::mem::take(&mut self.notes().read)
     }
 
-    pub(super) fn take_ttls(&self) -> Vec<Option<u64>> {
+    pub fn take_ttls(&self) -> Vec<Option<u64>> {
         std::mem::take(&mut self.notes().ttls)
     }
 
     /// Makes a concurrent update add a finalizer just before the next object is deleted.
-    pub(super) fn finalize_before_deletion(&self) {
+    pub fn finalize_before_deletion(&self) {
         self.notes().finalizes_before_deletion = true;
     }
 
-    pub(super) fn refuse_managed_fields(&self) {
+    pub fn refuse_managed_fields(&self) {
         self.notes().refuses_managed_fields = true;
     }
 
@@ -192,19 +192,19 @@ impl TryUpdate for Finalize {
 
 /// A strategy that records the methods that the store calls and answers as its fields say.
 #[derive(Debug)]
-pub(super) struct TestStrategy {
-    pub(super) calls: Mutex<Vec<&'static str>>,
-    pub(super) create_on_update: bool,
-    pub(super) unconditional_update: bool,
+pub struct TestStrategy {
+    pub calls: Mutex<Vec<&'static str>>,
+    pub create_on_update: bool,
+    pub unconditional_update: bool,
     /// The grace period of the type, if it has any.
-    pub(super) grace: Option<i64>,
-    pub(super) garbage_collection: GarbageCollection,
-    pub(super) returns_deleted_object: bool,
+    pub grace: Option<i64>,
+    pub garbage_collection: GarbageCollection,
+    pub returns_deleted_object: bool,
     /// Serves `data` as `content`.
-    pub(super) converts: bool,
+    pub converts: bool,
     /// Keeps deleted objects while `spec.finalizers` is not empty, as namespaces do.
-    pub(super) holds: bool,
-    pub(super) status: StatusStrategy,
+    pub holds: bool,
+    pub status: StatusStrategy,
 }
 
 impl Default for TestStrategy {
@@ -229,7 +229,7 @@ impl TestStrategy {
     }
 
     /// Takes the calls since the last time.
-    pub(super) fn take_calls(&self) -> Vec<&'static str> {
+    pub fn take_calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.calls.lock().expect("sound"))
     }
 }
@@ -344,7 +344,7 @@ impl Strategy for TestStrategy {
 
 /// The strategy of the status subresource: an update changes nothing but the status.
 #[derive(Debug)]
-pub(super) struct StatusStrategy;
+pub struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
@@ -373,15 +373,15 @@ fn rename(mut object: Value, really: bool, from: &str, to: &str) -> Value {
 }
 
 /// A store of ConfigMaps with its storage and its strategy.
-pub(super) struct Fixture {
-    pub(super) store: Store,
-    pub(super) storage: Arc<MemoryStorage>,
-    pub(super) strategy: Arc<TestStrategy>,
-    pub(super) context: RequestContext,
+pub struct Fixture {
+    pub store: Store,
+    pub storage: Arc<MemoryStorage>,
+    pub strategy: Arc<TestStrategy>,
+    pub context: RequestContext,
 }
 
 impl Fixture {
-    pub(super) fn new(strategy: TestStrategy) -> Self {
+    pub fn new(strategy: TestStrategy) -> Self {
         let strategy = Arc::new(strategy);
         let storage = MemoryStorage::new("/configmaps");
         let resource = resource("configmaps", "ConfigMap", true, Arc::clone(&strategy) as _);
@@ -394,7 +394,7 @@ impl Fixture {
     }
 
     /// Creates a ConfigMap in namespace `ns`.
-    pub(super) async fn create(&self, metadata: Value) -> Value {
+    pub async fn create(&self, metadata: Value) -> Value {
         let options = Default::default();
         let created = self
             .store
@@ -406,14 +406,14 @@ impl Fixture {
     }
 
     /// Returns the stored object, or `None` if there is none.
-    pub(super) async fn stored(&self, name: &str) -> Option<Value> {
+    pub async fn stored(&self, name: &str) -> Option<Value> {
         let key = format!("/configmaps/ns/{name}");
         let found = self.storage.store.get(&key, GetOptions::default()).await;
         found.ok().map(|it| codec::tree(&it).expect("an object"))
     }
 }
 
-pub(super) fn resource(
+pub fn resource(
     plural: &str,
     kind: &str,
     namespaced: bool,
@@ -463,7 +463,7 @@ pub fn config_map(metadata: Value) -> Value {
 }
 
 /// An update that replaces the object, as PUT does.
-pub(super) struct Put(pub(super) Value);
+pub struct Put(pub Value);
 
 #[async_trait]
 impl UpdatedObject for Put {
@@ -481,8 +481,8 @@ impl UpdatedObject for Put {
 }
 
 /// An update that applies a function to the object, as PATCH does, and counts its calls.
-pub(super) struct Patch<F> {
-    pub(super) calls: u32,
+pub struct Patch<F> {
+    pub calls: u32,
     function: F,
 }
 

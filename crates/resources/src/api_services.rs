@@ -340,10 +340,9 @@ mod tests {
     use ringwatch_registry::testing::{self, MemoryStorage};
 
     use super::*;
-    use crate;
 
     fn store() -> Store {
-        let resources = resources::built_in();
+        let resources = crate::built_in();
         let resource = resources.into_iter().find(|it| it.plural == "apiservices");
         let resource = resource.expect("built in");
         let storage = MemoryStorage::new(&format!("/{}", resource.storage_prefix));

@@ -128,12 +128,11 @@ mod tests {
     use ringwatch_registry::testing::{MemoryStorage, context};
 
     use super::*;
-    use crate;
 
     #[tokio::test]
     async fn the_systems_namespaces_are_there_and_stay_as_they_are() {
         let storage = MemoryStorage::new("/namespaces");
-        let resources = resources::built_in();
+        let resources = crate::built_in();
         let namespaces = resources.into_iter().find(|it| it.plural == "namespaces");
         let store = Store::new(namespaces.expect("built in"), Arc::clone(&storage) as _);
         let clock = context().clock;

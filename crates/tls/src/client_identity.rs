@@ -125,13 +125,18 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use ringwatch_apiserver::transport::testing::certificates;
-
     use super::*;
-    use crate::certificates::Identity;
+    use crate::certificates::{Certificates, Identity};
 
     /// More than a look at the files takes, in the time of the test.
     const LOOK: Duration = Duration::from_millis(1_500);
+
+    fn certificates() -> Certificates {
+        let folder = tempfile::tempdir().expect("a directory");
+        let now = Clock::real().wall();
+        Certificates::load_or_generate(folder.path(), &["localhost".to_owned()], now)
+            .expect("certificates")
+    }
 
     fn write(folder: &Path, certificate: &str, key: &str) {
         fs::write(folder.join("crt"), certificate).expect("written");

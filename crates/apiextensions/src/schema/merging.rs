@@ -39,6 +39,8 @@ impl ItemSchema for Node {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch_apimachinery::Error;
+    use ringwatch_apply::{Manager, apply};
     use serde_json::json;
 
     use super::*;
@@ -81,5 +83,95 @@ mod tests {
         ] {
             assert_eq!(at(steps), merging, "{steps:?}");
         }
+    }
+
+    /// A manager of objects of a custom type.
+    fn manager<'a>(name: &'a str, schema: &'a StructuralSchema) -> Manager<'a> {
+        Manager {
+            name,
+            api_version: "example.com/v1",
+            subresource: "",
+            has_status_subresource: false,
+            custom: Some(schema),
+            time: None,
+        }
+    }
+
+    /// A custom type whose parts are told apart by name and side, and whose place is one whole.
+    fn machines() -> StructuralSchema {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "parts": {
+                "type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name", "side"],
+                "items": {"type": "object", "required": ["name"], "properties": {
+                    "name": {"type": "string"}, "side": {"type": "string", "default": "left"},
+                    "count": {"type": "integer"}, "colour": {"type": "string"}}}},
+            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            "place": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+                "x": {"type": "integer"}, "y": {"type": "integer"}}},
+        }}}});
+        StructuralSchema::read(&schema, false).expect("a schema")
+    }
+
+    #[test]
+    fn custom_lists_merge_as_their_schema_says() {
+        let machines = machines();
+        let of = |name: &'static str| manager(name, &machines);
+        let machine = |spec: Value| {
+            json!({"apiVersion": "example.com/v1", "kind": "Machine",
+                "metadata": {"name": "m"}, "spec": spec})
+        };
+        let one = machine(json!({"tags": ["a"], "place": {"x": 1},
+            "parts": [{"name": "wheel", "side": "left", "count": 2}]}));
+        let first = apply(None, &one, &of("one"), false).expect("applied");
+        let other = machine(json!({"tags": ["b"], "parts": [
+            {"name": "wheel", "colour": "red"}, {"name": "wheel", "side": "right"}]}));
+        let both = apply(Some(&first), &other, &of("other"), false).expect("merged");
+        assert_eq!(
+            both["spec"],
+            json!({"tags": ["a", "b"], "place": {"x": 1}, "parts": [
+                {"name": "wheel", "side": "left", "count": 2, "colour": "red"},
+                {"name": "wheel", "side": "right"}]})
+        );
+        let fields = &both["metadata"]["managedFields"][1]["fieldsV1"]["f:spec"];
+        let left = r#"k:{"name":"wheel","side":"left"}"#;
+        assert_eq!(
+            fields["f:parts"][left],
+            json!({".": {}, "f:name": {}, "f:colour": {}})
+        );
+        assert_eq!(fields["f:tags"], json!({"v:\"b\"": {}}));
+
+        // What is one whole has one manager, and what is no longer wanted goes.
+        let place = machine(json!({"place": {"y": 2}}));
+        let conflict = apply(Some(&both), &place, &of("other"), false).expect_err("a conflict");
+        let Error::ApplyConflict { causes } = conflict else {
+            panic!("{conflict}");
+        };
+        assert_eq!(causes.len(), 1);
+        assert_eq!(causes[0].1, ".spec.place");
+        let less = machine(json!({"tags": ["b"]}));
+        let less = apply(Some(&both), &less, &of("other"), false).expect("applied");
+        let left = json!([{"name": "wheel", "side": "left", "count": 2}]);
+        assert_eq!(
+            (&less["spec"]["tags"], &less["spec"]["parts"]),
+            (&json!(["a", "b"]), &left)
+        );
+    }
+
+    #[test]
+    fn items_of_a_custom_list_have_one_key_each() {
+        let machines = machines();
+        let manager = manager("one", &machines);
+        let twice = json!({"apiVersion": "example.com/v1", "kind": "Machine",
+            "metadata": {"name": "m", "namespace": "default"},
+            "spec": {"parts": [{"name": "wheel"}, {"name": "wheel", "side": "left"}]}});
+        let Err(Error::NotTyped(message)) = apply(None, &twice, &manager, false) else {
+            panic!("two items with one key are taken");
+        };
+        assert!(
+            message
+                .ends_with(r#".spec.parts: duplicate entries for key [name="wheel",side="left"]"#),
+            "{message}"
+        );
     }
 }

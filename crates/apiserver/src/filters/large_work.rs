@@ -196,7 +196,7 @@ impl LargeWork {
     }
 
     /// Large work on the threads of the runtime that is running, without limits of memory.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn here() -> Self {
         let threads = Elsewhere {
             large: Handle::current(),

@@ -16,7 +16,7 @@ pub mod open_files;
 mod outgoing;
 mod preface;
 mod shown_certificate;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod threads;
 pub mod tls;

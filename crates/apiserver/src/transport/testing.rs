@@ -8,7 +8,9 @@ use http::Response;
 use prometheus_client::metrics::counter::Counter;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_authentication::{Authenticator, ClientCertificates, TokenFile};
+use ringwatch_authentication::{
+    Authenticator, ClientCertificates, ExtensionAuthentication, TokenFile,
+};
 use ringwatch_flowcontrol::Watches;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_tls::certificates::Certificates;
@@ -23,7 +25,6 @@ use super::tls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::endpoints::ResponseBody;
 use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start};
-use crate::registry::ExtensionAuthentication;
 
 /// A server without paths of its own.
 struct Nothing;
@@ -62,7 +63,7 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
 }
 
 /// Connections on which whoever has the token `secret`, or a certificate, reaches an API.
-pub(super) fn connections(
+pub fn connections(
     api: Arc<dyn Handler>,
     ledger: &Ledger,
     certificates: &Certificates,

@@ -13,7 +13,6 @@ use clap::Parser;
 use futures::StreamExt;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch::server::logging;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{
     Backend, BackendError, Compare, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
@@ -33,6 +32,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 
 /// The token of the only user.
 pub const TOKEN: &str = "bench";
@@ -59,7 +59,9 @@ impl Serving {
     /// Starts a server of these objects, given as keys and JSON.
     pub async fn start(objects: impl IntoIterator<Item = (String, Bytes)>) -> Self {
         // As the server does: without a listener, disabled spans are not cheap.
-        logging::start(0);
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(Level::WARN)
+            .try_init();
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, format!("{TOKEN},admin,1,system:masters\n")).unwrap();

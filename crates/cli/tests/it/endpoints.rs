@@ -122,10 +122,6 @@ impl Fixture {
             media_type: StorageMediaType::Protobuf,
             encryption: EncryptionConfig::default(),
             caches: WatchCacheSizes::new(cached, Vec::new()),
-            plugins: PluginSet::new(&[], &NOT_FOLLOWED),
-            authorizer: Authorizer::always_allow(),
-            components: Arc::new(ComponentStatuses::new(health::check(|| Ok(())), tls)),
-            event_ttl: Duration::from_secs(3600),
             list_metrics: ListMetrics::register(&mut registry),
             request_metrics: RequestMetrics::register(&mut registry, clock.clone()),
             metrics: CacheMetrics::register(&mut registry),
@@ -134,7 +130,13 @@ impl Fixture {
             ledger: Ledger::unlimited(),
             clock: clock.clone(),
         };
-        let (storages, reflector) = factory.build();
+        let options = StoreOptions {
+            plugins: PluginSet::new(&[], &NOT_FOLLOWED),
+            authorizer: Authorizer::always_allow(),
+            components: Arc::new(ComponentStatuses::new(health::check(|| Ok(())), tls)),
+            event_ttl: Duration::from_secs(3600),
+        };
+        let (storages, reflector) = Storages::new(&factory, options);
         let mut background = JoinSet::new();
         background.spawn(reflector.run(std::future::pending()));
         ready(&storages, &clock).await;
@@ -144,7 +146,7 @@ impl Fixture {
         encodings.register(&mut registry);
         let key = rcgen::KeyPair::generate().expect("a key");
         let api = Api::new(ApiConfig {
-            stores: storages.stores,
+            stores: storages.stores.iter().cloned().collect(),
             storeless: storages.storeless,
             authorizer: Authorizer::always_allow(),
             clock,
@@ -225,18 +227,22 @@ async fn ready(storages: &Storages, clock: &Clock) {
     let context = RequestContext::new(User::default(), "test".to_owned(), clock.clone());
     let namespace =
         json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "default"}});
-    let namespaces = storages.of(("", "namespaces")).expect("namespaces");
+    let namespaces = storages.stores.of(("", "namespaces")).expect("namespaces");
     namespaces
         .create(&context, "", namespace, &CreateOptions::default())
         .await
         .expect("a namespace");
-    let ranges = storages.of(("networking.k8s.io", "servicecidrs"));
+    let ranges = storages.stores.of(("networking.k8s.io", "servicecidrs"));
     ensure_service_range(ranges.expect("ranges"), clock)
         .await
         .expect("a range");
     let repair = Repair {
         allocator: storages.allocator.clone().expect("an allocator"),
-        services: storages.of(("", "services")).cloned().expect("services"),
+        services: storages
+            .stores
+            .of(("", "services"))
+            .cloned()
+            .expect("services"),
         request_timeout: PATIENCE,
         clock: clock.clone(),
     };

@@ -16,6 +16,7 @@ mod api_services;
 mod authorization;
 mod certificates;
 mod clients;
+mod codec_peer;
 mod controllers;
 mod corrupt_value;
 mod crash;

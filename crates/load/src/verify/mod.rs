@@ -22,4 +22,4 @@ mod violation;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use run::{DEFAULT_LENGTH, Flags, run};
+pub use run::{DEFAULT_LENGTH, Flags, run};

@@ -11,7 +11,7 @@ use ringwatch_registry::testing::{MemoryStorage, context, patch};
 use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
 
 use super::*;
-use crate::{self, ensure_service_range};
+use crate::ensure_service_range;
 
 /// How long a request may take here, and how long something is waited for.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
@@ -41,7 +41,7 @@ impl Storages {
     async fn server(&self) -> World {
         let [services, addresses, ranges, ports] = &self.0;
         let store = |plural: &str, storage: &Arc<MemoryStorage>| {
-            let mut all = resources::built_in().into_iter();
+            let mut all = crate::built_in().into_iter();
             let resource = all.find(|it| it.plural == plural).expect("built in");
             Store::new(resource, Arc::clone(storage) as _)
         };
@@ -54,7 +54,7 @@ impl Storages {
         let ports = Arc::clone(ports) as _;
         let allocator = ServiceAllocator::new(addresses.clone(), ranges, ports, clock.clone());
         let allocator = Arc::new(allocator);
-        let services = store("services", services).with_allocator(Arc::clone(&allocator));
+        let services = store("services", services).with_allocator(Arc::clone(&allocator) as _);
         let repair = Repair {
             allocator,
             services: Arc::new(services.clone()),

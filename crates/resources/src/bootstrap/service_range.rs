@@ -64,12 +64,11 @@ mod tests {
     use ringwatch_registry::testing::{MemoryStorage, context};
 
     use super::*;
-    use crate;
 
     #[tokio::test]
     async fn the_range_is_there_and_ready() {
         let storage = MemoryStorage::new("/servicecidrs");
-        let resources = resources::built_in().into_iter();
+        let resources = crate::built_in().into_iter();
         let mut ranges = resources.filter(|it| it.plural == "servicecidrs");
         let store = Store::new(ranges.next().expect("built in"), storage as _);
         let clock = context().clock;

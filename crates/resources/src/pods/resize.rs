@@ -197,7 +197,7 @@ fn differs_as_it_may(after: &Value, before: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::resources::checks::messages;
+    use crate::checks::messages;
 
     fn old() -> Value {
         let container = |name: &str| {

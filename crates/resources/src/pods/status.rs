@@ -142,7 +142,7 @@ fn wrong_addresses(object: &Value, old: &Value, member: &str) -> Vec<FieldError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::resources::checks::messages;
+    use crate::checks::messages;
 
     #[test]
     fn nodes_that_know_less_take_nothing_away() {
