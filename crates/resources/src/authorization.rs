@@ -2,7 +2,7 @@
 
 use ringwatch_registry::Served;
 
-use super::row::{Group, Row};
+use super::strategy::row::{Group, Row};
 
 const V1: Group = Group::new("authorization.k8s.io", "v1");
 

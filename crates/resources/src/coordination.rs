@@ -1,8 +1,8 @@
 //! The group `coordination.k8s.io`: Leases, for leader election and heartbeats.
 
-use super::checks::cluster::lease;
-use super::generic::Generic;
-use super::row::{Group, Row};
+use super::core::cluster::lease;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![

@@ -1,9 +1,9 @@
 //! The group `discovery.k8s.io`: EndpointSlices.
 
-use super::checks::endpoints::{slice, slice_update};
-use super::defaults::networking as defaults;
-use super::generic::Generic;
-use super::row::{Group, Row};
+use super::core::endpoints::{slice, slice_update};
+use super::networking::defaults;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![

@@ -7,7 +7,6 @@
 mod admissionregistration;
 pub mod allocation;
 mod amounts;
-mod api_services;
 mod apiextensions;
 mod apiregistration;
 mod apps;
@@ -17,47 +16,27 @@ mod autoscaling;
 mod batch;
 pub mod bootstrap;
 mod certificates;
-mod checks;
-mod configuration;
 mod coordination;
 mod core;
-mod csi_drivers;
-mod daemon_sets;
 mod defaults;
-mod definition_conversion;
-mod definition_rules;
 mod discovery;
-pub mod disruption_budgets;
 mod events;
 mod flowcontrol;
-pub(crate) mod generic;
 #[cfg(test)]
 mod golden;
-mod jobs;
-mod namespaces;
 mod networking;
 mod node;
-mod nodes;
-mod peculiar;
-mod persistent_volumes;
-mod pod_usage;
-mod pods;
 mod policy;
 mod rbac;
 mod resource;
-mod resource_slices;
-mod row;
 mod scheduling;
-pub(crate) mod services;
-mod signing_request;
-mod stateful_sets;
 mod storage;
-mod stored;
+mod strategy;
 pub mod table;
-mod version_rules;
+mod validation;
 
 pub use self::amounts::Amounts;
-pub use self::api_services::{
+pub use self::apiregistration::registrations::{
     Availability, local_priorities, publish_built_in_apis, publish_custom_apis, tell_availability,
 };
 pub use self::bootstrap::flow_control::{default_flows, ensure_flow_control};
@@ -67,15 +46,16 @@ pub use self::bootstrap::{
     ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
     ensure_token_tracking,
 };
-pub(crate) use self::pod_usage::amounts_of_containers;
-pub use self::pod_usage::{Which, container_amounts, pod_amounts};
+pub(crate) use self::core::pod::usage::amounts_of_containers;
+pub use self::core::pod::usage::{Which, container_amounts, pod_amounts};
+pub use self::policy::disruption_budget;
 
 use std::sync::Arc;
 
-pub(crate) use self::checks::cluster::SYSTEM_PRIORITIES;
-pub use self::pods::quality_class;
-pub use self::pods::{bind as bind_pod, mark_evicted};
-pub use self::signing_request::SigningRequest;
+pub use self::certificates::pem::SigningRequest;
+pub(crate) use self::core::cluster::SYSTEM_PRIORITIES;
+pub use self::core::pod::quality_class;
+pub use self::core::pod::{bind as bind_pod, mark_evicted};
 use ringwatch_registry::Resource;
 
 /// Returns all built-in resources in the order of discovery: the core group, then the others by their priority,
@@ -107,7 +87,7 @@ pub fn built_in() -> Vec<Arc<Resource>> {
     ];
     let mut resources = Vec::new();
     for rows in groups {
-        let mut group: Vec<Resource> = rows.into_iter().map(row::Row::done).collect();
+        let mut group: Vec<Resource> = rows.into_iter().map(strategy::row::Row::done).collect();
         // The sort is stable, so the versions of one kind keep their order.
         group.sort_by(|one, other| one.plural.cmp(&other.plural));
         resources.extend(group.into_iter().map(Arc::new));

@@ -1,9 +1,9 @@
 //! The group `node.k8s.io`: RuntimeClasses.
 
-use super::checks::storage as checks;
-use super::defaults::storage as defaults;
-use super::generic::Generic;
-use super::row::{Group, Row};
+use super::storage::defaults;
+use super::storage::validation;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -12,8 +12,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::RUNTIME_CLASS)
-                    .check(checks::runtime_class)
-                    .check_on_update(checks::runtime_class_update)
+                    .check(validation::runtime_class)
+                    .check_on_update(validation::runtime_class_update)
                     .conditional_update(),
             ),
     ]

@@ -1,9 +1,9 @@
 //! The group `scheduling.k8s.io`: PriorityClasses.
 
-use super::checks::cluster::{priority_class, priority_class_update};
-use super::defaults::storage as defaults;
-use super::generic::Generic;
-use super::row::{Group, Row};
+use super::core::cluster::{priority_class, priority_class_update};
+use super::storage::defaults;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![

@@ -11,7 +11,7 @@ use ringwatch_registry::{CreateOptions, DeleteOptions, RequestContext, Store};
 use serde_json::{Value, json};
 
 use super::range::Range;
-use crate::services::Owner;
+use crate::core::service::Owner;
 
 /// Says of which addresses this is the keeper, as in kube-apiserver.
 const MANAGED_BY: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");

@@ -29,7 +29,7 @@ use ringwatch::storage::Interface;
 use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_registry::{Outcome, Store};
 
-use super::services::{self, Owner};
+use super::core::service::{self, Owner};
 
 /// Hands out addresses and ports of the nodes to services.
 #[derive(Debug)]
@@ -148,8 +148,8 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
 
     async fn release(&self, service: &Value) {
         let numbers = Numbers {
-            address: services::address_of(service),
-            ports: services::node_ports_of(service),
+            address: service::address_of(service),
+            ports: service::node_ports_of(service),
         };
         self.give_back(&Owner::of(service), &numbers).await;
     }

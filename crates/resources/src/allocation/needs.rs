@@ -8,7 +8,7 @@ use ringwatch_apimachinery::path::{get, list, set, text};
 use serde_json::{Value, json};
 
 use super::Numbers;
-use crate::services::{self, HEADLESS, has_address, has_node_ports, is_health_checked};
+use crate::core::service::{self, HEADLESS, has_address, has_node_ports, is_health_checked};
 
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
 
@@ -84,9 +84,9 @@ pub(super) fn set_address(service: &mut Value, address: Ipv4Addr) {
 
 /// Returns the addresses and ports that the old service has and the new one does not.
 pub(super) fn given_up(service: &Value, old: &Value) -> Numbers {
-    let address = services::address_of(old);
-    let kept: HashSet<_> = services::node_ports_of(service).into_iter().collect();
-    let mut ports = services::node_ports_of(old);
+    let address = service::address_of(old);
+    let kept: HashSet<_> = service::node_ports_of(service).into_iter().collect();
+    let mut ports = service::node_ports_of(old);
     ports.retain(|port| !kept.contains(port));
     Numbers {
         address: address.filter(|_| has_address(old) && !has_address(service)),

@@ -23,7 +23,7 @@ use super::ServiceAllocator;
 use super::addresses::Taken;
 use super::node_ports::{PortRefusal, read};
 use super::port_set::PortSet;
-use crate::services::{self, Owner};
+use crate::core::service::{self, Owner};
 
 /// How many services are read at a time.
 const PAGE: u64 = 500;
@@ -234,8 +234,8 @@ impl Repair {
             for object in &list.items {
                 let service =
                     codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
-                had.ports.extend(services::node_ports_of(&service));
-                if let Some(address) = services::address_of(&service) {
+                had.ports.extend(service::node_ports_of(&service));
+                if let Some(address) = service::address_of(&service) {
                     had.addresses.insert(address, Owner::of(&service));
                 }
             }

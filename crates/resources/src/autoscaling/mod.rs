@@ -1,15 +1,16 @@
 //! The group `autoscaling`: HorizontalPodAutoscalers, which are served as v1 and v2 and stored as v2.
 
 mod conversion;
+mod defaults;
 mod metrics;
+pub(crate) mod table;
+pub(crate) mod validation;
 
 use serde_json::{Value, json};
 
-use super::checks::autoscaling as checks;
-use super::defaults::autoscaling as defaults;
-use super::generic::Generic;
-use super::peculiar::Peculiar;
-use super::row::{Group, Row};
+use super::strategy::generic::Generic;
+use super::strategy::peculiar::Peculiar;
+use super::strategy::row::{Group, Row};
 
 const V2: Group = Group::new("autoscaling", "v2");
 const V1: Group = Group::new("autoscaling", "v1");
@@ -37,8 +38,8 @@ fn autoscaler(group: Group, peculiar: Autoscalers) -> Row {
         .strategy(
             Generic::with_status()
                 .defaults(defaults::AUTOSCALER)
-                .check_on_create(checks::autoscaler)
-                .check_on_update(checks::changed_autoscaler)
+                .check_on_create(validation::autoscaler)
+                .check_on_update(validation::changed_autoscaler)
                 .peculiar(peculiar)
                 .initial_status(json!({"desiredReplicas": 0, "currentMetrics": null})),
         )

@@ -8,19 +8,6 @@
 //! a value vanish, and a few are written even without one. [`tidy`] does the first, tables do the
 //! second by giving such members their empty value.
 
-pub(crate) mod admissionregistration;
-pub(crate) mod apiextensions;
-pub(crate) mod apps;
-pub(crate) mod autoscaling;
-pub(crate) mod batch;
-pub(crate) mod core;
-pub(crate) mod flowcontrol;
-pub(crate) mod networking;
-pub(crate) mod pod;
-pub(crate) mod rbac;
-pub(crate) mod storage;
-pub(crate) mod volume;
-
 #[cfg(test)]
 mod tests;
 
@@ -134,7 +121,7 @@ fn fill(object: &mut Value, path: &str, literal: Literal) {
 }
 
 /// True if a path has no value.
-fn is_absent(object: &Value, path: &str) -> bool {
+pub(crate) fn is_absent(object: &Value, path: &str) -> bool {
     get(object, path).is_none_or(Value::is_null)
 }
 

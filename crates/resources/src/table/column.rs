@@ -22,22 +22,22 @@ pub struct Column {
 
 impl Column {
     /// Column with the object's name.
-    pub(super) const NAME: Self = Self {
+    pub(crate) const NAME: Self = Self {
         format: "name",
         ..Self::text("Name", field_docs::NAME)
     };
     /// Column with the time since the object was created.
-    pub(super) const AGE: Self = Self::text("Age", field_docs::CREATION_TIMESTAMP);
+    pub(crate) const AGE: Self = Self::text("Age", field_docs::CREATION_TIMESTAMP);
     /// Column with the names of the containers in a pod template.
-    pub(super) const CONTAINERS: Self =
+    pub(crate) const CONTAINERS: Self =
         Self::text("Containers", "Names of each container in the template.");
     /// Column with the images of the containers in a pod template.
-    pub(super) const IMAGES: Self = Self::text(
+    pub(crate) const IMAGES: Self = Self::text(
         "Images",
         "Images referenced by each container in the template.",
     );
 
-    pub(super) const fn text(name: &'static str, description: &'static str) -> Self {
+    pub(crate) const fn text(name: &'static str, description: &'static str) -> Self {
         Self {
             name,
             kind: "string",
@@ -47,21 +47,21 @@ impl Column {
         }
     }
 
-    pub(super) const fn number(name: &'static str, description: &'static str) -> Self {
+    pub(crate) const fn number(name: &'static str, description: &'static str) -> Self {
         Self {
             kind: "integer",
             ..Self::text(name, description)
         }
     }
 
-    pub(super) const fn boolean(name: &'static str, description: &'static str) -> Self {
+    pub(crate) const fn boolean(name: &'static str, description: &'static str) -> Self {
         Self {
             kind: "boolean",
             ..Self::text(name, description)
         }
     }
 
-    pub(super) const fn date(name: &'static str, description: &'static str) -> Self {
+    pub(crate) const fn date(name: &'static str, description: &'static str) -> Self {
         Self {
             kind: "date",
             ..Self::text(name, description)
@@ -69,7 +69,7 @@ impl Column {
     }
 
     /// Returns the column with priority 1: clients show it when there is room.
-    pub(super) const fn wide(self) -> Self {
+    pub(crate) const fn wide(self) -> Self {
         Self {
             priority: 1,
             ..self

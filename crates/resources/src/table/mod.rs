@@ -6,27 +6,11 @@
 //!
 //! Rows are not cached, since the ages in them change with time.
 
-mod admission;
-mod autoscaling;
-mod batch;
-mod certificates;
-mod cluster;
 mod column;
-mod configuration;
-mod devices;
-mod events;
-mod field_docs;
-mod flowcontrol;
-mod ingress;
-mod network;
-mod nodes;
-mod pods;
-mod rbac;
-mod subject;
+pub(crate) mod field_docs;
+pub(crate) mod subject;
 #[cfg(test)]
 mod tests;
-mod volumes;
-mod workloads;
 
 use std::sync::Arc;
 
@@ -44,11 +28,11 @@ use self::subject::Subject;
 #[derive(Clone, Copy, Debug)]
 pub struct TableConvertor {
     /// The definitions of the columns, in the order of the cells.
-    columns: &'static [Column],
+    pub(crate) columns: &'static [Column],
     /// The function that makes the cells of an object, one for each column.
-    cells: fn(&Subject<'_>) -> Vec<Value>,
+    pub(crate) cells: fn(&Subject<'_>) -> Vec<Value>,
     /// The function that makes the condition of an object's row, if it has any.
-    condition: fn(&Subject<'_>) -> Option<RowCondition>,
+    pub(crate) condition: fn(&Subject<'_>) -> Option<RowCondition>,
 }
 
 /// The conversion of the objects of a resource to rows.
@@ -88,7 +72,7 @@ pub struct RowCondition {
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
 }
-use cells;
+pub(crate) use cells;
 
 impl Printer {
     /// Returns the printer of a resource.
@@ -106,7 +90,7 @@ impl Printer {
     /// Returns the printer of the `scale` subresource.
     #[must_use]
     pub fn of_scales() -> Self {
-        Self::BuiltIn(&workloads::SCALES)
+        Self::BuiltIn(&crate::apps::table::SCALES)
     }
 
     /// Returns the definitions of the columns as a JSON array.
@@ -140,16 +124,19 @@ impl TableConvertor {
             "" => core(kind),
             "apps" | "batch" | "autoscaling" | "policy" => workload(kind),
             "networking.k8s.io" | "discovery.k8s.io" => networking(kind),
-            "events.k8s.io" if kind == "Event" => Some(&events::EVENTS),
+            "events.k8s.io" if kind == "Event" => Some(&crate::events::table::EVENTS),
             "storage.k8s.io" => storage(kind),
             "admissionregistration.k8s.io" => admission(kind),
             "resource.k8s.io" => device(kind),
             _ => administration(kind),
         };
-        found.unwrap_or(&cluster::OTHERS)
+        found.unwrap_or(&crate::core::cluster::table::OTHERS)
     }
 
-    const fn new(columns: &'static [Column], cells: fn(&Subject<'_>) -> Vec<Value>) -> Self {
+    pub(crate) const fn new(
+        columns: &'static [Column],
+        cells: fn(&Subject<'_>) -> Vec<Value>,
+    ) -> Self {
         Self {
             columns,
             cells,
@@ -176,96 +163,98 @@ impl TableConvertor {
 
 fn core(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
-        "ComponentStatus" => &cluster::COMPONENT_STATUSES,
-        "ConfigMap" => &configuration::CONFIG_MAPS,
-        "Endpoints" => &network::ENDPOINTS,
-        "Event" => &events::EVENTS,
-        "Namespace" => &cluster::NAMESPACES,
-        "Node" => &nodes::NODES,
-        "PersistentVolume" => &volumes::PERSISTENT_VOLUMES,
-        "PersistentVolumeClaim" => &volumes::CLAIMS,
-        "Pod" => &pods::PODS,
-        "PodTemplate" => &workloads::POD_TEMPLATES,
-        "ReplicationController" => &workloads::REPLICATION_CONTROLLERS,
-        "ResourceQuota" => &configuration::RESOURCE_QUOTAS,
-        "Secret" => &configuration::SECRETS,
-        "Service" => &network::SERVICES,
-        "ServiceAccount" => &configuration::SERVICE_ACCOUNTS,
+        "ComponentStatus" => &crate::core::cluster::table::COMPONENT_STATUSES,
+        "ConfigMap" => &crate::core::configuration::table::CONFIG_MAPS,
+        "Endpoints" => &crate::core::service::table::ENDPOINTS,
+        "Event" => &crate::events::table::EVENTS,
+        "Namespace" => &crate::core::cluster::table::NAMESPACES,
+        "Node" => &crate::core::node::table::NODES,
+        "PersistentVolume" => &crate::core::volume::table::PERSISTENT_VOLUMES,
+        "PersistentVolumeClaim" => &crate::core::volume::table::CLAIMS,
+        "Pod" => &crate::core::pod::table::PODS,
+        "PodTemplate" => &crate::apps::table::POD_TEMPLATES,
+        "ReplicationController" => &crate::apps::table::REPLICATION_CONTROLLERS,
+        "ResourceQuota" => &crate::core::configuration::table::RESOURCE_QUOTAS,
+        "Secret" => &crate::core::configuration::table::SECRETS,
+        "Service" => &crate::core::service::table::SERVICES,
+        "ServiceAccount" => &crate::core::configuration::table::SERVICE_ACCOUNTS,
         _ => return None,
     })
 }
 
 fn workload(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
-        "ControllerRevision" => &workloads::CONTROLLER_REVISIONS,
-        "CronJob" => &batch::CRON_JOBS,
-        "DaemonSet" => &workloads::DAEMON_SETS,
-        "Deployment" => &workloads::DEPLOYMENTS,
-        "HorizontalPodAutoscaler" => &autoscaling::AUTOSCALERS,
-        "Job" => &batch::JOBS,
-        "PodDisruptionBudget" => &workloads::DISRUPTION_BUDGETS,
-        "ReplicaSet" => &workloads::REPLICA_SETS,
-        "StatefulSet" => &workloads::STATEFUL_SETS,
+        "ControllerRevision" => &crate::apps::table::CONTROLLER_REVISIONS,
+        "CronJob" => &crate::batch::table::CRON_JOBS,
+        "DaemonSet" => &crate::apps::table::DAEMON_SETS,
+        "Deployment" => &crate::apps::table::DEPLOYMENTS,
+        "HorizontalPodAutoscaler" => &crate::autoscaling::table::AUTOSCALERS,
+        "Job" => &crate::batch::table::JOBS,
+        "PodDisruptionBudget" => &crate::apps::table::DISRUPTION_BUDGETS,
+        "ReplicaSet" => &crate::apps::table::REPLICA_SETS,
+        "StatefulSet" => &crate::apps::table::STATEFUL_SETS,
         _ => return None,
     })
 }
 
 fn networking(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
-        "EndpointSlice" => &network::ENDPOINT_SLICES,
-        "Ingress" => &ingress::INGRESSES,
-        "IngressClass" => &ingress::INGRESS_CLASSES,
-        "IPAddress" => &network::IP_ADDRESSES,
-        "NetworkPolicy" => &network::NETWORK_POLICIES,
-        "ServiceCIDR" => &network::SERVICE_CIDRS,
+        "EndpointSlice" => &crate::core::service::table::ENDPOINT_SLICES,
+        "Ingress" => &crate::networking::table::INGRESSES,
+        "IngressClass" => &crate::networking::table::INGRESS_CLASSES,
+        "IPAddress" => &crate::core::service::table::IP_ADDRESSES,
+        "NetworkPolicy" => &crate::core::service::table::NETWORK_POLICIES,
+        "ServiceCIDR" => &crate::core::service::table::SERVICE_CIDRS,
         _ => return None,
     })
 }
 
 fn storage(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
-        "CSIDriver" => &volumes::CSI_DRIVERS,
-        "CSINode" => &volumes::CSI_NODES,
-        "CSIStorageCapacity" => &volumes::CSI_STORAGE_CAPACITIES,
-        "StorageClass" => &volumes::STORAGE_CLASSES,
-        "VolumeAttachment" => &volumes::VOLUME_ATTACHMENTS,
-        "VolumeAttributesClass" => &volumes::VOLUME_ATTRIBUTES_CLASSES,
+        "CSIDriver" => &crate::core::volume::table::CSI_DRIVERS,
+        "CSINode" => &crate::core::volume::table::CSI_NODES,
+        "CSIStorageCapacity" => &crate::core::volume::table::CSI_STORAGE_CAPACITIES,
+        "StorageClass" => &crate::core::volume::table::STORAGE_CLASSES,
+        "VolumeAttachment" => &crate::core::volume::table::VOLUME_ATTACHMENTS,
+        "VolumeAttributesClass" => &crate::core::volume::table::VOLUME_ATTRIBUTES_CLASSES,
         _ => return None,
     })
 }
 
 fn admission(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
-        "MutatingAdmissionPolicy" => &admission::MUTATING_POLICIES,
+        "MutatingAdmissionPolicy" => &crate::admissionregistration::table::MUTATING_POLICIES,
         "MutatingAdmissionPolicyBinding" | "ValidatingAdmissionPolicyBinding" => {
-            &admission::POLICY_BINDINGS
+            &crate::admissionregistration::table::POLICY_BINDINGS
         }
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => &admission::WEBHOOKS,
-        "ValidatingAdmissionPolicy" => &admission::VALIDATING_POLICIES,
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+            &crate::admissionregistration::table::WEBHOOKS
+        }
+        "ValidatingAdmissionPolicy" => &crate::admissionregistration::table::VALIDATING_POLICIES,
         _ => return None,
     })
 }
 
 fn device(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
-        "DeviceClass" | "ResourceClaimTemplate" => &cluster::NAME_AND_AGE,
-        "ResourceClaim" => &devices::RESOURCE_CLAIMS,
-        "ResourceSlice" => &devices::RESOURCE_SLICES,
+        "DeviceClass" | "ResourceClaimTemplate" => &crate::core::cluster::table::NAME_AND_AGE,
+        "ResourceClaim" => &crate::resource::table::RESOURCE_CLAIMS,
+        "ResourceSlice" => &crate::resource::table::RESOURCE_SLICES,
         _ => return None,
     })
 }
 
 fn administration(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
-        "APIService" => &cluster::API_SERVICES,
-        "CertificateSigningRequest" => &certificates::SIGNING_REQUESTS,
-        "ClusterRoleBinding" => &rbac::CLUSTER_ROLE_BINDINGS,
-        "FlowSchema" => &flowcontrol::FLOW_SCHEMAS,
-        "Lease" => &cluster::LEASES,
-        "PriorityClass" => &cluster::PRIORITY_CLASSES,
-        "PriorityLevelConfiguration" => &flowcontrol::PRIORITY_LEVELS,
-        "RoleBinding" => &rbac::ROLE_BINDINGS,
-        "RuntimeClass" => &cluster::RUNTIME_CLASSES,
+        "APIService" => &crate::core::cluster::table::API_SERVICES,
+        "CertificateSigningRequest" => &crate::certificates::table::SIGNING_REQUESTS,
+        "ClusterRoleBinding" => &crate::rbac::table::CLUSTER_ROLE_BINDINGS,
+        "FlowSchema" => &crate::flowcontrol::table::FLOW_SCHEMAS,
+        "Lease" => &crate::core::cluster::table::LEASES,
+        "PriorityClass" => &crate::core::cluster::table::PRIORITY_CLASSES,
+        "PriorityLevelConfiguration" => &crate::flowcontrol::table::PRIORITY_LEVELS,
+        "RoleBinding" => &crate::rbac::table::ROLE_BINDINGS,
+        "RuntimeClass" => &crate::core::cluster::table::RUNTIME_CLASSES,
         _ => return None,
     })
 }

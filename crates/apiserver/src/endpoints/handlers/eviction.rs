@@ -9,7 +9,7 @@ use ringwatch::meta::Status;
 use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_registry::DeleteOptions;
 use ringwatch_registry::Operation;
-use ringwatch_resources::disruption_budgets::{is_guarded, still_processed};
+use ringwatch_resources::disruption_budget::{is_guarded, still_processed};
 use serde_json::{Value, json};
 
 use self::budget::Permission;

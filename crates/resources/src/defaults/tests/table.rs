@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::samples;
 use crate::built_in;
 use crate::defaults::{Literal, Rule};
-use crate::generic::Generic;
+use crate::strategy::generic::Generic;
 
 /// A value that must be at a path for a rule to apply.
 type Given = (String, Value);

@@ -6,7 +6,7 @@ use ringwatch::meta::Object;
 use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
-use ringwatch_resources::disruption_budgets::{covers, spares, take};
+use ringwatch_resources::disruption_budget::{covers, spares, take};
 use serde_json::Value;
 
 use super::super::super::call::Call;

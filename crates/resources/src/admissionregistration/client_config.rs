@@ -1,0 +1,113 @@
+//! The client configuration of webhooks: URL or service, and the review versions that they support.
+//!
+//! Admission webhooks and the conversion webhooks of custom resources have the same rules. Left out here are
+//! kube-apiserver's check of `caBundle` and its refusal of URLs that Go's parser cannot read.
+
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::validation::formats;
+
+use crate::validation::at::{At, Errors};
+
+/// The versions of reviews that this server can send.
+pub(super) const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+const PORT_MAX: i64 = 65_535;
+const URL_FORM: &str = "; desired format: https://host[/path]";
+
+/// The review versions of a webhook, each once. `known_version` asks for one that this server can send.
+pub(crate) fn review_versions(versions: &At<'_, '_>, known_version: bool, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for version in versions.items("") {
+        if seen.insert(version.text()) {
+            version.must_conform(formats::dns_1035_label, errors);
+        } else {
+            errors.push(version.invalid("duplicate version"));
+        }
+    }
+    if known_version && !REVIEW_VERSIONS.iter().any(|it| seen.contains(it)) {
+        let known = REVIEW_VERSIONS.join(", ");
+        errors.push(versions.invalid(format!("must include at least one of {known}")));
+    }
+}
+
+/// The client configuration of a webhook: a URL or a service.
+pub(crate) fn client(config: &At<'_, '_>, errors: &mut Errors) {
+    let (url, service) = (config.at("url"), config.at("service"));
+    match (url.is_set(), service.is_set()) {
+        (true, false) => webhook_url(&url, errors),
+        (false, true) => webhook_service(&service, errors),
+        _ => errors.push(config.required("exactly one of url or service is required")),
+    }
+}
+
+fn webhook_url(url: &At<'_, '_>, errors: &mut Errors) {
+    let whole = url.text();
+    let (text, fragment) = whole.split_once('#').unwrap_or((whole, ""));
+    let (text, query) = text.split_once('?').unwrap_or((text, ""));
+    let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+    let scheme = scheme.to_ascii_lowercase();
+    let authority = rest.strip_prefix("//").unwrap_or_default();
+    let authority = authority.split('/').next().unwrap_or_default();
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if scheme != "https" {
+        let why = format!("'https' is the only allowed URL scheme{URL_FORM}");
+        errors.push(url.invalid_value(scheme.as_str(), why));
+    }
+    if host.is_empty() {
+        errors.push(url.invalid_value("", format!("host must be specified{URL_FORM}")));
+    }
+    for (part, why) in [
+        (user, "user information is not permitted in the URL"),
+        (fragment, "fragments are not permitted in the URL"),
+        (query, "query parameters are not permitted in the URL"),
+    ] {
+        if !part.is_empty() {
+            errors.push(url.invalid_value(part, why));
+        }
+    }
+}
+
+fn webhook_service(service: &At<'_, '_>, errors: &mut Errors) {
+    // Kubernetes confuses the two: it blames the one that is there.
+    for (missing, blamed) in [("namespace", "name"), ("name", "namespace")] {
+        if service.at(missing).is_empty() {
+            errors.push(service.at(blamed).required(""));
+        }
+    }
+    let port = service.at("port");
+    let number = port.number().unwrap_or_default();
+    if !(1..=PORT_MAX).contains(&number) {
+        let why = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(port.invalid_value(number, why));
+    }
+    webhook_path(&service.at("path"), errors);
+}
+
+fn webhook_path(path: &At<'_, '_>, errors: &mut Errors) {
+    let text = path.text();
+    match text {
+        "" | "/" => return,
+        "//" => {
+            errors.push(path.invalid("segment[0] may not be empty"));
+            return;
+        }
+        _ => {}
+    }
+    if !text.starts_with('/') {
+        errors.push(path.invalid("must start with a '/'"));
+    }
+    // Kubernetes leaves the first character out, whatever it is.
+    let mut below = text.chars();
+    below.next();
+    let below = below.as_str();
+    let below = below.strip_suffix('/').unwrap_or(below);
+    for (place, step) in below.split('/').enumerate() {
+        if step.is_empty() {
+            errors.push(path.invalid(format!("segment[{place}] may not be empty")));
+            continue;
+        }
+        let wrong = formats::dns_subdomain(step).into_iter();
+        errors.extend(wrong.map(|why| path.invalid(format!("segment[{place}]: {why}"))));
+    }
+}

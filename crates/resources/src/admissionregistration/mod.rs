@@ -1,0 +1,179 @@
+//! The group `admissionregistration.k8s.io`: admission webhooks and policies.
+
+pub(crate) mod client_config;
+pub(crate) mod defaults;
+pub(crate) mod table;
+pub(crate) mod validation;
+
+use ringwatch_admission::{mutating_errors, validating_errors, webhook_errors};
+use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::path::set;
+use ringwatch_registry::part::PartMetadata;
+use serde_json::Value;
+
+use super::strategy::generic::Generic;
+use super::strategy::peculiar::Peculiar;
+use super::strategy::row::{Group, Row};
+
+const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
+/// The version in which kinds are stored that are new in v1 with this release.
+const V1BETA1: Group = Group::new("admissionregistration.k8s.io", "v1beta1");
+
+pub(super) fn rows() -> Vec<Row> {
+    let policy = |rules| {
+        Generic::new()
+            .defaults(rules)
+            .generation(&["spec"])
+            .conditional_update()
+    };
+    let webhooks = |rules| {
+        Generic::new()
+            .defaults(rules)
+            .generation(&["webhooks"])
+            .conditional_update()
+            .check_on_create(validation::webhooks)
+            .check_on_update(validation::changed_webhooks)
+    };
+    let rows = vec![
+        V1.cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
+            .stored_in(V1BETA1)
+            .strategy(
+                policy(defaults::POLICY)
+                    .check(validation::policy)
+                    .peculiar(MutatingPolicies),
+            ),
+        V1.cluster(
+            "mutatingadmissionpolicybindings",
+            "MutatingAdmissionPolicyBinding",
+        )
+        .stored_in(V1BETA1)
+        .strategy(
+            policy(defaults::POLICY_BINDING)
+                .check(validation::binding)
+                .peculiar(Relabelled),
+        ),
+        V1.cluster(
+            "mutatingwebhookconfigurations",
+            "MutatingWebhookConfiguration",
+        )
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
+        V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .status_metadata(PartMetadata::KeepsAll)
+                    .defaults(defaults::POLICY)
+                    .generation(&["spec"])
+                    .conditional_update()
+                    .check(validation::policy)
+                    .peculiar(Checked(validating_errors)),
+            ),
+        V1.cluster(
+            "validatingadmissionpolicybindings",
+            "ValidatingAdmissionPolicyBinding",
+        )
+        .strategy(policy(defaults::POLICY_BINDING).check(validation::validating_binding)),
+        V1.cluster(
+            "validatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration",
+        )
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
+    ];
+    rows.into_iter()
+        .map(|row| row.category("api-extensions"))
+        .collect()
+}
+
+/// A check of an object, with the old one if it is an update. It returns the errors of the fields.
+type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
+
+/// The behaviour of kinds with CEL expressions. An expression that the old object has is not judged again in an update.
+#[derive(Debug)]
+pub struct Checked(pub Check);
+
+impl Peculiar for Checked {
+    fn is_costly(&self) -> bool {
+        true
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        self.0(object, None)
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.0(object, Some(old))
+    }
+}
+
+/// The behaviour of MutatingAdmissionPolicies, which have expressions and are stored as v1beta1.
+#[derive(Debug)]
+struct MutatingPolicies;
+
+impl Peculiar for MutatingPolicies {
+    fn is_costly(&self) -> bool {
+        true
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        mutating_errors(object, None)
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        mutating_errors(object, Some(old))
+    }
+
+    fn to_served(&self, object: Value) -> Value {
+        Relabelled.to_served(object)
+    }
+
+    fn to_stored(&self, object: Value) -> Value {
+        Relabelled.to_stored(object)
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
+}
+
+/// The behaviour of kinds that are stored as v1beta1, which differs from v1 in `apiVersion` alone.
+#[derive(Debug)]
+struct Relabelled;
+
+impl Peculiar for Relabelled {
+    fn to_served(&self, mut object: Value) -> Value {
+        set(
+            &mut object,
+            "apiVersion",
+            V1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn to_stored(&self, mut object: Value) -> Value {
+        set(
+            &mut object,
+            "apiVersion",
+            V1BETA1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn relabelling_goes_both_ways() {
+        let served = json!({"apiVersion": "admissionregistration.k8s.io/v1", "spec": {}});
+        let stored = Relabelled.to_stored(served.clone());
+        assert_eq!(stored["apiVersion"], "admissionregistration.k8s.io/v1beta1");
+        assert_eq!(Relabelled.to_served(stored), served);
+    }
+}

@@ -1,0 +1,301 @@
+//! Admission webhooks, policies and their bindings, apart from their expressions.
+//!
+//! Follows pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36.
+
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::validation::formats;
+
+use super::client_config::{self, REVIEW_VERSIONS};
+use crate::validation::at::{At, Errors};
+use crate::validation::labels::selector;
+
+const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
+const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
+const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
+const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
+const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
+
+/// The values of `sideEffects`. The last two are of v1beta1.
+const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
+const NO_SIDE_EFFECTS: usize = 2;
+
+const TIMEOUT_SECONDS_MAX: i64 = 30;
+const AUDIT_ANNOTATIONS_MAX: usize = 20;
+
+/// The rules that webhooks must follow. A rule that all older webhooks break is not enforced.
+#[derive(Clone, Copy)]
+struct Asked {
+    no_side_effects: bool,
+    known_version: bool,
+    unique_names: bool,
+}
+
+const EVERYTHING: Asked = Asked {
+    no_side_effects: true,
+    known_version: true,
+    unique_names: true,
+};
+
+/// Checks a new MutatingWebhookConfiguration or ValidatingWebhookConfiguration. Follows
+/// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`.
+pub(crate) fn webhooks(object: &At<'_, '_>, errors: &mut Errors) {
+    all_webhooks(object, EVERYTHING, errors);
+}
+
+/// Checks an update of one: a rule that all old webhooks break is not enforced. Follows
+/// `ValidateMutatingWebhookConfigurationUpdate` and `ValidateValidatingWebhookConfigurationUpdate`.
+pub(crate) fn changed_webhooks(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let mut names = BTreeSet::new();
+    let is_known = |version: At<'_, '_>| REVIEW_VERSIONS.contains(&version.text());
+    let asked = Asked {
+        no_side_effects: old
+            .items("webhooks")
+            .all(|it| SIDE_EFFECTS[..NO_SIDE_EFFECTS].contains(&it.at("sideEffects").text())),
+        known_version: old.items("webhooks").all(|it| {
+            let versions = "admissionReviewVersions";
+            it.at(versions).is_empty() || it.items(versions).any(is_known)
+        }),
+        unique_names: old
+            .items("webhooks")
+            .all(|it| names.insert(it.at("name").text().to_owned())),
+    };
+    all_webhooks(object, asked, errors);
+}
+
+fn all_webhooks(object: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+    let mut names = BTreeSet::new();
+    for hook in object.items("webhooks") {
+        webhook(&hook, asked, errors);
+        review_versions(&hook.at("admissionReviewVersions"), asked, errors);
+        let name = hook.at("name");
+        if asked.unique_names && !name.is_empty() && !names.insert(name.text().to_owned()) {
+            errors.push(name.duplicate());
+        }
+    }
+}
+
+fn webhook(hook: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+    qualified_domain(&hook.at("name"), errors);
+    for rule in hook.items("rules") {
+        rule_with_operations(&rule, errors);
+    }
+    hook.at("failurePolicy")
+        .may_be_one_of(&FAILURE_POLICIES, errors);
+    hook.at("matchPolicy")
+        .may_be_one_of(&MATCH_POLICIES, errors);
+    let classes = if asked.no_side_effects {
+        &SIDE_EFFECTS[..NO_SIDE_EFFECTS]
+    } else {
+        &SIDE_EFFECTS[..]
+    };
+    let side_effects = hook.at("sideEffects");
+    if side_effects.is_set() {
+        side_effects.may_be_one_of(classes, errors);
+    } else {
+        let why = format!("must specify one of {}", classes.join(", "));
+        errors.push(side_effects.required(&why));
+    }
+    let timeout = hook.at("timeoutSeconds");
+    let fits = |seconds| (1..=TIMEOUT_SECONDS_MAX).contains(&seconds);
+    if !timeout.number().is_none_or(fits) {
+        errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
+    }
+    selector(&hook.at("namespaceSelector"), errors);
+    selector(&hook.at("objectSelector"), errors);
+    hook.at("reinvocationPolicy")
+        .may_be_one_of(&REINVOCATION_POLICIES, errors);
+    client_config::client(&hook.at("clientConfig"), errors);
+}
+
+/// A domain of three names at least.
+fn qualified_domain(name: &At<'_, '_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.push(name.required(""));
+        return;
+    }
+    let wrong = formats::dns_subdomain(name.text());
+    if !wrong.is_empty() {
+        errors.push(name.invalid(wrong.join(",")));
+    } else if name.text().split('.').count() < 3 {
+        let why = "should be a domain with at least three segments separated by dots";
+        errors.push(name.invalid(why));
+    }
+}
+
+fn review_versions(versions: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+    if versions.is_empty() {
+        let known = REVIEW_VERSIONS.join(", ");
+        errors.push(versions.required(&format!("must specify one of {known}")));
+    } else {
+        client_config::review_versions(versions, asked.known_version, errors);
+    }
+}
+
+/// Checks the parts that policies of both kinds have. Follows `validateValidatingAdmissionPolicySpec` and
+/// `validateMutatingAdmissionPolicySpec`.
+pub(crate) fn policy(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    spec.at("failurePolicy")
+        .must_point_to_one_of(&FAILURE_POLICIES, errors);
+    matched(&spec.at("matchConstraints"), errors);
+    let annotations = spec.at("auditAnnotations");
+    if annotations.len() > AUDIT_ANNOTATIONS_MAX {
+        let why = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
+        errors.push(annotations.invalid(why));
+    }
+    let mut keys = BTreeSet::new();
+    let policy = object.at("metadata.name");
+    for annotation in annotations.items("") {
+        let key = annotation.at("key");
+        if policy.is_empty() {
+            errors.push(key.invalid("requires metadata.name be non-empty"));
+        } else {
+            let whole = format!("{}/{}", policy.text(), key.text());
+            let wrong = formats::label_key(&whole).into_iter();
+            errors.extend(wrong.map(|why| key.invalid_value(whole.as_str(), why)));
+        }
+        if !keys.insert(key.text()) {
+            errors.push(key.duplicate_of(key.text()));
+        }
+    }
+}
+
+/// Checks a ValidatingAdmissionPolicyBinding. Follows `validateValidatingAdmissionPolicyBindingSpec`.
+pub(crate) fn validating_binding(object: &At<'_, '_>, errors: &mut Errors) {
+    binding(object, errors);
+    let actions = object.at("spec.validationActions");
+    let mut seen = BTreeSet::new();
+    for action in actions.items("") {
+        action.may_be_one_of(&ACTIONS, errors);
+        if !seen.insert(action.text()) {
+            errors.push(action.duplicate());
+        }
+    }
+    if seen.contains("Deny") && seen.contains("Warn") {
+        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        errors.push(actions.invalid(why));
+    }
+    if seen.is_empty() {
+        errors.push(actions.required("at least one validation action is required"));
+    }
+}
+
+/// Checks the parts that bindings of both kinds have. Follows `validateMutatingAdmissionPolicyBindingSpec`.
+pub(crate) fn binding(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    spec.at("policyName")
+        .must_be_set_and_conform(formats::dns_subdomain, errors);
+    params(&spec.at("paramRef"), errors);
+    matched(&spec.at("matchResources"), errors);
+}
+
+fn params(reference: &At<'_, '_>, errors: &mut Errors) {
+    if !reference.is_set() {
+        return;
+    }
+    let (name, by_labels) = (reference.at("name"), reference.at("selector"));
+    name.may_conform(|text| formats::path_segment(text, false), errors);
+    selector(&by_labels, errors);
+    match (!name.is_empty(), by_labels.is_set()) {
+        (true, true) => {
+            let why = "name and selector are mutually exclusive";
+            errors.extend([name.forbidden(why), by_labels.forbidden(why)]);
+        }
+        (false, false) => {
+            errors.push(reference.required("one of name or selector must be specified"));
+        }
+        _ => {}
+    }
+    reference
+        .at("parameterNotFoundAction")
+        .must_be_one_of(&NOT_FOUND_ACTIONS, errors);
+}
+
+/// Checks the match conditions and selectors of a policy or its binding.
+fn matched(what: &At<'_, '_>, errors: &mut Errors) {
+    what.at("matchPolicy")
+        .may_be_one_of(&MATCH_POLICIES, errors);
+    selector(&what.at("namespaceSelector"), errors);
+    selector(&what.at("objectSelector"), errors);
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        for rule in what.items(rules) {
+            let mut names = BTreeSet::new();
+            for name in rule.items("resourceNames") {
+                name.must_conform(|text| formats::path_segment(text, false), errors);
+                if !names.insert(name.text().to_owned()) {
+                    errors.push(name.duplicate());
+                }
+            }
+            rule_with_operations(&rule, errors);
+        }
+    }
+}
+
+fn rule_with_operations(rule: &At<'_, '_>, errors: &mut Errors) {
+    let operations = rule.at("operations");
+    star_alone(&operations, "operations", errors);
+    for operation in operations.items("") {
+        if !OPERATIONS.contains(&operation.text()) {
+            errors.push(operation.unsupported(&OPERATIONS));
+        }
+    }
+    star_alone(&rule.at("apiGroups"), "API groups", errors);
+    let versions = rule.at("apiVersions");
+    star_alone(&versions, "API versions", errors);
+    for version in versions.items("") {
+        version.must_be_set(errors);
+    }
+    resources(&rule.at("resources"), errors);
+    rule.at("scope").may_be_one_of(&SCOPES, errors);
+}
+
+/// A list that has something; a star stands for everything else.
+fn star_alone(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
+    list.must_be_set(errors);
+    if list.len() > 1 && list.items("").any(|it| it.text() == "*") {
+        errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
+    }
+}
+
+/// Resources and subresources, none of which another one already means.
+fn resources(list: &At<'_, '_>, errors: &mut Errors) {
+    list.must_be_set(errors);
+    let (mut whole, mut everywhere) = (BTreeSet::new(), BTreeSet::new());
+    let mut plain = false;
+    for one in list.items("") {
+        let text = one.text();
+        if text.is_empty() {
+            errors.push(one.required(""));
+            continue;
+        }
+        let Some((resource, part)) = text.split_once('/') else {
+            plain = text != "*";
+            continue;
+        };
+        if whole.contains(resource) {
+            let why = format!("if '{resource}/*' is present, must not specify {text}");
+            errors.push(one.invalid(why));
+        }
+        if everywhere.contains(part) {
+            let why = format!("if '*/{part}' is present, must not specify {text}");
+            errors.push(one.invalid(why));
+        }
+        if part == "*" {
+            whole.insert(resource);
+        }
+        if resource == "*" {
+            everywhere.insert(part);
+        }
+    }
+    let has = |wanted: &str| list.items("").any(|it| it.text() == wanted);
+    if list.len() > 1 && has("*/*") {
+        errors.push(list.invalid("if '*/*' is present, must not specify other resources"));
+    }
+    if plain && has("*") {
+        let why = "if '*' is present, must not specify other resources without subresources";
+        errors.push(list.invalid(why));
+    }
+}

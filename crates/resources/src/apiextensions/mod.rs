@@ -1,0 +1,441 @@
+//! The group `apiextensions.k8s.io`: CustomResourceDefinitions.
+//!
+//! Definitions are stored as v1beta1, as kube-apiserver stores them: there, the schema, subresources and columns that all
+//! versions of a kind have in common are at the top of the spec.
+
+mod conversion;
+mod defaults;
+mod validation;
+mod version_validation;
+
+use std::collections::HashSet;
+
+use ringwatch_apiextensions::CLEAN_UP;
+use ringwatch_apiextensions::schema::{Patterns, StructuralSchema};
+use ringwatch_apimachinery::conditions::put_condition;
+use ringwatch_apimachinery::path::{get, keep, list, remove, set};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_registry::RequestContext;
+use ringwatch_registry::part::PartMetadata;
+use serde_json::{Map, Value, json};
+
+use super::strategy::generic::Generic;
+use super::strategy::peculiar::Peculiar;
+use super::strategy::row::{Group, Row};
+
+const V1: Group = Group::new("apiextensions.k8s.io", "v1");
+const V1BETA1: Group = Group::new("apiextensions.k8s.io", "v1beta1");
+
+/// Members that all versions of a kind may share: the name in a version, and the name at the top of a v1beta1 spec.
+const SHARED: [(&str, &str); 4] = [
+    ("schema", "validation"),
+    ("subresources", "subresources"),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+];
+
+pub(super) fn rows() -> Vec<Row> {
+    let status = json!({
+        "conditions": null,
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": null,
+    });
+    vec![
+        V1.cluster("customresourcedefinitions", "CustomResourceDefinition")
+            .short(&["crd", "crds"])
+            .category("api-extensions")
+            .stored_in(V1BETA1)
+            .prefix("apiextensions.k8s.io/customresourcedefinitions")
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .verbatim()
+                    .defaults(defaults::DEFINITION)
+                    .peculiar(Definitions)
+                    .initial_status(status)
+                    .status_metadata(PartMetadata::KeepsAll)
+                    .generation(&["spec"])
+                    .conditional_update(),
+            ),
+    ]
+}
+
+/// The behaviour of CustomResourceDefinitions: validation, conversion, and deletion after that of their objects.
+#[derive(Debug)]
+struct Definitions;
+
+impl Peculiar for Definitions {
+    fn is_costly(&self) -> bool {
+        true
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        remember_storage_version(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        keep(object, old, "status");
+        remember_storage_version(object);
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let schemas = Schemas::read(object);
+        let mut errors = validation::validate(object);
+        errors.extend(schemas.errors(object));
+        errors.extend(validation::validate_create(object));
+        errors.extend(conversion::validate(object));
+        errors.extend(version_validation::validate(object));
+        errors.extend(schemas.rule_errors(None));
+        errors
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let schemas = Schemas::read(object);
+        let mut errors = validation::validate(object);
+        errors.extend(schemas.errors(object));
+        errors.extend(validation::validate_update(object, old));
+        for validate in [conversion::validate, version_validation::validate] {
+            let (now, before) = (validate(object), validate(old));
+            // Errors that the old object has as well are ignored, since otherwise its definition could not be deleted.
+            let before: HashSet<_> = before.into_iter().collect();
+            errors.extend(now.into_iter().filter(|it| !before.contains(it)));
+        }
+        if get(object, "spec") != get(old, "spec") {
+            errors.extend(schemas.rule_errors(Some(old)));
+        }
+        errors
+    }
+
+    /// Returns true until deletion has begun. Then the finalizer that `prepare_for_deletion` adds holds it.
+    fn holds_deletion(&self, object: &Value) -> bool {
+        get(object, "metadata.deletionTimestamp").is_none_or(Value::is_null)
+    }
+
+    /// Adds the finalizer of the cleanup, which deletes the custom resources first, and the condition `Terminating`.
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        let mut finalizers = list(object, "metadata.finalizers").to_vec();
+        if !finalizers.iter().any(|it| it == CLEAN_UP) {
+            finalizers.push(CLEAN_UP.into());
+        }
+        set(object, "metadata.finalizers", Value::Array(finalizers));
+        let condition = json!({
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": get(object, "metadata.deletionTimestamp"),
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        });
+        put_condition(object, condition);
+    }
+
+    fn to_served(&self, mut object: Value) -> Value {
+        share_out(&mut object);
+        let strategy = get(&object, "spec.conversion.strategy").cloned();
+        if let Some(strategy) = strategy {
+            let mut conversion = json!({"strategy": strategy});
+            for (from, to) in [
+                ("webhookClientConfig", "webhook.clientConfig"),
+                (
+                    "conversionReviewVersions",
+                    "webhook.conversionReviewVersions",
+                ),
+            ] {
+                if let Some(value) = remove(&mut object, &format!("spec.conversion.{from}")) {
+                    set(&mut conversion, to, value);
+                }
+            }
+            set(&mut object, "spec.conversion", conversion);
+        }
+        if get(&object, "spec.preserveUnknownFields") == Some(&Value::Bool(false)) {
+            drop(remove(&mut object, "spec.preserveUnknownFields"));
+        }
+        drop(remove(&mut object, "spec.version"));
+        set(
+            &mut object,
+            "apiVersion",
+            V1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn to_stored(&self, mut object: Value) -> Value {
+        gather(&mut object);
+        if let Some(webhook) = remove(&mut object, "spec.conversion.webhook") {
+            for (from, to) in [
+                ("clientConfig", "webhookClientConfig"),
+                ("conversionReviewVersions", "conversionReviewVersions"),
+            ] {
+                if let Some(value) = webhook.get(from) {
+                    set(&mut object, &format!("spec.conversion.{to}"), value.clone());
+                }
+            }
+        }
+        if get(&object, "spec.preserveUnknownFields").is_none() {
+            set(&mut object, "spec.preserveUnknownFields", json!(false));
+        }
+        let first = list(&object, "spec.versions").first();
+        if let Some(name) = first.and_then(|version| version.get("name")).cloned() {
+            set(&mut object, "spec.version", name);
+        }
+        set(
+            &mut object,
+            "apiVersion",
+            V1BETA1.group_version().to_string().into(),
+        );
+        object
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
+}
+
+/// The schemas of a definition, one for all versions or one for each, with their paths.
+struct Schemas(Vec<(String, Result<StructuralSchema, Vec<FieldError>>)>);
+
+impl Schemas {
+    fn read(object: &Value) -> Self {
+        let preserve = get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
+        let common = get(object, "spec.validation.openAPIV3Schema");
+        let mut written = vec![("spec.validation".to_owned(), common)];
+        for (place, version) in list(object, "spec.versions").iter().enumerate() {
+            let schema = get(version, "schema.openAPIV3Schema");
+            written.push((format!("spec.versions[{place}].schema"), schema));
+        }
+        let mut patterns = Patterns::default();
+        let read = |(path, schema): (String, Option<&Value>)| {
+            let read = StructuralSchema::read_beside(schema?, preserve, &mut patterns);
+            Some((path, read))
+        };
+        Self(written.into_iter().filter_map(read).collect())
+    }
+
+    /// Returns the errors of the schemas, and one for each version that has none.
+    fn errors(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        for (path, schema) in &self.0 {
+            let wrong = schema.as_ref().err().into_iter().flatten();
+            errors.extend(wrong.map(|error| placed(path, error.clone())));
+        }
+        let common = get(object, "spec.validation.openAPIV3Schema");
+        for (place, version) in list(object, "spec.versions").iter().enumerate() {
+            if get(version, "schema.openAPIV3Schema").or(common).is_none() {
+                let path = format!("spec.versions[{place}].schema.openAPIV3Schema");
+                let why = "schemas are required";
+                errors.push(FieldError::new(FieldErrorKind::Required, path, why));
+            }
+        }
+        errors
+    }
+
+    /// Returns the errors of the validation rules. An expression that the old definition has, in whatever version, is not
+    /// judged again, and excessive costs are no error if the old definition had them as well.
+    fn rule_errors(self, old: Option<&Value>) -> Vec<FieldError> {
+        let old: Vec<StructuralSchema> =
+            old.map(Self::read).map(Self::readable).unwrap_or_default();
+        let readable = self.0.into_iter();
+        let readable = readable.filter_map(|(path, schema)| Some((path, schema.ok()?)));
+        let errors = readable.flat_map(|(path, schema)| {
+            let wrong = schema.check_rules(&old).into_iter();
+            wrong
+                .map(move |error| placed(&path, error))
+                .collect::<Vec<_>>()
+        });
+        errors.collect()
+    }
+
+    fn readable(self) -> Vec<StructuralSchema> {
+        let schemas = self.0.into_iter();
+        schemas.filter_map(|(_, schema)| schema.ok()).collect()
+    }
+}
+
+/// Prefixes an error's field with the path of its schema.
+fn placed(path: &str, mut error: FieldError) -> FieldError {
+    let point = if error.field.is_empty() { "" } else { "." };
+    error.field = format!("{path}.openAPIV3Schema{point}{}", error.field);
+    error
+}
+
+/// Returns true if this is the storage version.
+fn stores(version: &&Value) -> bool {
+    version.get("storage") == Some(&Value::Bool(true))
+}
+
+/// Adds the storage version to `status.storedVersions`, which lists every version in which objects may be stored.
+fn remember_storage_version(object: &mut Value) {
+    let versions = list(object, "spec.versions").iter();
+    let Some(name) = versions
+        .filter(stores)
+        .find_map(|it| it.get("name"))
+        .cloned()
+    else {
+        return;
+    };
+    let mut stored = list(object, "status.storedVersions").to_vec();
+    if !stored.contains(&name) {
+        stored.push(name);
+        set(object, "status.storedVersions", Value::Array(stored));
+    }
+}
+
+/// Moves members that all versions have in common to the top of the spec.
+fn gather(object: &mut Value) {
+    for (member, top) in SHARED {
+        let versions = list(object, "spec.versions");
+        let Some(common) = versions.first().and_then(|it| it.get(member)).cloned() else {
+            continue;
+        };
+        if common.is_null() || versions.iter().any(|it| it.get(member) != Some(&common)) {
+            continue;
+        }
+        each_version(object, |version| drop(version.remove(member)));
+        set(object, &format!("spec.{top}"), common);
+    }
+    rename_in_columns(object, "jsonPath", "JSONPath");
+}
+
+/// Moves members at the top of the spec to every version.
+fn share_out(object: &mut Value) {
+    for (member, top) in SHARED {
+        if let Some(common) = remove(object, &format!("spec.{top}")) {
+            each_version(object, |version| {
+                version.entry(member).or_insert_with(|| common.clone());
+            });
+        }
+    }
+    rename_in_columns(object, "JSONPath", "jsonPath");
+}
+
+fn each_version(object: &mut Value, mut change: impl FnMut(&mut Map<String, Value>)) {
+    let versions = ringwatch_apimachinery::path::get_mut(object, "spec.versions")
+        .and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        if let Some(members) = version.as_object_mut() {
+            change(members);
+        }
+    }
+}
+
+/// Renames the path member of printer columns, which v1 spells `jsonPath` and v1beta1 `JSONPath`.
+fn rename_in_columns(object: &mut Value, from: &str, to: &str) {
+    let rename = |owner: &mut Map<String, Value>| {
+        let columns = owner.get_mut("additionalPrinterColumns");
+        let columns = columns.and_then(Value::as_array_mut);
+        for column in columns.into_iter().flatten() {
+            if let Some(path) = remove(column, from) {
+                set(column, to, path);
+            }
+        }
+    };
+    each_version(object, rename);
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        rename(spec);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::defaults::apply;
+    use super::*;
+
+    fn definition(versions: Value) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "conversion": {"strategy": "Webhook", "webhook": {
+                    "clientConfig": {"url": "https://x"}, "conversionReviewVersions": ["v1"]}},
+                "versions": versions,
+            },
+        })
+    }
+
+    #[test]
+    fn what_is_common_stands_once_and_comes_back() {
+        let column = json!({"name": "Color", "type": "string", "jsonPath": ".spec.color"});
+        let version = |name: &str, storage: bool, kind: &str| {
+            json!({"name": name, "served": true, "storage": storage,
+                "schema": {"openAPIV3Schema": {"type": kind}},
+                "additionalPrinterColumns": [column]})
+        };
+        let alike = definition(json!([
+            version("v1", true, "object"),
+            version("v2", false, "object")
+        ]));
+        let stored = Definitions.to_stored(alike.clone());
+        assert_eq!(stored["apiVersion"], "apiextensions.k8s.io/v1beta1");
+        let spec = &stored["spec"];
+        assert_eq!(spec["version"], "v1");
+        assert_eq!(
+            spec["validation"],
+            json!({"openAPIV3Schema": {"type": "object"}})
+        );
+        assert_eq!(
+            spec["additionalPrinterColumns"][0]["JSONPath"],
+            ".spec.color"
+        );
+        assert_eq!(
+            spec["versions"][0],
+            json!({"name": "v1", "served": true, "storage": true})
+        );
+        assert_eq!(
+            spec["conversion"]["webhookClientConfig"],
+            json!({"url": "https://x"})
+        );
+        assert_eq!(Definitions.to_served(stored), alike);
+
+        let unlike = definition(json!([
+            version("v1", true, "object"),
+            version("v2", false, "string")
+        ]));
+        let stored = Definitions.to_stored(unlike.clone());
+        assert_eq!(stored["spec"].get("validation"), None);
+        assert_eq!(
+            stored["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["type"],
+            "string"
+        );
+        assert_eq!(Definitions.to_served(stored), unlike);
+    }
+
+    #[test]
+    fn a_definition_is_completed_and_checked() {
+        use ringwatch::clock::Clock;
+        use ringwatch_apimachinery::User;
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let mut object = definition(json!([{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]));
+        apply(defaults::DEFINITION, &mut object);
+        Definitions.prepare_for_create(&context, &mut object);
+        assert_eq!(
+            object["spec"]["names"],
+            json!({"plural": "widgets", "kind": "Widget", "singular": "widget",
+                "listKind": "WidgetList"})
+        );
+        assert_eq!(object["status"]["storedVersions"], json!(["v1"]));
+        assert_eq!(Definitions.validate_update(&object, &object), []);
+        set(&mut object, "metadata.name", json!("other"));
+        set(&mut object, "spec.versions", json!([]));
+        let errors = Definitions.validate_update(&object, &object);
+        let fields: Vec<_> = errors.into_iter().map(|error| error.field).collect();
+        assert_eq!(fields[..2], ["metadata.name", "spec.versions"]);
+    }
+
+    #[test]
+    fn nulls_of_a_conversion_are_forgotten() {
+        let mut object = definition(json!([]));
+        set(
+            &mut object,
+            "spec.conversion.webhook.clientConfig",
+            json!({"url": null, "caBundle": null, "service": {"name": "a", "namespace": "b", "path": null}}),
+        );
+        let mut object = Definitions.to_stored(object);
+        apply(defaults::DEFINITION, &mut object);
+        assert_eq!(
+            object["spec"]["conversion"]["webhookClientConfig"],
+            json!({"service": {"name": "a", "namespace": "b", "port": 443}})
+        );
+    }
+}

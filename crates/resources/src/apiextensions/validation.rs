@@ -1,0 +1,338 @@
+//! Validation of a CustomResourceDefinition, schemas and properties of versions aside.
+//!
+//! The rules are those of apiextensions-apiserver's `ValidateCustomResourceDefinition`. Most important is that a group
+//! has a dot: otherwise the keys of its objects could be those of a built-in kind.
+
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::path::{get, list, text};
+use ringwatch_apimachinery::validation::formats::{dns_1035_label, dns_subdomain};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Value, json};
+
+use crate::built_in;
+
+/// Domains of Kubernetes itself. A definition in one of them needs the annotation [`APPROVED`].
+const PROTECTED: [&str; 2] = ["k8s.io", "kubernetes.io"];
+
+/// Annotation with the approval of a definition in a protected domain.
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// Validates a definition, be it new or updated, and returns the errors of its fields.
+pub(super) fn validate(object: &Value) -> Vec<FieldError> {
+    let mut errors: Vec<_> = name_errors(object).into_iter().collect();
+    errors.extend(group_errors(object));
+    let scope = text(object, "spec.scope");
+    if scope.is_empty() {
+        errors.push(FieldError::required("spec.scope"));
+    } else if !["Cluster", "Namespaced"].contains(&scope) {
+        let detail = format!("{scope:?}: supported values: \"Cluster\", \"Namespaced\"");
+        let kind = FieldErrorKind::NotSupported;
+        errors.push(FieldError::new(kind, "spec.scope", detail));
+    }
+    errors.extend(names_errors(object));
+    errors.extend(versions_errors(object));
+    errors
+}
+
+/// Validates a new definition and returns the errors that only new ones can have.
+pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
+    let errors = approval_errors(object).into_iter();
+    let errors = errors.chain(built_in_errors(object));
+    errors.chain(preserve_errors(object)).collect()
+}
+
+/// Returns an error if `spec.preserveUnknownFields` is true, which only v1beta1 had; schemas have it per field now.
+fn preserve_errors(object: &Value) -> Option<FieldError> {
+    let path = "spec.preserveUnknownFields";
+    let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+    preserves(object).then(|| FieldError::invalid(path, &json!(true), why))
+}
+
+fn preserves(object: &Value) -> bool {
+    get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true))
+}
+
+fn approval_errors(object: &Value) -> Option<FieldError> {
+    let group = text(object, "spec.group");
+    let within = |domain: &&str| group == *domain || group.ends_with(&format!(".{domain}"));
+    let approved = get(object, "metadata.annotations").and_then(|it| it.get(APPROVED));
+    if !PROTECTED.iter().any(within) || approved.is_some() {
+        return None;
+    }
+    let why = format!(
+        "protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111"
+    );
+    let field = format!("metadata.annotations[{APPROVED}]");
+    Some(FieldError::new(FieldErrorKind::Required, field, why))
+}
+
+/// Returns an error if the definition is of a built-in resource: it would own its objects, and their deletion would follow
+/// that of the definition. kube-apiserver accepts such a definition and serves the built-in resource.
+fn built_in_errors(object: &Value) -> Option<FieldError> {
+    let (group, plural) = (
+        text(object, "spec.group"),
+        text(object, "spec.names.plural"),
+    );
+    let is_built_in = built_in()
+        .iter()
+        .any(|it| it.group_version.group == group && it.plural == plural);
+    let why = "the group has a built-in resource of this name";
+    is_built_in.then(|| FieldError::forbidden("spec.names.plural", why))
+}
+
+/// Validates an update of a definition: the parts on which stored objects depend are immutable.
+pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
+    let conditions = list(old, "status.conditions").iter();
+    let established = conditions
+        .filter(|it| text(it, "type") == "Established")
+        .any(|it| text(it, "status") == "True");
+    let when_established = ["spec.scope", "spec.names.kind"];
+    let fixed = ["spec.group", "spec.names.plural"].into_iter();
+    let fixed = fixed.chain(when_established.into_iter().filter(|_| established));
+    let changed = fixed.filter(|path| get(object, path) != get(old, path));
+    let mut errors: Vec<_> = changed
+        .map(|path| FieldError::invalid(path, &json!(text(object, path)), "field is immutable"))
+        .collect();
+    errors.extend(stored_versions_errors(object));
+    if !preserves(old) {
+        errors.extend(preserve_errors(object));
+    }
+    errors
+}
+
+fn name_errors(object: &Value) -> Option<FieldError> {
+    let (plural, group) = (
+        text(object, "spec.names.plural"),
+        text(object, "spec.group"),
+    );
+    let name = text(object, "metadata.name");
+    let why = "must be spec.names.plural+\".\"+spec.group";
+    (name != format!("{plural}.{group}"))
+        .then(|| FieldError::invalid("metadata.name", &json!(name), why))
+}
+
+fn group_errors(object: &Value) -> Vec<FieldError> {
+    let group = text(object, "spec.group");
+    if group.is_empty() {
+        return vec![FieldError::required("spec.group")];
+    }
+    let mut wrong = dns_subdomain(group);
+    if wrong.is_empty() && !group.contains('.') {
+        wrong.push("should be a domain with at least one dot".to_owned());
+    }
+    all_invalid("spec.group", group, wrong)
+}
+
+fn names_errors(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for member in ["plural", "singular", "kind", "listKind"] {
+        let path = format!("spec.names.{member}");
+        let name = text(object, &path);
+        if name.is_empty() {
+            errors.push(FieldError::required(path));
+            continue;
+        }
+        let mixed = ["kind", "listKind"].contains(&member);
+        let wrong = if mixed {
+            let may = "may have mixed case, but should otherwise match";
+            let wrong = dns_1035_label(&name.to_lowercase()).into_iter();
+            wrong.map(|why| format!("{may}: {why}")).collect()
+        } else {
+            dns_1035_label(name)
+        };
+        errors.extend(all_invalid(&path, name, wrong));
+    }
+    let list_kind = text(object, "spec.names.listKind");
+    if !list_kind.is_empty() && list_kind == text(object, "spec.names.kind") {
+        let why = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid(
+            "spec.names.listKind",
+            &json!(list_kind),
+            why,
+        ));
+    }
+    for member in ["shortNames", "categories"] {
+        let names = list(object, &format!("spec.names.{member}"));
+        for (place, name) in names.iter().enumerate() {
+            let name = name.as_str().unwrap_or_default();
+            let path = format!("spec.names.{member}[{place}]");
+            errors.extend(all_invalid(&path, name, dns_1035_label(name)));
+        }
+    }
+    errors
+}
+
+fn versions_errors(object: &Value) -> Vec<FieldError> {
+    let versions = list(object, "spec.versions");
+    let whole = get(object, "spec.versions").unwrap_or(&Value::Null);
+    let mut errors = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut unique = true;
+    for (place, version) in versions.iter().enumerate() {
+        let name = text(version, "name");
+        unique &= names.insert(name);
+        let path = format!("spec.versions[{place}].name");
+        errors.extend(all_invalid(&path, name, dns_1035_label(name)));
+    }
+    if !unique {
+        let why = "must contain unique version names";
+        errors.push(FieldError::invalid("spec.versions", whole, why));
+    }
+    let stored = versions
+        .iter()
+        .filter(|it| it.get("storage") == Some(&Value::Bool(true)));
+    if stored.count() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid("spec.versions", whole, why));
+    }
+    errors
+}
+
+/// Returns an error for each stored version that is missing from the versions, since objects may be stored in it.
+fn stored_versions_errors(object: &Value) -> Vec<FieldError> {
+    let versions = list(object, "spec.versions").iter();
+    let names: BTreeSet<_> = versions.map(|it| text(it, "name")).collect();
+    let stored = list(object, "status.storedVersions").iter().enumerate();
+    let stored = stored.map(|(place, it)| (place, it.as_str().unwrap_or_default()));
+    let missing = stored.filter(|(_, name)| !names.contains(name));
+    missing
+        .map(|(place, name)| {
+            let why = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            let path = format!("status.storedVersions[{place}]");
+            FieldError::invalid(path, &json!(name), why)
+        })
+        .collect()
+}
+
+fn all_invalid(path: &str, value: &str, wrong: Vec<String>) -> Vec<FieldError> {
+    let value = json!(value);
+    let wrong = wrong.into_iter();
+    wrong
+        .map(|why| FieldError::invalid(path, &value, why))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition() -> Value {
+        json!({
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+                "versions": [{"name": "v1", "served": true, "storage": true}],
+            },
+            "status": {
+                "storedVersions": ["v1"],
+                "conditions": [{"type": "Established", "status": "True"}],
+            },
+        })
+    }
+
+    fn with(path: &str, value: Value) -> Value {
+        let mut object = definition();
+        *object.pointer_mut(path).expect("there") = value;
+        object
+    }
+
+    fn fields(errors: Vec<FieldError>) -> Vec<String> {
+        errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn a_usual_one_is_right() {
+        let usual = definition();
+        assert_eq!(validate(&usual), []);
+        assert_eq!(validate_create(&usual), []);
+        assert_eq!(validate_update(&usual, &usual), []);
+    }
+
+    #[test]
+    fn no_group_reaches_the_keys_of_built_in_kinds() {
+        let mut pods = with("/spec/group", json!("pods"));
+        pods["spec"]["names"]["plural"] = json!("default");
+        pods["metadata"]["name"] = json!("default.pods");
+        let errors = validate(&pods);
+        let messages: Vec<_> = errors.iter().map(FieldError::message).collect();
+        assert_eq!(
+            messages,
+            [r#"Invalid value: "pods": should be a domain with at least one dot"#]
+        );
+        for group in ["k8s.io", "apiextensions.k8s.io", "x.kubernetes.io"] {
+            let mut protected = with("/spec/group", json!(group));
+            let field = format!("metadata.annotations[{APPROVED}]");
+            assert_eq!(fields(validate_create(&protected)), [field]);
+            protected["metadata"]["annotations"] = json!({APPROVED: "unapproved, experimental"});
+            assert_eq!(validate_create(&protected), []);
+        }
+    }
+
+    #[test]
+    fn nobody_defines_what_is_built_in() {
+        for (group, plural) in [
+            ("apiextensions.k8s.io", "customresourcedefinitions"),
+            ("storage.k8s.io", "storageclasses"),
+        ] {
+            let mut taken = with("/spec/group", json!(group));
+            taken["spec"]["names"]["plural"] = json!(plural);
+            taken["metadata"]["annotations"] = json!({APPROVED: "unapproved"});
+            assert_eq!(fields(validate_create(&taken)), ["spec.names.plural"]);
+        }
+    }
+
+    #[test]
+    fn names_scopes_and_versions_have_their_form() {
+        for (path, value, field) in [
+            ("/spec/scope", json!("Foo"), "spec.scope"),
+            ("/spec/names/kind", json!("Wid.get"), "spec.names.kind"),
+            (
+                "/spec/names/singular",
+                json!("Widget"),
+                "spec.names.singular",
+            ),
+            (
+                "/spec/names/listKind",
+                json!("Widget"),
+                "spec.names.listKind",
+            ),
+            (
+                "/spec/versions/0/name",
+                json!("V1"),
+                "spec.versions[0].name",
+            ),
+            ("/spec/versions/0/storage", json!(false), "spec.versions"),
+        ] {
+            assert_eq!(fields(validate(&with(path, value))), [field]);
+        }
+        let mut twice = definition();
+        twice["spec"]["versions"] = json!([
+            {"name": "v1", "storage": true}, {"name": "v1", "storage": false},
+        ]);
+        assert_eq!(fields(validate(&twice)), ["spec.versions"]);
+    }
+
+    #[test]
+    fn what_objects_are_stored_by_stays() {
+        let old = definition();
+        for (path, value, field) in [
+            ("/spec/scope", json!("Cluster"), "spec.scope"),
+            ("/spec/names/kind", json!("Gadget"), "spec.names.kind"),
+            (
+                "/spec/versions/0/name",
+                json!("v2"),
+                "status.storedVersions[0]",
+            ),
+        ] {
+            assert_eq!(fields(validate_update(&with(path, value), &old)), [field]);
+        }
+        let mut young = definition();
+        young["status"]["conditions"] = json!([]);
+        let changed = with("/spec/scope", json!("Cluster"));
+        assert_eq!(validate_update(&changed, &young), []);
+    }
+}

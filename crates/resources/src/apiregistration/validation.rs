@@ -1,0 +1,69 @@
+//! APIServices.
+
+use ringwatch_apimachinery::validation::formats;
+
+use crate::validation::at::{At, Errors};
+
+const GROUP_PRIORITY_MAX: i64 = 20_000;
+const VERSION_PRIORITY_MAX: i64 = 1_000;
+const PORT_MAX: i64 = 65_535;
+
+/// Checks an APIService. Follows `ValidateAPIService` of kube-aggregator.
+pub(crate) fn api_service(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let (group, version) = (spec.at("group"), spec.at("version"));
+    let named = format!("{}.{}", version.text(), group.text());
+    let name = object.at("metadata.name");
+    if name.text() != named {
+        let why = format!("must be `spec.version+\".\"+spec.group`: {named:?}");
+        errors.push(name.invalid(why));
+    }
+    if group.is_empty() && version.text() != "v1" {
+        let why = "only v1 may have an empty group and it better be legacy kube";
+        errors.push(group.required(why));
+    }
+    group.may_conform(formats::dns_subdomain, errors);
+    version.must_conform(formats::dns_1035_label, errors);
+    for (field, most) in [
+        ("groupPriorityMinimum", GROUP_PRIORITY_MAX),
+        ("versionPriority", VERSION_PRIORITY_MAX),
+    ] {
+        let priority = spec.at(field);
+        let number = priority.number().unwrap_or_default();
+        if !(1..=most).contains(&number) {
+            let why = format!("must be positive and less than {most}");
+            errors.push(priority.invalid_value(number, why));
+        }
+    }
+    service(&spec, errors);
+}
+
+/// Where the API is, if it is not this server's own.
+fn service(spec: &At<'_, '_>, errors: &mut Errors) {
+    let (service, insecure) = (spec.at("service"), spec.at("insecureSkipTLSVerify"));
+    let bundle = spec.at("caBundle");
+    if !service.is_set() {
+        if !bundle.is_empty() {
+            errors.push(bundle.invalid("local APIServices may not have a caBundle"));
+        }
+        if insecure.is_true() {
+            let why = "local APIServices may not have insecureSkipTLSVerify";
+            errors.push(insecure.invalid(why));
+        }
+        return;
+    }
+    for field in ["namespace", "name"] {
+        service.at(field).must_be_set(errors);
+    }
+    let port = service.at("port");
+    if port
+        .number()
+        .is_some_and(|it| !(1..=PORT_MAX).contains(&it))
+    {
+        let why = format!("port is not valid: must be between 1 and {PORT_MAX}, inclusive");
+        errors.push(port.invalid(why));
+    }
+    if insecure.is_true() && !bundle.is_empty() {
+        errors.push(insecure.invalid("may not be true if caBundle is present"));
+    }
+}

@@ -1,0 +1,98 @@
+//! DaemonSets, which count the changes of their template in an annotation for older controllers. The number is nowhere else
+//! in the API.
+
+use ringwatch_apimachinery::path::{get, get_mut};
+use ringwatch_registry::RequestContext;
+use serde_json::{Map, Value, json};
+
+use crate::strategy::peculiar::Peculiar;
+
+/// Annotation with the number of the template's generation.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// The behaviour of DaemonSets: an annotation counts the changes of the template.
+#[derive(Debug)]
+pub(super) struct DaemonSets;
+
+impl Peculiar for DaemonSets {
+    /// Writes the annotation as a default, so that the field manager of the write owns it.
+    fn default(&self, object: &mut Value) {
+        set_template_generation(object, template_generation(object));
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        set_template_generation(object, template_generation(object).max(1));
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
+        let changed = get(object, "spec.template") != get(old, "spec.template");
+        let generation = template_generation(old).saturating_add(changed.into());
+        set_template_generation(object, generation);
+    }
+}
+
+/// Returns the status of a new DaemonSet, which no controller has observed yet.
+pub(super) fn initial_status() -> Value {
+    json!({
+        "currentNumberScheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "numberReady": 0,
+    })
+}
+
+fn template_generation(object: &Value) -> i64 {
+    let annotations = get(object, "metadata.annotations");
+    let written = annotations.and_then(|it| it.get(TEMPLATE_GENERATION)?.as_str());
+    written.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+fn set_template_generation(object: &mut Value, generation: i64) {
+    let metadata = get_mut(object, "metadata").and_then(Value::as_object_mut);
+    let annotations = metadata.and_then(|metadata| {
+        let annotations = metadata.entry("annotations").or_insert(Value::Null);
+        if annotations.is_null() {
+            *annotations = Map::new().into();
+        }
+        annotations.as_object_mut()
+    });
+    if let Some(annotations) = annotations {
+        annotations.insert(
+            TEMPLATE_GENERATION.to_owned(),
+            generation.to_string().into(),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+
+    use super::*;
+
+    #[test]
+    fn changes_of_the_template_are_counted() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let strategy = DaemonSets;
+        let mut object = json!({"metadata": {"name": "d"}, "spec": {"template": {"a": 1}}});
+        strategy.default(&mut object);
+        strategy.prepare_for_create(&context, &mut object);
+        assert_eq!(template_generation(&object), 1);
+
+        let update = |change: Value| {
+            let mut next = object.clone();
+            next["spec"] = change;
+            next["metadata"]["annotations"] = json!({"mine": "too"});
+            strategy.default(&mut next);
+            strategy.prepare_for_update(&context, &mut next, &object);
+            assert_eq!(next["metadata"]["annotations"]["mine"], "too");
+            template_generation(&next)
+        };
+        assert_eq!(
+            update(json!({"template": {"a": 1}, "minReadySeconds": 1})),
+            1
+        );
+        assert_eq!(update(json!({"template": {"a": 2}})), 2);
+    }
+}

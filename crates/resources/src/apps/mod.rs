@@ -1,0 +1,106 @@
+//! The group `apps`: controllers of pods.
+
+pub(crate) mod daemon_set;
+mod defaults;
+mod stateful_set;
+pub(crate) mod table;
+pub(crate) mod validation;
+
+use ringwatch_apimachinery::NameRule;
+use ringwatch_registry::SelectorForm;
+use ringwatch_registry::part::PartMetadata;
+use serde_json::json;
+
+use self::daemon_set::DaemonSets;
+use super::core::pod::{validation::security, warnings};
+
+use self::stateful_set::StatefulSets;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row, field_or};
+use super::strategy::stored;
+
+const V1: Group = Group::new("apps", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        V1.namespaced("controllerrevisions", "ControllerRevision")
+            .strategy(revision()),
+        V1.namespaced("daemonsets", "DaemonSet")
+            .short(&["ds"])
+            .category("all")
+            .status()
+            .strategy(daemon_set()),
+        V1.namespaced("deployments", "Deployment")
+            .short(&["deploy"])
+            .category("all")
+            .scale(SelectorForm::LabelSelector)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .status_metadata(PartMetadata::KeepsLabels)
+                    .defaults(defaults::DEPLOYMENT)
+                    .defaults_on_read(stored::spec_template)
+                    .check(validation::deployment)
+                    .check_unless_old_fails(security::host_settings_of_template)
+                    .warn_always(warnings::named_template)
+                    .check_on_update(validation::selector_stays)
+                    .generation(&["spec", "metadata.annotations"]),
+            ),
+        V1.namespaced("replicasets", "ReplicaSet")
+            .short(&["rs"])
+            .category("all")
+            .fields([field_or("status.replicas", "0")])
+            .scale(SelectorForm::LabelSelector)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"replicas": 0}))
+                    .defaults(defaults::REPLICA_SET)
+                    .defaults_on_read(stored::spec_template)
+                    .check(validation::replica_set)
+                    .check_unless_old_fails(security::host_settings_of_template)
+                    .warn_always(warnings::named_template)
+                    .check_on_update(validation::selector_stays)
+                    .generation(&["spec"]),
+            ),
+        V1.namespaced("statefulsets", "StatefulSet")
+            .short(&["sts"])
+            .category("all")
+            .scale(SelectorForm::LabelSelector)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
+                    .name_rule(NameRule::DnsLabel)
+                    .defaults(defaults::STATEFUL_SET)
+                    .defaults_on_read(stored::spec_template)
+                    .peculiar(StatefulSets)
+                    .check(validation::stateful_set)
+                    .check_unless_old_fails(security::host_settings_of_template)
+                    .warn_always(warnings::template)
+                    .check_on_update(validation::stateful_set_update)
+                    .generation(&["spec"]),
+            ),
+    ]
+}
+
+fn daemon_set() -> Generic {
+    Generic::with_status()
+        .initial_status(daemon_set::initial_status())
+        .defaults(defaults::DAEMON_SET)
+        .defaults_on_read(stored::daemon_set)
+        .peculiar(DaemonSets)
+        .check(validation::daemon_set)
+        .check_unless_old_fails(security::host_settings_of_template)
+        .warn_always(warnings::template)
+        .check_on_update(validation::selector_stays)
+        .generation(&["spec"])
+}
+
+/// Returns the strategy of ControllerRevisions, whose data is immutable and kept verbatim.
+fn revision() -> Generic {
+    Generic::new()
+        .verbatim()
+        .check(validation::revision)
+        .check_on_update(validation::revision_stays)
+}

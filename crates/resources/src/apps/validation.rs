@@ -1,0 +1,276 @@
+//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers. Their selectors always select the pods of
+//! their templates.
+//!
+//! Follows pkg/apis/apps/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::path::get;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Value, json};
+
+use crate::core::pod::validation::scheduling::at_most_all;
+use crate::core::pod::validation::{Claims, template};
+use crate::core::volume::claim_validation;
+use crate::validation::at::{At, Errors};
+use crate::validation::labels::{selector, selects, selects_all};
+
+/// The fields of a StatefulSet's spec that may change.
+const STATEFUL_SET_CHANGEABLE: &[&str] = &[
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+const MISMATCH: &str = "`selector` does not match template `labels`";
+
+/// Checks a Deployment. Follows `ValidateDeploymentSpec`.
+pub(crate) fn deployment(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    spec.at("replicas").must_not_be_negative(errors);
+    own_selector(&spec, "empty selector is invalid for deployment", errors);
+    running_template(&spec, "ReplicaSet", errors);
+    let strategy = spec.at("strategy");
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "Recreate" => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            rolling.must_be_unset(why, errors);
+        }
+        "RollingUpdate" => {
+            let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+            unavailable.must_be_a_count_or_percentage(errors);
+            surge.must_be_a_count_or_percentage(errors);
+            if !is_some(&unavailable) && !is_some(&surge) {
+                errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
+            }
+            at_most_all(&unavailable, errors);
+        }
+        _ => errors.push(unsupported_strategy(
+            &strategy,
+            &["Recreate", "RollingUpdate"],
+        )),
+    }
+    spec.at("minReadySeconds").must_not_be_negative(errors);
+    spec.at("revisionHistoryLimit").must_not_be_negative(errors);
+    let deadline = spec.at("progressDeadlineSeconds");
+    deadline.must_not_be_negative(errors);
+    let ready = spec.at("minReadySeconds").number().unwrap_or(0);
+    if deadline.number().is_some_and(|seconds| seconds <= ready) {
+        errors.push(deadline.invalid("must be greater than minReadySeconds"));
+    }
+}
+
+/// Checks a ReplicaSet. Follows `ValidateReplicaSetSpec`.
+pub(crate) fn replica_set(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    spec.at("replicas").must_not_be_negative(errors);
+    spec.at("minReadySeconds").must_not_be_negative(errors);
+    own_selector(&spec, "empty selector is invalid for deployment", errors);
+    running_template(&spec, "ReplicaSet", errors);
+}
+
+/// Checks a DaemonSet. Follows `ValidateDaemonSetSpec`.
+pub(crate) fn daemon_set(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let own = spec.at("selector");
+    selector(&own, errors);
+    if own.is_set() && selects_all(own.value()) {
+        errors.push(own.invalid("empty selector is invalid for daemonset"));
+    } else if !own.is_set() {
+        errors.push(mismatch(&spec));
+    }
+    running_template(&spec, "DaemonSet", errors);
+    spec.at("minReadySeconds").must_not_be_negative(errors);
+    let strategy = spec.at("updateStrategy");
+    match strategy.at("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" => one_of_both(&strategy.at("rollingUpdate"), errors),
+        _ => errors.push(unsupported_strategy(
+            &strategy,
+            &["RollingUpdate", "OnDelete"],
+        )),
+    }
+    spec.at("revisionHistoryLimit").must_not_be_negative(errors);
+}
+
+/// A daemon set either does without some pods for a while or runs more of them.
+fn one_of_both(rolling: &At<'_, '_>, errors: &mut Errors) {
+    let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+    for count in [unavailable, surge] {
+        count.must_be_a_count_or_percentage(errors);
+    }
+    for count in [unavailable, surge] {
+        at_most_all(&count, errors);
+    }
+    match (is_some(&unavailable), is_some(&surge)) {
+        (true, true) => {
+            errors.push(surge.invalid("may not be set when maxUnavailable is non-zero"));
+        }
+        (false, false) => {
+            errors.push(unavailable.required("cannot be 0 when maxSurge is 0"));
+        }
+        _ => {}
+    }
+}
+
+/// Checks a StatefulSet. Follows `ValidateStatefulSetSpec`.
+pub(crate) fn stateful_set(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let management = spec.at("podManagementPolicy");
+    if !matches!(management.text(), "OrderedReady" | "Parallel") {
+        errors.push(management.invalid("must be 'OrderedReady' or 'Parallel'"));
+    }
+    let strategy = spec.at("updateStrategy");
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "OnDelete" if rolling.is_set() => {
+            errors.push(rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"));
+        }
+        "OnDelete" => {}
+        "RollingUpdate" => rolling.at("partition").must_not_be_negative(errors),
+        _ => {
+            let mut error = unsupported_strategy(&strategy, &[]);
+            error.kind = FieldErrorKind::Invalid;
+            error.detail += "must be 'RollingUpdate' or 'OnDelete'";
+            errors.push(error);
+        }
+    }
+    for when in ["whenDeleted", "whenScaled"] {
+        let policy = spec.at("persistentVolumeClaimRetentionPolicy");
+        policy.at(when).may_be_one_of(&["Retain", "Delete"], errors);
+    }
+    spec.at("replicas").must_not_be_negative(errors);
+    spec.at("minReadySeconds").must_not_be_negative(errors);
+    spec.at("ordinals.start").must_not_be_negative(errors);
+    own_selector(&spec, "empty selector is invalid for statefulset", errors);
+    running_template(&spec, "StatefulSet", errors);
+    for claim in spec.items("volumeClaimTemplates") {
+        claim_validation::claim(&claim, errors);
+    }
+}
+
+/// Checks an update of a StatefulSet: most of its spec is immutable. Follows `ValidateStatefulSetUpdate`.
+pub(crate) fn stateful_set_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let rest = |it: &At<'_, '_>| {
+        let mut spec = it.at("spec").value().clone();
+        if let Some(members) = spec.as_object_mut() {
+            members.retain(|name, _| !STATEFUL_SET_CHANGEABLE.contains(&name.as_str()));
+        }
+        spec
+    };
+    if rest(object) != rest(old) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        errors.push(object.at("spec").forbidden(why));
+    }
+}
+
+/// Checks a ReplicationController, whose selector is a map. Follows `ValidateReplicationControllerSpec` in
+/// pkg/apis/core/validation.
+pub(crate) fn replication_controller(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    spec.at("minReadySeconds").must_not_be_negative(errors);
+    let own = spec.at("selector");
+    own.must_be_set(errors);
+    spec.at("replicas").must_not_be_negative(errors);
+    if !spec.at("template").is_set() {
+        errors.push(spec.at("template").required(""));
+        return;
+    }
+    if !own.is_empty() && !selects(&json!({"matchLabels": own.value()}), labels_of(&spec)) {
+        errors.push(mismatch(&spec));
+    }
+    template_that_runs(&spec, "ReplicationController", errors);
+}
+
+/// Checks that a selector is unchanged.
+pub(crate) fn selector_stays(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let own = object.at("spec.selector");
+    own.must_stay(&old.at("spec.selector"), errors);
+}
+
+/// There is a selector, and it selects something.
+fn own_selector(spec: &At<'_, '_>, empty: &str, errors: &mut Errors) {
+    let own = spec.at("selector");
+    if !own.is_set() {
+        errors.push(own.required(""));
+        return;
+    }
+    selector(&own, errors);
+    if selects_all(own.value()) {
+        errors.push(own.invalid(empty));
+    }
+}
+
+/// The template makes what the selector selects, and it runs.
+fn running_template(spec: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+    let own = spec.at("selector").value();
+    if !own.is_null() && !selects_all(own) && !selects(own, labels_of(spec)) {
+        errors.push(mismatch(spec));
+    }
+    template_that_runs(spec, kind, errors);
+}
+
+fn template_that_runs(spec: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+    let pods = spec.at("template");
+    let claims: Claims<'_> = spec
+        .items("volumeClaimTemplates")
+        .map(|claim| claim.at("metadata.name").text())
+        .collect();
+    template(&pods, &claims, errors);
+    let policy = pods.at("spec.restartPolicy");
+    if policy.is_set() {
+        policy.must_be_one_of(&["Always"], errors);
+    }
+    let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+    pods.at("spec.activeDeadlineSeconds")
+        .must_be_unset(&why, errors);
+}
+
+fn labels_of<'v>(spec: &At<'v, '_>) -> &'v Value {
+    get(spec.value(), "template.metadata.labels").unwrap_or(&Value::Null)
+}
+
+fn mismatch(spec: &At<'_, '_>) -> FieldError {
+    let blamed = spec.at("template.metadata.labels");
+    blamed.invalid_value(labels_of(spec).clone(), MISMATCH)
+}
+
+/// A strategy of an unknown type, shown as Kubernetes' own type is.
+fn unsupported_strategy(strategy: &At<'_, '_>, supported: &[&str]) -> FieldError {
+    let kind = json!(strategy.at("type").text());
+    let mut error = strategy.unsupported(supported);
+    let rest = if supported.is_empty() {
+        String::new()
+    } else {
+        let quoted: Vec<String> = supported.iter().map(|it| json!(it).to_string()).collect();
+        format!("supported values: {}", quoted.join(", "))
+    };
+    error.detail = format!("{{\"Type\":{kind},\"RollingUpdate\":null}}: {rest}");
+    error
+}
+
+/// Returns true if a number or percentage is greater than zero.
+fn is_some(count: &At<'_, '_>) -> bool {
+    let text = count.text().trim_end_matches('%');
+    count.number().or_else(|| text.parse().ok()).unwrap_or(0) != 0
+}
+
+/// Checks a ControllerRevision. Follows `validateControllerRevision`.
+pub(crate) fn revision(object: &At<'_, '_>, errors: &mut Errors) {
+    if !object.at("data").is_set() {
+        errors.push(object.at("data").required("data is mandatory"));
+    }
+    object.at("revision").must_not_be_negative(errors);
+}
+
+/// Checks an update of a ControllerRevision: its data is immutable. Follows `ValidateControllerRevisionUpdate`.
+pub(crate) fn revision_stays(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    object.at("data").must_stay(&old.at("data"), errors);
+}
+
+/// Checks a PodTemplate. Follows `ValidatePodTemplate` in pkg/apis/core/validation.
+pub(crate) fn pod_template(object: &At<'_, '_>, errors: &mut Errors) {
+    template(&object.at("template"), &Claims::new(), errors);
+}

@@ -1,0 +1,261 @@
+//! HorizontalPodAutoscalers, in their storage version.
+//!
+//! Follows pkg/apis/autoscaling/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::quantity::Quantity;
+
+use crate::networking::validation::path_segment;
+use crate::validation::at::{At, Errors};
+
+/// Where measures come from, and how they are called in a metric.
+const SOURCES: &[(&str, &str)] = &[
+    ("ContainerResource", "containerResource"),
+    ("External", "external"),
+    ("Object", "object"),
+    ("Pods", "pods"),
+    ("Resource", "resource"),
+];
+/// How long measures are looked back on, and how long a period is, in seconds.
+const WINDOW_SECONDS_MAX: i64 = 3600;
+const PERIOD_SECONDS_MAX: i64 = 1800;
+
+/// The API versions that a reference may name.
+#[derive(Clone, Copy)]
+enum ApiVersions {
+    /// Any text.
+    Any,
+    /// A version with or without a group.
+    WellFormed,
+    /// A version with a group.
+    OfGroups,
+}
+
+/// Checks a new HorizontalPodAutoscaler. Follows `ValidateHorizontalPodAutoscaler`.
+pub(crate) fn autoscaler(object: &At<'_, '_>, errors: &mut Errors) {
+    let target = target_versions(object);
+    spec(&object.at("spec"), target, ApiVersions::WellFormed, errors);
+}
+
+/// Checks an update of a HorizontalPodAutoscaler, which may keep references that were invalid before. Follows
+/// `ValidateHorizontalPodAutoscalerUpdate`.
+pub(crate) fn changed_autoscaler(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let stays = ["apiVersion", "kind"].into_iter().all(|member| {
+        let path = format!("spec.scaleTargetRef.{member}");
+        object.at(&path).text() == old.at(&path).text()
+    });
+    let target = if stays {
+        ApiVersions::Any
+    } else {
+        target_versions(object)
+    };
+    let was_wrong = old.items("spec.metrics").any(|metric| {
+        let described = metric.at("object.describedObject.apiVersion");
+        metric.at("type").text() == "Object"
+            && wrong_version(described.text(), ApiVersions::WellFormed).is_some()
+    });
+    let described = if was_wrong {
+        ApiVersions::Any
+    } else {
+        ApiVersions::WellFormed
+    };
+    spec(&object.at("spec"), target, described, errors);
+}
+
+/// Of the core group only replication controllers scale.
+fn target_versions(object: &At<'_, '_>) -> ApiVersions {
+    match object.at("spec.scaleTargetRef.kind").text() {
+        "ReplicationController" => ApiVersions::WellFormed,
+        _ => ApiVersions::OfGroups,
+    }
+}
+
+fn spec(spec: &At<'_, '_>, target: ApiVersions, described: ApiVersions, errors: &mut Errors) {
+    let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));
+    if least.number().is_some_and(|least| least < 1) {
+        errors.push(least.invalid("must be greater than or equal to 1"));
+    }
+    let number = most.number().unwrap_or(0);
+    if number == 0 {
+        errors.push(most.required("must be set and greater than 0"));
+    } else if number < 0 {
+        errors.push(most.invalid("must be greater than or equal to 1"));
+    }
+    if least.number().is_some_and(|least| number < least) {
+        let why = "must be greater than or equal to `minReplicas`";
+        errors.push(most.invalid_value(number, why));
+    }
+    object_reference(&spec.at("scaleTargetRef"), target, errors);
+    for metric in spec.items("metrics") {
+        self::metric(&metric, described, errors);
+    }
+    let wakes = |metric: &At<'_, '_>| matches!(metric.at("type").text(), "Object" | "External");
+    if least.number() == Some(0) && !spec.items("metrics").any(|it| wakes(&it)) {
+        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.push(spec.at("metrics").forbidden(why));
+    }
+    for rules in ["behavior.scaleUp", "behavior.scaleDown"] {
+        if spec.at(rules).is_set() {
+            behaviour(&spec.at(rules), errors);
+        }
+    }
+}
+
+fn object_reference(at: &At<'_, '_>, versions: ApiVersions, errors: &mut Errors) {
+    for member in ["kind", "name"] {
+        at.at(member).must_be_set_and_conform(path_segment, errors);
+    }
+    let version = at.at("apiVersion");
+    errors.extend(wrong_version(version.text(), versions).map(|why| version.invalid(why)));
+}
+
+/// The error of a reference's API version, if there is one.
+fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
+    let slashes = version.matches('/').count();
+    let has_group = version.split_once('/').is_some_and(|it| !it.0.is_empty());
+    match versions {
+        ApiVersions::Any => None,
+        _ if slashes > 1 => Some(format!("unexpected GroupVersion string: {version}")),
+        ApiVersions::OfGroups if !has_group => Some("apiVersion must specify API group".to_owned()),
+        ApiVersions::OfGroups | ApiVersions::WellFormed => None,
+    }
+}
+
+fn metric(at: &At<'_, '_>, described: ApiVersions, errors: &mut Errors) {
+    let kind = at.at("type");
+    let kinds: Vec<&str> = SOURCES.iter().map(|(kind, _)| *kind).collect();
+    if kind.is_empty() {
+        errors.push(kind.required("must specify a metric source type"));
+    }
+    let expected = SOURCES.iter().find(|(name, _)| *name == kind.text());
+    let present = SOURCES.iter().filter(|(_, member)| at.at(member).is_set());
+    if let Some((_, member)) = present.clone().next() {
+        source(&at.at(member), member, described, errors);
+    }
+    match expected {
+        None => errors.push(kind.unsupported(&kinds)),
+        Some((_, member)) if !at.at(member).is_set() => {
+            let why = "must populate information for the given metric source";
+            errors.push(at.at(member).required(why));
+        }
+        Some(_) => {}
+    }
+    for (name, member) in present {
+        if *name != kind.text() {
+            let why = "must populate the given metric source only";
+            errors.push(at.at(member).forbidden(why));
+        }
+    }
+}
+
+fn source(at: &At<'_, '_>, kind: &str, described: ApiVersions, errors: &mut Errors) {
+    match kind {
+        "object" => object_reference(&at.at("describedObject"), described, errors),
+        "containerResource" => {
+            resource_name(at, errors);
+            if at.at("container").is_empty() {
+                errors.push(at.at("container").required("must specify a container"));
+            }
+        }
+        "resource" => resource_name(at, errors),
+        _ => {}
+    }
+    if matches!(kind, "object" | "external" | "pods") {
+        let name = at.at("metric.name");
+        if name.is_empty() {
+            errors.push(name.required("must specify a metric name"));
+        } else {
+            name.must_conform(path_segment, errors);
+        }
+    }
+    let target = at.at("target");
+    self::target(&target, errors);
+    let [value, average, utilization] =
+        ["value", "averageValue", "averageUtilization"].map(|member| target.at(member));
+    match kind {
+        "object" if !value.is_set() && !average.is_set() => {
+            errors.push(average.required("must set either a target value or averageValue"));
+        }
+        "external" if !value.is_set() && !average.is_set() => {
+            let why = "must set either a target value for metric or a per-pod target";
+            errors.push(average.required(why));
+        }
+        "external" if value.is_set() && average.is_set() => {
+            let why = "may not set both a target value for metric and a per-pod target";
+            errors.push(value.forbidden(why));
+        }
+        "pods" if !average.quantity().is_some_and(Quantity::is_positive) => {
+            errors.push(average.required("must specify a positive target averageValue"));
+        }
+        "resource" | "containerResource" if !utilization.is_set() && !average.is_set() => {
+            let why = "must set either a target raw value or a target utilization";
+            errors.push(utilization.required(why));
+        }
+        "resource" | "containerResource" if utilization.is_set() && average.is_set() => {
+            let why = "may not set both a target raw value and a target utilization";
+            errors.push(average.forbidden(why));
+        }
+        _ => {}
+    }
+}
+
+fn resource_name(at: &At<'_, '_>, errors: &mut Errors) {
+    if at.at("name").is_empty() {
+        errors.push(at.at("name").required("must specify a resource name"));
+    }
+}
+
+fn target(at: &At<'_, '_>, errors: &mut Errors) {
+    let kind = at.at("type");
+    if kind.is_empty() {
+        errors.push(kind.required("must specify a metric target type"));
+    }
+    if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
+        errors.push(kind.invalid("must be either Utilization, Value, or AverageValue"));
+    }
+    for quantity in ["value", "averageValue"].map(|member| at.at(member)) {
+        if quantity.is_set() && !quantity.quantity().is_some_and(Quantity::is_positive) {
+            errors.push(quantity.invalid_value(quantity.quantity_text(), "must be positive"));
+        }
+    }
+    let utilization = at.at("averageUtilization");
+    if utilization.number().is_some_and(|number| number < 1) {
+        errors.push(utilization.invalid("must be greater than 0"));
+    }
+}
+
+fn behaviour(at: &At<'_, '_>, errors: &mut Errors) {
+    let window = at.at("stabilizationWindowSeconds");
+    match window.number() {
+        Some(..0) => errors.push(window.invalid("must be greater than or equal to zero")),
+        Some(seconds) if seconds > WINDOW_SECONDS_MAX => {
+            let why = format!("must be less than or equal to {WINDOW_SECONDS_MAX}");
+            errors.push(window.invalid(why));
+        }
+        _ => {}
+    }
+    at.at("selectPolicy")
+        .may_be_one_of(&["Disabled", "Max", "Min"], errors);
+    if at.at("policies").is_empty() {
+        errors.push(
+            at.at("policies")
+                .required("must specify at least one Policy"),
+        );
+    }
+    for policy in at.items("policies") {
+        let kind = policy.at("type");
+        if !matches!(kind.text(), "Pods" | "Percent") {
+            errors.push(kind.unsupported(&["Percent", "Pods"]));
+        }
+        for member in ["value", "periodSeconds"].map(|member| policy.at(member)) {
+            let number = member.number().unwrap_or(0);
+            if number <= 0 {
+                errors.push(member.invalid_value(number, "must be greater than zero"));
+            }
+        }
+        let period = policy.at("periodSeconds");
+        if period.number() > Some(PERIOD_SECONDS_MAX) {
+            let why = format!("must be less than or equal to {PERIOD_SECONDS_MAX}");
+            errors.push(period.invalid(why));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Jobs: labels and a selector with the job's uid tell its pods from all others.
+
+use ringwatch_apimachinery::path::{get, set, text};
+use ringwatch_registry::RequestContext;
+use serde_json::{Value, json};
+
+use crate::defaults;
+use crate::strategy::peculiar::Peculiar;
+
+/// The behaviour of jobs: the server generates the selector and the labels of the pods.
+#[derive(Debug)]
+pub(super) struct Jobs;
+
+impl Peculiar for Jobs {
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        if get(object, "spec.manualSelector") == Some(&Value::Bool(true)) {
+            return;
+        }
+        let uid = text(object, "metadata.uid").to_owned();
+        let name = text(object, "metadata.name").to_owned();
+        let labels = get(object, "spec.template.metadata.labels").cloned();
+        let mut labels = labels.unwrap_or_else(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            for prefix in ["", "batch.kubernetes.io/"] {
+                // Values that the client gave stay, and validation refuses wrong ones.
+                for (label, value) in [("controller-uid", &uid), ("job-name", &name)] {
+                    let label = format!("{prefix}{label}");
+                    labels.entry(label).or_insert_with(|| json!(value));
+                }
+            }
+        }
+        set(object, "spec.template.metadata.labels", labels);
+        if get(object, "spec.selector").is_none() {
+            let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+            set(object, "spec.selector", selector);
+        }
+        // The template's labels are the job's by default, and kube-apiserver fills in defaults once more when
+        // it reads what it has stored.
+        super::defaults::label_like_the_template(object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+
+    use super::*;
+
+    #[test]
+    fn a_job_tells_its_pods_by_its_uid() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let mut job = json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {}}});
+        Jobs.prepare_for_create(&context, &mut job);
+        assert_eq!(
+            job["spec"]["selector"],
+            json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}})
+        );
+        assert_eq!(
+            job["spec"]["template"]["metadata"]["labels"]["job-name"],
+            "j"
+        );
+        assert_eq!(job["metadata"]["labels"]["job-name"], "j");
+    }
+}

@@ -1,0 +1,70 @@
+//! The group `batch`: Jobs and CronJobs.
+
+mod defaults;
+mod job;
+mod job_status;
+mod schedule;
+mod success_policy;
+pub(crate) mod table;
+pub(crate) mod validation;
+
+use ringwatch_registry::GarbageCollection;
+use ringwatch_registry::part::PartMetadata;
+
+use self::job_status::job_status_update;
+use super::{
+    core::pod::{validation::security, warnings},
+    validation::found_in_change,
+};
+
+use self::job::Jobs;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row, field_or};
+use super::strategy::stored;
+use ringwatch_registry::part::Part;
+
+const V1: Group = Group::new("batch", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut successful = field_or("status.successful", "0");
+    successful.from = &["status.succeeded"];
+    vec![
+        V1.namespaced("cronjobs", "CronJob")
+            .short(&["cj"])
+            .category("all")
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .defaults(defaults::CRON_JOB)
+                    .defaults_on_read(stored::job_template)
+                    .check(validation::cron_job)
+                    .check_unless_old_fails(security::host_settings_of_cron_job)
+                    .warn_always(warnings::cron_job)
+                    .check_on_create(validation::new_cron_job)
+                    .generation(&["spec"]),
+            ),
+        V1.namespaced("jobs", "Job")
+            .category("all")
+            .fields([successful])
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .defaults(defaults::JOB)
+                    .defaults_on_read(stored::spec_template)
+                    .peculiar(Jobs)
+                    .part("status", status())
+                    .check(validation::job)
+                    .check_unless_old_fails(security::host_settings_of_template)
+                    .warn_always(warnings::named_template)
+                    .check_on_update(validation::job_update)
+                    .generation(&["spec"])
+                    .garbage_collection(GarbageCollection::OrphanDependents),
+            ),
+    ]
+}
+
+/// Returns the strategy of a job's status subresource, which validates changes of the status.
+fn status() -> Part {
+    let part = Part::new("status", PartMetadata::Free);
+    part.validate_update(|job, old| found_in_change(job_status_update, job, old))
+}

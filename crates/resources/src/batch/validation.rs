@@ -1,0 +1,324 @@
+//! Jobs and CronJobs.
+//!
+//! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::path::{get, keep, set};
+use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
+
+use super::schedule;
+use super::success_policy::success_policy;
+use crate::core::pod::validation::{Claims, template};
+use crate::validation::at::{At, Errors};
+use crate::validation::labels::{selector, selects};
+
+/// How many pods of an indexed job run at a time at most.
+const INDEXED_PARALLELISM_MAX: i64 = 100_000;
+/// How long the name of a cron job may be, so that those of its jobs fit, in bytes.
+const CRON_JOB_NAME_BYTES_MAX: usize = 52;
+/// The fields of a Job's spec that are immutable.
+const IMMUTABLE: &[&str] = &[
+    "completionMode",
+    "podFailurePolicy",
+    "backoffLimitPerIndex",
+    "managedBy",
+    "successPolicy",
+];
+/// The fields of the pod template that may change while a job is suspended and has not started.
+const CHANGEABLE_BEFORE_START: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.affinity.nodeAffinity",
+    "spec.nodeSelector",
+    "spec.schedulingGates",
+    "spec.tolerations",
+];
+
+/// Checks a Job. Follows `ValidateJob`.
+pub(crate) fn job(job: &At<'_, '_>, errors: &mut Errors) {
+    let spec = job.at("spec");
+    generated_selector(job, errors);
+    job_spec(&spec, errors);
+    let own = spec.at("selector");
+    if own.is_set() {
+        selector(&own, errors);
+    } else {
+        errors.push(own.required(""));
+    }
+    let labels = spec.at("template.metadata.labels");
+    if own.is_set() && !selects(own.value(), labels.value()) {
+        let why = "`selector` does not match template `labels`";
+        errors.push(labels.invalid_value(labels.value().clone(), why));
+    }
+    let completions = spec.at("completions").number().unwrap_or(0);
+    if spec.at("completionMode").text() == "Indexed" && completions > 0 {
+        let name = job.at("metadata.name");
+        let last = format!("{}-{}", name.text(), completions - 1);
+        if !formats::dns_label(&last).is_empty() {
+            let why = format!("will not able to create pod with invalid DNS label: {last}");
+            errors.push(name.invalid(why));
+        }
+    }
+}
+
+/// A selector that the server made tells the job's pods from all others.
+fn generated_selector(job: &At<'_, '_>, errors: &mut Errors) {
+    let spec = job.at("spec");
+    if spec.at("manualSelector").is_true() || !spec.at("selector").is_set() {
+        return;
+    }
+    let labels = spec.at("template.metadata.labels");
+    let uid = job.at("metadata.uid").text();
+    let name = job.at("metadata.name").text();
+    let mut expected = Value::Null;
+    for prefix in ["", "batch.kubernetes.io/"] {
+        for (label, value) in [("controller-uid", uid), ("job-name", name)] {
+            let label = format!("{prefix}{label}");
+            let found = labels.value().get(&label);
+            let why = format!("must be '{value}'");
+            match found {
+                None => errors.push(spec.required_label(&label, &why)),
+                Some(found) if found != value => {
+                    let mut error = spec.required_label(&label, &why);
+                    error.kind = ringwatch_apimachinery::FieldErrorKind::Invalid;
+                    error.detail = format!("{}: {why}", labels.value());
+                    errors.push(error);
+                }
+                Some(_) => {}
+            }
+            if expected.is_null() {
+                expected = serde_json::json!({});
+            }
+            expected[label] = value.into();
+        }
+    }
+    let own = spec.at("selector");
+    if !selects(own.value(), &expected) {
+        errors.push(own.invalid("`selector` not auto-generated"));
+    }
+}
+
+impl At<'_, '_> {
+    fn required_label(&self, label: &str, why: &str) -> ringwatch_apimachinery::FieldError {
+        let mut error = self.at("template.metadata.labels").required(why);
+        error.field = format!("{}[{label}]", error.field);
+        error
+    }
+}
+
+fn job_spec(spec: &At<'_, '_>, errors: &mut Errors) {
+    for count in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        spec.at(count).must_not_be_negative(errors);
+    }
+    let per_index = spec.at("backoffLimitPerIndex");
+    if spec.at("maxFailedIndexes").is_set() && !per_index.is_set() {
+        errors.push(per_index.required("when maxFailedIndexes is specified"));
+    }
+    indexes(spec, errors);
+    failure_policy(spec, errors);
+    let replacement = spec.at("podReplacementPolicy");
+    if spec.at("podFailurePolicy").is_set() {
+        replacement.may_be_one_of(&["Failed"], errors);
+    } else {
+        replacement.may_be_one_of(&["Failed", "TerminatingOrFailed"], errors);
+    }
+    template(&spec.at("template"), &Claims::new(), errors);
+    ending(spec, errors);
+}
+
+fn indexes(spec: &At<'_, '_>, errors: &mut Errors) {
+    let mode = spec.at("completionMode");
+    mode.may_be_one_of(&["NonIndexed", "Indexed"], errors);
+    if mode.text() != "Indexed" {
+        for member in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
+            if spec.at(member).is_set() && (!mode.is_set() || mode.text() == "NonIndexed") {
+                errors.push(spec.at(member).invalid("requires indexed completion mode"));
+            }
+        }
+        return;
+    }
+    let completions = spec.at("completions");
+    if !completions.is_set() {
+        errors.push(completions.required("when completion mode is Indexed"));
+    }
+    let parallelism = spec.at("parallelism");
+    if parallelism.number() > Some(INDEXED_PARALLELISM_MAX) {
+        let why = format!(
+            "must be less than or equal to {INDEXED_PARALLELISM_MAX} when completion mode is Indexed"
+        );
+        errors.push(parallelism.invalid(why));
+    }
+    let failed = spec.at("maxFailedIndexes");
+    if completions.is_set() && failed.number() > completions.number() {
+        errors.push(failed.invalid("must be less than or equal to completions"));
+    }
+    success_policy(spec, errors);
+}
+
+fn failure_policy(spec: &At<'_, '_>, errors: &mut Errors) {
+    const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
+    for rule in spec.items("podFailurePolicy.rules") {
+        let action = rule.at("action");
+        if action.is_empty() {
+            let words: Vec<String> = ACTIONS.iter().map(|it| format!("{it:?}")).collect();
+            errors.push(action.required(&format!("valid values: [{}]", words.join(" "))));
+        } else if action.text() == "FailIndex" && !spec.at("backoffLimitPerIndex").is_set() {
+            errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
+        } else {
+            action.may_be_one_of(ACTIONS, errors);
+        }
+        let codes = rule.at("onExitCodes");
+        if codes.is_set() {
+            codes
+                .at("operator")
+                .must_be_one_of(&["In", "NotIn"], errors);
+            exit_codes(&codes, errors);
+        }
+        let conditions = !rule.at("onPodConditions").is_empty();
+        let why = match (codes.is_set(), conditions) {
+            (true, true) => "specifying both OnExitCodes and OnPodConditions is not supported",
+            (false, false) => "specifying one of OnExitCodes and OnPodConditions is required",
+            _ => continue,
+        };
+        let mut error = rule.invalid(why);
+        error.detail = why.to_owned();
+        errors.push(error);
+    }
+}
+
+fn exit_codes(codes: &At<'_, '_>, errors: &mut Errors) {
+    let values = codes.at("values");
+    if values.is_empty() {
+        errors.push(values.invalid_value(values.value().clone(), "at least one value is required"));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for code in codes.items("values") {
+        let number = code.number().unwrap_or(0);
+        if codes.at("operator").text() == "In" && number == 0 {
+            errors.push(code.invalid("must not be 0 for the In operator"));
+        }
+        if !seen.insert(number) {
+            errors.push(code.duplicate());
+        }
+    }
+    let numbers: Vec<_> = codes.items("values").map(|code| code.number()).collect();
+    if !numbers.is_sorted() {
+        errors.push(values.invalid("must be ordered"));
+    }
+}
+
+/// Pods that run to their end do not begin again whatever happens.
+fn ending(spec: &At<'_, '_>, errors: &mut Errors) {
+    let policy = spec.at("template.spec.restartPolicy");
+    match policy.text() {
+        "Always" | "" => {
+            errors.push(policy.required("valid values: \"OnFailure\", \"Never\""));
+        }
+        "OnFailure" if spec.at("podFailurePolicy").is_set() => {
+            let why = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.push(policy.invalid(why));
+        }
+        _ => policy.may_be_one_of(&["OnFailure", "Never"], errors),
+    }
+}
+
+/// Checks an update of a Job: parallelism may change, and before it starts, the scheduling of its pods. Follows
+/// `ValidateJobUpdate`.
+pub(crate) fn job_update(job: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let (spec, was) = (job.at("spec"), old.at("spec"));
+    let completions = spec.at("completions");
+    if spec.at("completionMode").text() == "Indexed" {
+        let changes = completions.value() != was.at("completions").value();
+        if changes
+            && completions.is_set()
+            && completions.number() != spec.at("parallelism").number()
+        {
+            let why = "can only be modified in tandem with spec.parallelism";
+            errors.push(completions.invalid(why));
+        }
+    } else {
+        completions.must_stay(&was.at("completions"), errors);
+    }
+    spec.at("selector").must_stay(&was.at("selector"), errors);
+    template_stays(old, &spec, &was, errors);
+    for member in IMMUTABLE {
+        spec.at(member).must_stay(&was.at(member), errors);
+    }
+}
+
+fn template_stays(old: &At<'_, '_>, spec: &At<'_, '_>, was: &At<'_, '_>, errors: &mut Errors) {
+    let now = spec.at("template");
+    let mut before = was.at("template").value().clone();
+    let waits = was.at("suspend").is_true() && !old.at("status.startTime").is_set();
+    if waits {
+        for path in CHANGEABLE_BEFORE_START {
+            keep(&mut before, now.value(), path);
+        }
+        // An affinity that nothing is left of is none.
+        for affinity in [get(&before, "spec.affinity").cloned()] {
+            if affinity.is_some_and(|it| it == serde_json::json!({})) {
+                keep(&mut before, now.value(), "spec.affinity");
+            }
+        }
+        set(&mut before, "metadata", now.at("metadata").value().clone());
+    }
+    if *now.value() != before {
+        errors.push(now.invalid("field is immutable"));
+    }
+}
+
+/// Checks a CronJob. Follows `validateCronJobSpec`.
+pub(crate) fn cron_job(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let when = spec.at("schedule");
+    if when.is_empty() {
+        errors.push(when.required(""));
+    } else {
+        when.must_conform(schedule::schedule, errors);
+        if when.text().contains("TZ") {
+            let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+            errors.push(when.invalid(why));
+        }
+    }
+    spec.at("startingDeadlineSeconds")
+        .must_not_be_negative(errors);
+    let zone = spec.at("timeZone");
+    if zone.is_set() {
+        zone.must_conform(schedule::time_zone, errors);
+    }
+    let policies = ["Allow", "Forbid", "Replace"];
+    spec.at("concurrencyPolicy")
+        .must_be_one_of(&policies, errors);
+    let job = spec.at("jobTemplate.spec");
+    job_spec(&job, errors);
+    if job.at("selector").is_set() {
+        errors.push(
+            job.at("selector")
+                .invalid("`selector` will be auto-generated"),
+        );
+    }
+    if job.at("manualSelector").is_true() {
+        errors.push(job.at("manualSelector").unsupported(&["nil", "false"]));
+    }
+    spec.at("successfulJobsHistoryLimit")
+        .must_not_be_negative(errors);
+    spec.at("failedJobsHistoryLimit")
+        .must_not_be_negative(errors);
+}
+
+/// Checks the name of a new CronJob, which leaves room for the suffix of its jobs. Follows `ValidateCronJobCreate`.
+pub(crate) fn new_cron_job(object: &At<'_, '_>, errors: &mut Errors) {
+    let name = object.at("metadata.name");
+    if name.text().len() > CRON_JOB_NAME_BYTES_MAX {
+        let why = format!("must be no more than {CRON_JOB_NAME_BYTES_MAX} characters");
+        errors.push(name.invalid(why));
+    }
+}

@@ -1,0 +1,271 @@
+//! ConfigMaps and Secrets: data of a bounded size that may be made immutable.
+
+pub(crate) mod table;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringwatch_apimachinery::path::{get, remove, set, text};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::{Value, json};
+
+use crate::strategy::peculiar::Peculiar;
+
+/// Maximum size of an object's data in bytes.
+const DATA_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum length of a key in bytes.
+const KEY_BYTES_MAX: usize = 253;
+
+/// The behaviour of ConfigMaps: validation of keys and size, and immutability.
+#[derive(Debug)]
+pub(super) struct ConfigMaps;
+
+/// The behaviour of Secrets: `stringData`, validation of keys, size and type, and immutability.
+#[derive(Debug)]
+pub(super) struct Secrets;
+
+/// Types of secrets and the keys that their data must have.
+const REQUIRED_KEYS: [(&str, &[&str]); 4] = [
+    ("kubernetes.io/dockercfg", &[".dockercfg"]),
+    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
+    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
+    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
+];
+const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
+const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
+const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+
+impl Peculiar for ConfigMaps {
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let mut bytes = 0;
+        for (key, value) in members(object, "data") {
+            errors.extend(wrong_key("data", key));
+            if get(object, "binaryData").is_some_and(|binary| binary.get(key).is_some()) {
+                let why = "duplicate of key present in binaryData";
+                errors.push(FieldError::invalid(
+                    format!("data[{key}]"),
+                    &json!(key),
+                    why,
+                ));
+            }
+            bytes += value.len();
+        }
+        for (key, value) in members(object, "binaryData") {
+            errors.extend(wrong_key("binaryData", key));
+            bytes += decoded_len(value);
+        }
+        // The error has no field, and Kubernetes writes an empty path as `[]`.
+        errors.extend(too_much("[]", bytes));
+        errors
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        frozen(object, old, &["data", "binaryData"])
+    }
+}
+
+impl Peculiar for Secrets {
+    /// Moves `stringData`, which is write-only, into `data` as base64.
+    fn default(&self, object: &mut Value) {
+        let Some(Value::Object(strings)) = remove(object, "stringData") else {
+            return;
+        };
+        for (key, value) in strings {
+            let encoded = STANDARD.encode(value.as_str().unwrap_or_default());
+            let mut data = get(object, "data").cloned().unwrap_or_else(|| json!({}));
+            if let Some(data) = data.as_object_mut() {
+                data.insert(key, encoded.into());
+            }
+            set(object, "data", data);
+        }
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let mut bytes = 0;
+        for (key, value) in members(object, "data") {
+            errors.extend(wrong_key("data", key));
+            bytes += decoded_len(value);
+        }
+        errors.extend(too_much("data", bytes));
+        errors.extend(missing_keys(object));
+        errors
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if get(object, "type") != get(old, "type") {
+            let kind = get(object, "type").unwrap_or(&Value::Null);
+            errors.push(FieldError::invalid("type", kind, "field is immutable"));
+        }
+        errors.extend(frozen(object, old, &["data"]));
+        errors
+    }
+}
+
+/// Returns the keys and values of the map of strings at a path.
+fn members<'a>(object: &'a Value, map: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    get(object, map)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+/// Returns the number of bytes that a base64 text encodes.
+fn decoded_len(text: &str) -> usize {
+    let text = text.trim_end_matches('=');
+    text.len() / 4 * 3 + (text.len() % 4 * 3) / 4
+}
+
+fn too_much(field: &str, bytes: usize) -> Option<FieldError> {
+    (bytes > DATA_BYTES_MAX).then(|| {
+        let why = format!("may not be more than {DATA_BYTES_MAX} bytes");
+        FieldError::new(FieldErrorKind::TooLong, field, why)
+    })
+}
+
+fn wrong_key(map: &str, key: &str) -> Option<FieldError> {
+    let why = if key.len() > KEY_BYTES_MAX {
+        format!("must be no more than {KEY_BYTES_MAX} bytes")
+    } else if matches!(key, "." | "..") {
+        format!("must not be '{key}'")
+    } else if key.starts_with("..") {
+        "must not start with '..'".to_owned()
+    } else if key.is_empty() || !key.bytes().all(is_key_byte) {
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')".to_owned()
+    } else {
+        return None;
+    };
+    Some(FieldError::invalid(
+        format!("{map}[{key}]"),
+        &json!(key),
+        why,
+    ))
+}
+
+fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+/// Returns the errors of an update that changes data of an immutable object or makes it mutable.
+fn frozen(object: &Value, old: &Value, maps: &[&str]) -> Vec<FieldError> {
+    if get(old, "immutable") != Some(&Value::Bool(true)) {
+        return Vec::new();
+    }
+    let why = "field is immutable when `immutable` is set";
+    let mut errors = Vec::new();
+    if get(object, "immutable") != Some(&Value::Bool(true)) {
+        errors.push(FieldError::forbidden("immutable", why));
+    }
+    for map in maps {
+        if get(object, map) != get(old, map) {
+            errors.push(FieldError::forbidden(*map, why));
+        }
+    }
+    errors
+}
+
+/// Returns an error for each key or annotation that a secret of a well-known type lacks.
+fn missing_keys(secret: &Value) -> Vec<FieldError> {
+    let kind = text(secret, "type");
+    let has = |key: &str| get(secret, "data").is_some_and(|data| data.get(key).is_some());
+    let missing = |key: &str| FieldError::required(format!("data[{key}]"));
+    match kind {
+        BASIC_AUTH if !has("username") && !has("password") => {
+            vec![missing("username"), missing("password")]
+        }
+        SERVICE_ACCOUNT_TOKEN => {
+            let annotations = secret.get("metadata").and_then(|it| it.get("annotations"));
+            let named = annotations.and_then(|it| it.get(SERVICE_ACCOUNT_NAME));
+            if named.and_then(Value::as_str).unwrap_or_default().is_empty() {
+                let field = format!("metadata.annotations[{SERVICE_ACCOUNT_NAME}]");
+                return vec![FieldError::required(field)];
+            }
+            Vec::new()
+        }
+        _ => REQUIRED_KEYS
+            .iter()
+            .filter(|(of, _)| *of == kind)
+            .flat_map(|(_, keys)| keys.iter())
+            .filter(|key| !has(key))
+            .map(|key| missing(key))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn string_data_is_folded_in() {
+        let mut secret = json!({"data": {"a": "eA==", "b": "eQ=="}, "stringData": {"a": "b"}});
+        Secrets.default(&mut secret);
+        assert_eq!(secret, json!({"data": {"a": "Yg==", "b": "eQ=="}}));
+    }
+
+    #[test]
+    fn data_is_bounded() {
+        let text = "x".repeat(DATA_BYTES_MAX);
+        let message = "Too long: may not be more than 1048576 bytes";
+        let fits = json!({"data": {"v": text}});
+        assert_eq!(ConfigMaps.validate(&fits), []);
+        let huge = json!({"data": {"v": text, "w": "x"}});
+        let [error] = &ConfigMaps.validate(&huge)[..] else {
+            panic!("one error");
+        };
+        assert_eq!(
+            (error.field.as_str(), error.message().as_str()),
+            ("[]", message)
+        );
+        let secret = json!({"data": {"v": STANDARD.encode(text + "x")}});
+        let [error] = &Secrets.validate(&secret)[..] else {
+            panic!("one error");
+        };
+        assert_eq!(
+            (error.field.as_str(), error.message().as_str()),
+            ("data", message)
+        );
+        assert_eq!(decoded_len("Yg=="), 1);
+        assert_eq!(decoded_len("YWI="), 2);
+        assert_eq!(decoded_len("YWJj"), 3);
+    }
+
+    #[test]
+    fn what_is_frozen_stays() {
+        let old = json!({"immutable": true, "data": {"v": "4"}});
+        let labelled = json!({"immutable": true, "data": {"v": "4"}, "metadata": {}});
+        assert_eq!(ConfigMaps.validate_update(&labelled, &old), []);
+        let changed = json!({"data": {"v": "z"}});
+        let fields: Vec<_> = ConfigMaps
+            .validate_update(&changed, &old)
+            .into_iter()
+            .map(|error| (error.field.clone(), error.message()))
+            .collect();
+        let message = "Forbidden: field is immutable when `immutable` is set".to_owned();
+        assert_eq!(
+            fields,
+            [
+                ("immutable".to_owned(), message.clone()),
+                ("data".to_owned(), message)
+            ]
+        );
+    }
+
+    #[test]
+    fn keys_and_types_are_checked() {
+        let fields = |errors: Vec<FieldError>| -> Vec<String> {
+            errors.into_iter().map(|error| error.field).collect()
+        };
+        let map = json!({"data": {"a/b": "", "..": "", "ok.x_Y-1": ""}});
+        assert_eq!(fields(ConfigMaps.validate(&map)), ["data[..]", "data[a/b]"]);
+        let tls = json!({"type": "kubernetes.io/tls", "data": {"tls.crt": ""}});
+        assert_eq!(fields(Secrets.validate(&tls)), ["data[tls.key]"]);
+        let token = json!({"type": SERVICE_ACCOUNT_TOKEN});
+        assert_eq!(
+            fields(Secrets.validate(&token)),
+            ["metadata.annotations[kubernetes.io/service-account.name]"]
+        );
+    }
+}

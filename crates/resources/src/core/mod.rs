@@ -1,0 +1,332 @@
+//! The core group: pods, services, nodes, volumes, configuration and events.
+
+pub(crate) mod cluster;
+pub(crate) mod configuration;
+mod defaults;
+pub(crate) mod endpoints;
+pub(crate) mod namespace;
+pub(crate) mod node;
+pub(crate) mod pod;
+pub(crate) mod quota;
+pub(crate) mod service;
+pub(crate) mod volume;
+
+use ringwatch::meta::FieldPath;
+use ringwatch_apimachinery::NameRule;
+use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::{GarbageCollection, SelectorForm, Served, Verb};
+use serde_json::json;
+
+use self::configuration::{ConfigMaps, Secrets};
+use self::namespace::Namespaces;
+use self::node::Nodes;
+use self::pod::Pods;
+use self::service::Services;
+use self::volume::persistent_volume::{self, PersistentVolumes};
+
+use super::events::Events;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
+use super::strategy::stored;
+use super::{
+    apps,
+    core::{
+        pod::{validation as pod_checks, validation::security, warnings},
+        service::validation as service_checks,
+        volume::claim_validation,
+    },
+};
+use ringwatch_registry::part::Part;
+
+/// The core group in its only version.
+pub(super) const V1: Group = Group::new("", "v1");
+
+/// Verbs of subresources that open a stream into a pod.
+const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
+
+pub(super) fn rows() -> Vec<Row> {
+    [configuration(), cluster(), workload(), network()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Returns the rows of configuration, quotas and events.
+fn configuration() -> Vec<Row> {
+    vec![
+        V1.namespaced("configmaps", "ConfigMap")
+            .short(&["cm"])
+            .strategy(Generic::new().peculiar(ConfigMaps)),
+        V1.namespaced("events", "Event")
+            .short(&["ev"])
+            .fields(event_fields())
+            .strategy(event_strategy(Events::CORE)),
+        V1.namespaced("limitranges", "LimitRange")
+            .short(&["limits"])
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::LIMIT_RANGE)
+                    .check(quota::limit_range)
+                    .create_on_update(),
+            ),
+        V1.namespaced("resourcequotas", "ResourceQuota")
+            .short(&["quota"])
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .defaults(defaults::RESOURCE_QUOTA)
+                    .check(quota::quota)
+                    .check_on_update(quota::quota_update)
+                    .returns_deleted_object(),
+            ),
+        V1.namespaced("secrets", "Secret")
+            .fields([field("type")])
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::SECRET)
+                    .defaults_on_read(stored::secret)
+                    .peculiar(Secrets),
+            ),
+        V1.namespaced("serviceaccounts", "ServiceAccount")
+            .short(&["sa"])
+            .subresource(
+                "token",
+                Some(Group::new("authentication.k8s.io", "v1")),
+                "TokenRequest",
+                &[Verb::Create],
+                Served::Handler,
+            )
+            .strategy(
+                Generic::new()
+                    .warn_always(warnings::service_account)
+                    .returns_deleted_object(),
+            ),
+    ]
+}
+
+/// Returns the rows of components, namespaces, nodes and volumes.
+fn cluster() -> Vec<Row> {
+    vec![
+        V1.cluster("componentstatuses", "ComponentStatus")
+            .short(&["cs"])
+            .verbs(&[Verb::Get, Verb::List])
+            .served(Served::Computed),
+        V1.cluster("namespaces", "Namespace")
+            .short(&["ns"])
+            .without(Verb::DeleteCollection)
+            .fields([field("status.phase")])
+            .subresource(
+                "finalize",
+                None,
+                "Namespace",
+                &[Verb::Update],
+                Served::Store,
+            )
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"phase": "Active"}))
+                    .defaults(defaults::NAMESPACE)
+                    .defaults_on_read(stored::namespace)
+                    .peculiar(Namespaces)
+                    .check(cluster::namespace)
+                    .part("finalize", namespace::finalize())
+                    .part("status", namespace::status())
+                    .name_rule(NameRule::DnsLabel),
+            ),
+        V1.cluster("nodes", "Node")
+            .short(&["no"])
+            .prefix("minions")
+            .fields([field_or("spec.unschedulable", "false")])
+            .subresource("proxy", None, "NodeProxyOptions", PROXY, Served::Handler)
+            .status()
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::NODE)
+                    .defaults_on_read(stored::node)
+                    .peculiar(Nodes)
+                    .check(cluster::node)
+                    .check_on_update(cluster::node_update)
+                    .part("status", Part::new("status", PartMetadata::Free)),
+            ),
+        V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
+            .short(&["pvc"])
+            .status()
+            .strategy(
+                claimed()
+                    .defaults(volume::defaults::CLAIM)
+                    .check(claim_validation::claim)
+                    .warn_always(warnings::claim)
+                    .check_on_update(claim_validation::claim_update),
+            ),
+        V1.cluster("persistentvolumes", "PersistentVolume")
+            .short(&["pv"])
+            .status()
+            .strategy(
+                claimed()
+                    .defaults(volume::defaults::PERSISTENT_VOLUME)
+                    .peculiar(PersistentVolumes)
+                    .part("status", persistent_volume::status())
+                    .check(claim_validation::volume)
+                    .warn_always(warnings::volume)
+                    .check_on_update(claim_validation::volume_update),
+            ),
+    ]
+}
+
+/// Returns the common strategy of PersistentVolumes and PersistentVolumeClaims.
+fn claimed() -> Generic {
+    Generic::with_status()
+        .initial_status(json!({"phase": "Pending"}))
+        .returns_deleted_object()
+}
+
+/// Returns the rows of pods, pod templates and replication controllers.
+fn workload() -> Vec<Row> {
+    let policy = Group::new("policy", "v1");
+    let post = &[Verb::Create];
+    vec![
+        V1.namespaced("bindings", "Binding").review(Served::Handler),
+        V1.namespaced("pods", "Pod")
+            .short(&["po"])
+            .category("all")
+            .fields(pod_fields())
+            .subresource("attach", None, "PodAttachOptions", STREAM, Served::Handler)
+            .subresource("binding", None, "Binding", post, Served::Handler)
+            .part("ephemeralcontainers")
+            .subresource("eviction", Some(policy), "Eviction", post, Served::Handler)
+            .subresource("exec", None, "PodExecOptions", STREAM, Served::Handler)
+            .subresource("log", None, "Pod", &[Verb::Get], Served::Handler)
+            .subresource(
+                "portforward",
+                None,
+                "PodPortForwardOptions",
+                STREAM,
+                Served::Handler,
+            )
+            .subresource("proxy", None, "PodProxyOptions", PROXY, Served::Handler)
+            .subresource("resize", None, "Pod", READ_WRITE, Served::Store)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .defaults(pod::defaults::POD)
+                    .defaults_on_read(stored::pod)
+                    .check(pod_checks::pod)
+                    .warn(warnings::pod)
+                    .check_on_create(pod_checks::new_pod)
+                    .peculiar(Pods)
+                    .part("status", pod::status())
+                    .part("binding", pod::Bound)
+                    .part("eviction", pod::Bound)
+                    .part("ephemeralcontainers", pod::ephemeral_containers())
+                    .part("resize", pod::resize())
+                    .generation(&["spec"])
+                    .returns_deleted_object(),
+            ),
+        V1.namespaced("podtemplates", "PodTemplate").strategy(
+            Generic::new()
+                .defaults(pod::defaults::POD_TEMPLATE)
+                .defaults_on_read(stored::template)
+                .check(apps::validation::pod_template)
+                .check_unless_old_fails(security::host_settings_of_pod_template)
+                .warn_always(warnings::pod_template)
+                .generation(&["template"])
+                .returns_deleted_object(),
+        ),
+        V1.namespaced("replicationcontrollers", "ReplicationController")
+            .short(&["rc"])
+            .category("all")
+            .prefix("controllers")
+            .fields([field_or("status.replicas", "0")])
+            .scale(SelectorForm::Map)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"replicas": 0}))
+                    .defaults(defaults::REPLICATION_CONTROLLER)
+                    .defaults_on_read(stored::spec_template)
+                    .check(apps::validation::replication_controller)
+                    .check_unless_old_fails(security::host_settings_of_template)
+                    .warn_always(warnings::named_template)
+                    .generation(&["spec"])
+                    .garbage_collection(GarbageCollection::OrphanDependents),
+            ),
+    ]
+}
+
+/// Returns the rows of endpoints and services.
+fn network() -> Vec<Row> {
+    vec![
+        V1.namespaced("endpoints", "Endpoints")
+            .short(&["ep"])
+            .prefix("services/endpoints")
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::ENDPOINTS)
+                    .check(endpoints::endpoints)
+                    .create_on_update(),
+            ),
+        V1.namespaced("services", "Service")
+            .short(&["svc"])
+            .category("all")
+            .prefix("services/specs")
+            .fields([field("spec.clusterIP"), field("spec.type")])
+            .subresource("proxy", None, "ServiceProxyOptions", PROXY, Served::Handler)
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"loadBalancer": {}}))
+                    .defaults(defaults::SERVICE)
+                    .check(service_checks::service)
+                    .warn_always(warnings::service)
+                    .check_on_update(service_checks::service_update)
+                    .peculiar(Services)
+                    .create_on_update()
+                    .name_rule(NameRule::Dns1035Label)
+                    .returns_deleted_object(),
+            ),
+    ]
+}
+
+/// Returns the strategy of events, which both groups of events share but for `events`.
+pub(super) fn event_strategy(events: Events) -> Generic {
+    Generic::new()
+        .defaults(defaults::EVENT)
+        .peculiar(events)
+        .create_on_update()
+        .name_rule(NameRule::PathSegment)
+        .garbage_collection(GarbageCollection::Unsupported)
+}
+
+/// Returns the selectable fields of events, as the storage version names them.
+pub(super) fn event_fields() -> [FieldPath; 11] {
+    let mut source = field("source");
+    source.from = &["source.component", "reportingComponent"];
+    [
+        field("involvedObject.kind"),
+        field("involvedObject.namespace"),
+        field("involvedObject.name"),
+        field("involvedObject.uid"),
+        field("involvedObject.apiVersion"),
+        field("involvedObject.resourceVersion"),
+        field("involvedObject.fieldPath"),
+        field("reason"),
+        field("reportingComponent"),
+        source,
+        field("type"),
+    ]
+}
+
+fn pod_fields() -> [FieldPath; 9] {
+    [
+        field("spec.nodeName"),
+        field("spec.restartPolicy"),
+        field("spec.schedulerName"),
+        field("spec.serviceAccountName"),
+        field_or("spec.hostNetwork", "false"),
+        field("status.phase"),
+        field("status.podIP"),
+        field("status.podIPs"),
+        field("status.nominatedNodeName"),
+    ]
+}

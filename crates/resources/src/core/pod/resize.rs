@@ -1,0 +1,310 @@
+//! Resize of a running pod: changes of the CPU and memory of its containers, or of the pod as a whole.
+
+use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::path::{get, keep, list, remove, set, text};
+use serde_json::{Value, json};
+
+use super::quality;
+use super::validation;
+use crate::validation::found;
+
+/// Lists of a pod's containers that can be resized.
+const LISTS: [&str; 2] = ["containers", "initContainers"];
+/// Resources that a resize may change.
+const MUTABLE: [&str; 2] = ["cpu", "memory"];
+/// Annotation of mirror pods, which stand for static pods of a node.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Restores all of the spec but the resources of the pod and its containers, and their resize policies. Lists with other
+/// containers than before stay, so that validation refuses them.
+pub(super) fn keep_all_but_resources(object: &mut Value, old: &Value) {
+    let asked = std::mem::take(object);
+    object.clone_from(&asked);
+    keep(object, old, "spec");
+    for path in LISTS.map(|containers| format!("spec.{containers}")) {
+        let containers = resized(list(&asked, &path), list(old, &path));
+        if !containers.is_empty() || get(old, &path).is_some() {
+            set(object, &path, Value::Array(containers));
+        }
+    }
+    keep(object, &asked, "spec.resources");
+}
+
+fn resized(asked: &[Value], old: &[Value]) -> Vec<Value> {
+    let pairs = || asked.iter().zip(old);
+    let same = |(one, other): (&Value, &Value)| text(one, "name") == text(other, "name");
+    if asked.len() != old.len() || !pairs().all(same) {
+        return asked.to_vec();
+    }
+    let resized = pairs().map(|(asked, old)| {
+        let mut container = old.clone();
+        for member in ["resources", "resizePolicy"] {
+            keep(&mut container, asked, member);
+        }
+        container
+    });
+    resized.collect()
+}
+
+/// Validates a resize and returns the errors of changes that are not allowed.
+pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
+    let annotations = get(old, "metadata.annotations");
+    if annotations.is_some_and(|it| it.get(MIRROR).is_some()) {
+        return vec![FieldError::forbidden("", "static pods cannot be resized")];
+    }
+    if text(old, "spec.os.name") == "windows" {
+        return vec![FieldError::forbidden("", "windows pods cannot be resized")];
+    }
+    let mut errors = found(validation::pod, object);
+    let class = text(old, "status.qosClass");
+    if class != quality::class(object) {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        errors.push(FieldError::invalid("spec", &json!(class), why));
+    }
+    if !is_supported(old) {
+        let why = "Pod running on node without support for resize";
+        errors.push(FieldError::forbidden("spec", why));
+    }
+    errors.extend(forbidden_to_pod(object, old));
+    let others = LISTS
+        .iter()
+        .flat_map(|list| other_containers(object, old, list));
+    let others: Vec<_> = others.collect();
+    if !others.is_empty() {
+        errors.extend(others);
+        return errors;
+    }
+    for containers in ["initContainers", "containers"] {
+        errors.extend(forbidden_to_containers(object, old, containers));
+    }
+    errors
+}
+
+/// Returns true if the pod's node supports resize: it reports the resources of running containers then.
+fn is_supported(pod: &Value) -> bool {
+    let statuses = list(pod, "status.containerStatuses").iter();
+    let mut running = statuses.filter(|it| get(it, "state.running").is_some());
+    running
+        .next()
+        .is_none_or(|it| get(it, "resources").is_some())
+}
+
+/// Validates a change of pod-level resources.
+fn forbidden_to_pod(object: &Value, old: &Value) -> Vec<FieldError> {
+    const PATH: &str = "spec.resources";
+    let Some(before) = get(old, PATH) else {
+        return Vec::new();
+    };
+    let Some(after) = get(object, PATH) else {
+        let why = "pod-level resources cannot be removed";
+        return vec![FieldError::forbidden(PATH, why)];
+    };
+    let mut errors = removed(after, before, PATH, "pod-level resource");
+    let (after, before) = (json!({"resources": after}), json!({"resources": before}));
+    if !differs_as_it_may(&after, &before) {
+        let why = "only cpu and memory resources are mutable at pod-level";
+        errors.push(FieldError::forbidden("spec", why));
+    }
+    errors
+}
+
+/// Returns an error if containers were added or removed, and one for each that was renamed or moved.
+fn other_containers(object: &Value, old: &Value, containers: &str) -> Vec<FieldError> {
+    let path = format!("spec.{containers}");
+    let (after, before) = (list(object, &path), list(old, &path));
+    if after.len() != before.len() {
+        let why = format!("{containers} may not be added or removed on resize");
+        return vec![FieldError::forbidden(path, why)];
+    }
+    let pairs = after.iter().zip(before).enumerate();
+    let other = pairs.filter(|(_, (one, other))| text(one, "name") != text(other, "name"));
+    let why = format!("{containers} may not be renamed or reordered on resize");
+    other
+        .map(|(index, _)| FieldError::forbidden(format!("{path}[{index}].name"), why.as_str()))
+        .collect()
+}
+
+fn forbidden_to_containers(object: &Value, old: &Value, containers: &str) -> Vec<FieldError> {
+    let path = format!("spec.{containers}");
+    let pairs = list(object, &path).iter().zip(list(old, &path)).enumerate();
+    let mut errors = Vec::new();
+    for (index, (after, before)) in pairs {
+        let at = format!("{path}[{index}]");
+        let none = Value::Null;
+        let resources = |container| get(container, "resources").unwrap_or(&none).clone();
+        let field = format!("{at}.resources");
+        errors.extend(removed(
+            &resources(after),
+            &resources(before),
+            &field,
+            "resource",
+        ));
+        let allowed = differs_as_it_may(after, before);
+        if containers == "containers" {
+            if !allowed {
+                let why = "only cpu and memory resources are mutable";
+                errors.push(FieldError::forbidden("spec", why));
+            }
+            continue;
+        }
+        if !allowed {
+            let why = "only cpu and memory resources for init or sidecar containers are mutable";
+            errors.push(FieldError::forbidden(at.as_str(), why));
+        }
+        let once = text(after, "restartPolicy") != "Always";
+        let mut policies = list(before, "resizePolicy").iter();
+        let restarts = policies.any(|it| text(it, "restartPolicy") == "RestartContainer");
+        if after != before && once && restarts {
+            let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+            errors.push(FieldError::forbidden(at, why));
+        }
+    }
+    errors
+}
+
+/// Returns an error if requests or limits lack a resource that they had before.
+fn removed(after: &Value, before: &Value, field: &str, what: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for which in ["requests", "limits"] {
+        let had = get(before, which).and_then(Value::as_object);
+        let has =
+            |resource: &String| get(after, which).is_some_and(|it| it.get(resource).is_some());
+        if had.is_some_and(|had| !had.keys().all(has)) {
+            let why = format!("{what} {which} cannot be removed");
+            errors.push(FieldError::forbidden(format!("{field}.{which}"), why));
+        }
+    }
+    errors
+}
+
+/// Returns true if two containers differ in nothing but requests and limits of [`MUTABLE`] resources.
+fn differs_as_it_may(after: &Value, before: &Value) -> bool {
+    let rest = |container: &Value| {
+        let mut rest = container.clone();
+        for which in ["requests", "limits"] {
+            let path = format!("resources.{which}");
+            for resource in MUTABLE {
+                drop(remove(&mut rest, &format!("{path}.{resource}")));
+            }
+            if get(&rest, &path) == Some(&json!({})) {
+                drop(remove(&mut rest, &path));
+            }
+        }
+        rest
+    };
+    rest(after) == rest(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validation::messages;
+
+    fn old() -> Value {
+        let container = |name: &str| {
+            json!({"name": name, "image": "i", "terminationMessagePolicy": "File",
+                "imagePullPolicy": "Always",
+                "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}})
+        };
+        let mut first = container("i");
+        first["resizePolicy"] =
+            json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
+        json!({"metadata": {"name": "p"}, "status": {"qosClass": "Burstable"}, "spec": {
+            "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "serviceAccountName": "default",
+            "containers": [container("a"), container("b")], "initContainers": [first]}})
+    }
+
+    fn resize(change: impl FnOnce(&mut Value)) -> (Value, Vec<String>) {
+        let old = old();
+        let mut object = old.clone();
+        change(&mut object);
+        keep_all_but_resources(&mut object, &old);
+        let wrong = messages(&forbidden(&object, &old));
+        (object, wrong)
+    }
+
+    #[test]
+    fn resources_alone_change() {
+        let (object, wrong) = resize(|pod| {
+            pod["spec"]["containers"][1]["resources"]["limits"]["cpu"] = json!("3");
+            pod["spec"]["containers"][1]["image"] = json!("other");
+            pod["spec"]["nodeName"] = json!("n");
+            pod["spec"]["resources"] = json!({"limits": {"cpu": "9"}, "requests": {"cpu": "8"}});
+        });
+        assert_eq!(wrong, [""; 0]);
+        let mut expected = old();
+        expected["spec"]["containers"][1]["resources"]["limits"]["cpu"] = json!("3");
+        expected["spec"]["resources"] = json!({"limits": {"cpu": "9"}, "requests": {"cpu": "8"}});
+        assert_eq!(object, expected);
+    }
+
+    #[test]
+    fn what_may_not_change_is_told() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &[&str]); 7] = [
+            (
+                |pod| pod["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}}),
+                &[
+                    "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed",
+                ],
+            ),
+            (
+                |pod| {
+                    let swapped = pod["spec"]["containers"][1].clone();
+                    let first = std::mem::replace(&mut pod["spec"]["containers"][0], swapped);
+                    pod["spec"]["containers"][1] = first;
+                },
+                &[
+                    "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize",
+                    "spec.containers[1].name: Forbidden: containers may not be renamed or reordered on resize",
+                ],
+            ),
+            (
+                |pod| drop(remove(pod, "spec.initContainers")),
+                &[
+                    "spec.initContainers: Forbidden: initContainers may not be added or removed on resize",
+                ],
+            ),
+            (
+                |pod| {
+                    pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] =
+                        json!("1Gi");
+                },
+                &["spec: Forbidden: only cpu and memory resources are mutable"],
+            ),
+            (
+                |pod| {
+                    pod["spec"]["initContainers"][0]["resources"]["limits"]["cpu"] = json!("3");
+                },
+                &[
+                    "spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized",
+                ],
+            ),
+            (
+                |pod| {
+                    let same = json!({"cpu": "4", "memory": "1Gi"});
+                    let same = json!({"requests": same, "limits": same});
+                    pod["spec"]["resources"] = same;
+                },
+                &[
+                    "spec: Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing",
+                ],
+            ),
+            (|_| {}, &[]),
+        ];
+        for (change, expected) in cases {
+            assert_eq!(resize(change).1, expected);
+        }
+        let mut mirrored = old();
+        mirrored["metadata"]["annotations"] = json!({MIRROR: "x"});
+        let wrong = messages(&forbidden(&mirrored, &mirrored));
+        assert_eq!(wrong, [": Forbidden: static pods cannot be resized"]);
+        let mut unable = old();
+        unable["status"]["containerStatuses"] = json!([{"name": "a", "state": {"running": {}}}]);
+        let wrong = messages(&forbidden(&unable, &unable));
+        assert_eq!(
+            wrong,
+            ["spec: Forbidden: Pod running on node without support for resize"]
+        );
+    }
+}

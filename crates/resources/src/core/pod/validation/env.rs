@@ -1,0 +1,163 @@
+//! The environment variables of containers.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::NameRule;
+use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
+
+use crate::validation::at::{At, Errors};
+use crate::validation::values::{config_key, variable_name};
+
+/// The fields of its pod that a variable may refer to.
+const POD_FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// The fields of its pod that a file may refer to.
+pub(crate) const POD_FIELDS_OF_FILES: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+];
+/// The resources of a container that both may refer to.
+const RESOURCE_FIELDS: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+const ALL_POD_FIELDS: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "status.phase",
+    "status.nominatedNodeName",
+];
+const SEVERAL: &str = "may not have more than one field specified at a time";
+
+/// Checks the environment variables of a container. Follows `ValidateEnv` and `ValidateEnvFrom`.
+pub(super) fn variables(container: &At<'_, '_>, errors: &mut Errors) {
+    for variable in container.items("env") {
+        variable
+            .at("name")
+            .must_be_set_and_conform(variable_name, errors);
+        if variable.at("valueFrom").is_set() {
+            value_from(&variable, errors);
+        }
+    }
+    for source in container.items("envFrom") {
+        source.at("prefix").may_conform(variable_name, errors);
+        let kinds = ["configMapRef", "secretRef"];
+        for kind in kinds.map(|kind| source.at(kind)) {
+            if kind.is_set() {
+                kind.at("name")
+                    .must_be_set_and_conform(prefix_of_name, errors);
+            }
+        }
+        // The list is blamed, not its element.
+        let list = container.at("envFrom");
+        match kinds.iter().filter(|kind| source.at(kind).is_set()).count() {
+            0 => errors
+                .push(list.invalid_value("", "must specify one of: `configMapRef` or `secretRef`")),
+            1 => {}
+            _ => errors.push(list.invalid_value("", SEVERAL)),
+        }
+    }
+}
+
+fn prefix_of_name(name: &str) -> Vec<String> {
+    formats::name(name, NameRule::DnsSubdomain, true)
+}
+
+fn value_from(variable: &At<'_, '_>, errors: &mut Errors) {
+    let from = variable.at("valueFrom");
+    let field = from.at("fieldRef");
+    if field.is_set() {
+        pod_field(&field, POD_FIELDS, errors);
+    }
+    let resource = from.at("resourceFieldRef");
+    if resource.is_set() {
+        resource_field(&resource, false, errors);
+    }
+    for kind in ["configMapKeyRef", "secretKeyRef"].map(|kind| from.at(kind)) {
+        if kind.is_set() {
+            kind.at("name").must_conform(formats::dns_subdomain, errors);
+            kind.at("key").must_be_set_and_conform(config_key, errors);
+        }
+    }
+    let sources = from.value().as_object();
+    let sources = sources.into_iter().flatten();
+    let why = match sources.filter(|(_, source)| !source.is_null()).count() {
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
+        _ if !variable.at("value").is_empty() => "may not be specified when `value` is not empty",
+        1 => return,
+        _ => SEVERAL,
+    };
+    errors.push(from.invalid_value("", why));
+}
+
+/// Checks a reference to a field of the pod. Follows `validateObjectFieldSelector`.
+pub(crate) fn pod_field(at: &At<'_, '_>, allowed: &[&str], errors: &mut Errors) {
+    for member in ["apiVersion", "fieldPath"].map(|member| at.at(member)) {
+        if member.is_empty() {
+            errors.push(member.required(""));
+            return;
+        }
+    }
+    let path = at.at("fieldPath");
+    let text = path.text();
+    let subscript = text.split_once("['").and_then(|(map, rest)| {
+        let key = rest.strip_suffix("']")?;
+        Some((map, key))
+    });
+    match subscript {
+        Some(("metadata.annotations", key)) => blame(at, &key.to_lowercase(), errors),
+        Some(("metadata.labels", key)) => blame(at, key, errors),
+        Some((map, _)) if allowed.contains(&map) => {
+            errors.push(at.invalid_value(map, "does not support subscript"));
+        }
+        _ if allowed.contains(&text) => {}
+        _ if POD_FIELDS.contains(&text) || ALL_POD_FIELDS.contains(&text) => {
+            errors.push(path.unsupported(allowed));
+        }
+        _ => {
+            let why = format!("error converting fieldPath: field label not supported: {text}");
+            errors.push(path.invalid(why));
+        }
+    }
+}
+
+fn blame(at: &At<'_, '_>, key: &str, errors: &mut Errors) {
+    let wrong = formats::label_key(key).into_iter();
+    errors.extend(wrong.map(|why| at.invalid_value(Value::from(key), why)));
+}
+
+/// Checks a reference to a resource of a container; in a file it names the container. Follows
+/// `validateContainerResourceFieldSelector`.
+pub(crate) fn resource_field(at: &At<'_, '_>, of_file: bool, errors: &mut Errors) {
+    let resource = at.at("resource");
+    let name = resource.text();
+    let pages = ["requests.hugepages-", "limits.hugepages-"];
+    if of_file && at.at("containerName").is_empty() {
+        errors.push(at.at("containerName").required(""));
+    } else if name.is_empty() {
+        errors.push(resource.required(""));
+    } else if !RESOURCE_FIELDS.contains(&name) && !pages.iter().any(|it| name.starts_with(it)) {
+        errors.push(resource.unsupported(RESOURCE_FIELDS));
+    }
+}

@@ -1,0 +1,232 @@
+//! Pods and pod templates.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+
+mod container;
+pub(crate) mod env;
+pub(crate) mod mounts;
+mod probes;
+mod resources;
+pub(crate) mod scheduling;
+pub(crate) mod security;
+
+use std::collections::HashSet;
+
+use ringwatch_apimachinery::validation::formats;
+
+use super::validation::container::{
+    Pod, containers, ephemeral_containers, init_containers, no_spaces_around_image,
+};
+use super::validation::resources::pod_resources;
+use crate::validation::at::{At, Errors};
+use crate::validation::values::ip;
+use crate::{core::volume::validation, validation::labels};
+
+/// How many servers of names a pod may ask, and in how many domains it may look.
+const NAME_SERVERS_MAX: usize = 3;
+const SEARCH_DOMAINS_MAX: usize = 32;
+
+/// The claims that come with a template, of which each is a volume.
+pub(crate) type Claims<'v> = HashSet<&'v str>;
+
+/// Checks a Pod: its spec, with the rules for pods that do not apply to templates. Follows `ValidatePodCreate`.
+pub(crate) fn pod(pod: &At<'_, '_>, errors: &mut Errors) {
+    let spec = pod.at("spec");
+    self::spec(&spec, None, errors);
+    if spec.at("serviceAccountName").is_empty() {
+        for volume in spec.items("volumes") {
+            for source in volume.items("projected.sources") {
+                let why = "must not be specified when serviceAccountName is not set";
+                source.at("serviceAccountToken").must_be_unset(why, errors);
+            }
+        }
+    }
+    for list in ["containers", "initContainers"] {
+        for container in spec.items(list) {
+            no_spaces_around_image(&container, errors);
+        }
+    }
+}
+
+/// Checks that a new pod has nothing that can only be added later, such as ephemeral containers. Follows
+/// `ValidatePodCreate`.
+pub(crate) fn new_pod(pod: &At<'_, '_>, errors: &mut Errors) {
+    let spec = pod.at("spec");
+    let added = spec.at("ephemeralContainers");
+    if !added.is_empty() {
+        errors.push(added.forbidden("cannot be set on create"));
+    }
+    if !spec.at("nodeName").is_empty() && !spec.at("schedulingGates").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(spec.at("nodeName").forbidden(why));
+    }
+    // Changes cannot bring them in: neither the settings nor the namespaces of a pod change.
+    security::host_settings(&spec, errors);
+}
+
+/// Checks a pod template. Follows `ValidatePodTemplateSpec`.
+pub(crate) fn template(template: &At<'_, '_>, claims: &Claims<'_>, errors: &mut Errors) {
+    let labels = template.at("metadata.labels");
+    let mut wrong = Errors::new();
+    labels::labels(&labels, &mut wrong);
+    // Kubernetes leaves the metadata out of the path.
+    errors.extend(wrong.into_iter().map(|mut error| {
+        error.field = template.at("labels").field();
+        error
+    }));
+    let spec = template.at("spec");
+    self::spec(&spec, Some(claims), errors);
+    let added = spec.at("ephemeralContainers");
+    if !added.is_empty() {
+        errors.push(added.forbidden("ephemeral containers not allowed in pod template"));
+    }
+}
+
+/// The spec of a pod, or of a template with the claims that come with it.
+fn spec(spec: &At<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
+    let of_pod = template.is_none();
+    let grace = spec.at("terminationGracePeriodSeconds").number();
+    let volumes = validation::volumes(spec, of_pod, errors);
+    let none = Claims::new();
+    let pod = Pod {
+        spec,
+        volumes: &volumes,
+        claims: template.unwrap_or(&none),
+        grace,
+    };
+    containers(pod, errors);
+    init_containers(pod, errors);
+    ephemeral_containers(pod, errors);
+    pod_resources(spec, errors);
+    spec.at("restartPolicy")
+        .may_be_one_of(&["Always", "OnFailure", "Never"], errors);
+    spec.at("dnsPolicy").may_be_one_of(
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
+        errors,
+    );
+    labels::labels(&spec.at("nodeSelector"), errors);
+    host_network(spec, of_pod, errors);
+    security::of_pod(&spec.at("securityContext"), errors);
+    let shared = spec.at("shareProcessNamespace");
+    if shared.is_true() && spec.at("hostPID").is_true() {
+        let blamed = spec.at("securityContext.shareProcessNamespace");
+        let why = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.push(blamed.invalid_value(true, why));
+    }
+    scheduling::affinity(&spec.at("affinity"), errors);
+    names_and_addresses(spec, errors);
+    gates(spec, errors);
+    scheduling::spread(spec, errors);
+    scheduling::tolerations(&spec.at("tolerations"), errors);
+    names(spec, errors);
+}
+
+fn names(spec: &At<'_, '_>, errors: &mut Errors) {
+    if spec.at("hostUsers").is_set() && !spec.at("hostUsers").is_true() {
+        for (member, blamed) in [
+            ("hostNetwork", "hostNetwork"),
+            ("hostPID", "HostPID"),
+            ("hostIPC", "HostIPC"),
+        ] {
+            if spec.at(member).is_true() {
+                errors.push(
+                    spec.at(blamed)
+                        .forbidden("when `pod.Spec.HostUsers` is false"),
+                );
+            }
+        }
+    }
+    for member in ["serviceAccountName", "nodeName"] {
+        spec.at(member).may_conform(formats::dns_subdomain, errors);
+    }
+    spec.at("activeDeadlineSeconds")
+        .must_be_between(1, i64::from(i32::MAX), errors);
+    for member in ["hostname", "subdomain"] {
+        spec.at(member).may_conform(formats::dns_label, errors);
+    }
+    spec.at("priorityClassName")
+        .may_conform(formats::dns_subdomain, errors);
+    if spec.at("runtimeClassName").is_set() {
+        spec.at("runtimeClassName")
+            .must_conform(formats::dns_subdomain, errors);
+    }
+    spec.at("preemptionPolicy")
+        .may_be_one_of(&["PreemptLowerPriority", "Never"], errors);
+    let system = spec.at("os.name");
+    if spec.at("os").is_set() && !matches!(system.text(), "linux" | "windows") {
+        let mut error = system.unsupported(&["linux", "windows"]);
+        error.field = spec.at("os").field();
+        errors.push(error);
+    }
+}
+
+/// In the host's network, a port of the pod is one of the host.
+fn host_network(spec: &At<'_, '_>, of_pod: bool, errors: &mut Errors) {
+    if !spec.at("hostNetwork").is_true() {
+        return;
+    }
+    for container in spec.items("containers") {
+        for port in container.items("ports") {
+            let on_host = port.at("hostPort");
+            let number = on_host.number().unwrap_or(0);
+            if (of_pod || number != 0) && Some(number) != port.at("containerPort").number() {
+                let why = "must match `containerPort` when `hostNetwork` is true";
+                errors.push(on_host.invalid_value(number, why));
+            }
+        }
+    }
+}
+
+fn names_and_addresses(spec: &At<'_, '_>, errors: &mut Errors) {
+    let config = spec.at("dnsConfig");
+    let servers = config.at("nameservers");
+    if spec.at("dnsPolicy").text() == "None" {
+        if !config.is_set() {
+            let why = "must provide `dnsConfig` when `dnsPolicy` is None";
+            errors.push(config.required(why));
+        } else if servers.is_empty() {
+            let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            errors.push(servers.required(why));
+        }
+    }
+    if servers.len() > NAME_SERVERS_MAX {
+        let why = format!("must not have more than {NAME_SERVERS_MAX} nameservers");
+        errors.push(servers.invalid(why));
+    }
+    for server in servers.items("") {
+        server.must_conform(ip, errors);
+    }
+    let domains = config.at("searches");
+    if domains.len() > SEARCH_DOMAINS_MAX {
+        let why = format!("must not have more than {SEARCH_DOMAINS_MAX} search paths");
+        errors.push(domains.invalid(why));
+    }
+    for option in config.items("options") {
+        if option.at("name").is_empty() {
+            errors.push(option.required("must not be empty"));
+        }
+    }
+    for alias in spec.items("hostAliases") {
+        alias.at("ip").must_conform(ip, errors);
+        for name in alias.items("hostnames") {
+            name.must_conform(formats::dns_subdomain, errors);
+        }
+    }
+}
+
+/// Checks readiness gates and scheduling gates.
+fn gates(spec: &At<'_, '_>, errors: &mut Errors) {
+    for gate in spec.items("readinessGates") {
+        gate.at("conditionType")
+            .must_conform(formats::label_key, errors);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for gate in spec.items("schedulingGates") {
+        let name = gate.at("name").text();
+        let wrong = formats::label_key(name).into_iter();
+        errors.extend(wrong.map(|why| gate.invalid_value(name, why)));
+        if !seen.insert(name) {
+            errors.push(gate.duplicate_of(name));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The scheduling of pods: affinity, tolerations and topology spread constraints.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use ringwatch_apimachinery::validation::formats;
+
+use crate::validation::at::{At, Errors};
+use crate::validation::labels::{node_selector, node_selector_term, selector};
+use crate::validation::values::percentage;
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+/// The effects of taints.
+const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// Checks the affinity of a pod. Follows `validateAffinity`.
+pub(super) fn affinity(at: &At<'_, '_>, errors: &mut Errors) {
+    let nodes = at.at("nodeAffinity");
+    if nodes.at(REQUIRED).is_set() {
+        node_selector(&nodes.at(REQUIRED), errors);
+    }
+    for wish in nodes.items(PREFERRED) {
+        weight(&wish, errors);
+        node_selector_term(&wish.at("preference"), false, errors);
+    }
+    for pods in ["podAffinity", "podAntiAffinity"].map(|pods| at.at(pods)) {
+        for term in pods.items(REQUIRED) {
+            pod_term(&term, errors);
+        }
+        for wish in pods.items(PREFERRED) {
+            weight(&wish, errors);
+            pod_term(&wish.at("podAffinityTerm"), errors);
+        }
+    }
+}
+
+fn weight(wish: &At<'_, '_>, errors: &mut Errors) {
+    let weight = wish.at("weight").number().unwrap_or(0);
+    if !(1..=100).contains(&weight) {
+        errors.push(
+            wish.at("weight")
+                .invalid_value(weight, "must be in the range 1-100"),
+        );
+    }
+}
+
+fn pod_term(at: &At<'_, '_>, errors: &mut Errors) {
+    for pods in ["labelSelector", "namespaceSelector"] {
+        selector(&at.at(pods), errors);
+    }
+    for namespace in at.items("namespaces") {
+        let wrong = formats::dns_label(namespace.text()).into_iter();
+        let blamed = at.at("namespace");
+        errors.extend(wrong.map(|why| blamed.invalid_value(namespace.text(), why)));
+    }
+    let key = at.at("topologyKey");
+    if key.is_empty() {
+        errors.push(key.required("can not be empty"));
+    }
+    key.must_conform(formats::label_key, errors);
+    label_keys(at, errors);
+}
+
+/// Labels whose values the selector beside them is to have, or not to have.
+fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
+    let own = at.at("labelSelector");
+    let [matching, others] = ["matchLabelKeys", "mismatchLabelKeys"].map(|keys| at.at(keys));
+    for keys in [matching, others] {
+        if !keys.is_empty() && !own.is_set() {
+            errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
+            continue;
+        }
+        for key in keys.items("") {
+            key.must_conform(formats::label_key, errors);
+        }
+    }
+    let mut indexes: HashMap<&str, usize> = HashMap::new();
+    for (index, key) in matching.items("").enumerate() {
+        indexes.entry(key.text()).or_insert(index);
+    }
+    let labels = own.at("matchLabels").value();
+    let mut selected: BTreeSet<&str> = BTreeSet::new();
+    for expression in own.items("matchExpressions") {
+        let key = expression.at("key").text();
+        // Of a pod the server has put the keys into the selector already: once is once too few.
+        if let Some(index) = indexes.get(key)
+            && (labels.get(key).is_some() || selected.contains(key))
+        {
+            let mut error =
+                at.invalid_value(key, "exists in both matchLabelKeys and labelSelector");
+            // Kubernetes counts the keys here as if they were those of the term.
+            error.field = format!("{}[{index}]", error.field);
+            errors.push(error);
+        }
+        selected.insert(key);
+    }
+    let mismatched: HashSet<&str> = others.items("").map(|it| it.text()).collect();
+    for key in matching.items("") {
+        if mismatched.contains(key.text()) {
+            errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
+        }
+    }
+}
+
+/// Checks the tolerations of a pod. Follows `ValidateTolerations`.
+pub(crate) fn tolerations(at: &At<'_, '_>, errors: &mut Errors) {
+    for toleration in at.items("") {
+        let [key, operator, effect, value] =
+            ["key", "operator", "effect", "value"].map(|member| toleration.at(member));
+        key.may_conform(formats::label_key, errors);
+        if key.is_empty() && operator.text() != "Exists" {
+            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.push(operator.invalid(why));
+        }
+        if toleration.at("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
+            let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            errors.push(effect.invalid(why));
+        }
+        match operator.text() {
+            "Equal" | "" => {
+                let wrong = formats::label_value(value.text());
+                if !wrong.is_empty() {
+                    errors.push(operator.invalid_value(value.text(), wrong.join(";")));
+                }
+            }
+            "Exists" if !value.is_empty() => {
+                let why = "value must be empty when `operator` is 'Exists'";
+                errors.push(operator.invalid_value(value.text(), why));
+            }
+            "Exists" => {}
+            _ => errors.push(operator.unsupported(&["Equal", "Exists"])),
+        }
+        if !effect.is_empty() {
+            effect.may_be_one_of(EFFECTS, errors);
+        }
+    }
+}
+
+/// Checks the taints of a node. Follows `validateNodeTaints`.
+pub(crate) fn taints(at: &At<'_, '_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for taint in at.items("") {
+        let [key, value, effect] = ["key", "value", "effect"].map(|member| taint.at(member));
+        key.must_conform(formats::label_key, errors);
+        let wrong = formats::label_value(value.text());
+        if !wrong.is_empty() {
+            errors.push(value.invalid(wrong.join(";")));
+        }
+        effect.must_be_one_of(EFFECTS, errors);
+        if !seen.insert((key.text(), effect.text())) {
+            let mut error = taint.duplicate();
+            error.detail += ": taints must be unique by key and effect pair";
+            errors.push(error);
+        }
+    }
+}
+
+/// Checks the topology spread constraints of a pod. Follows `validateTopologySpreadConstraints`.
+pub(super) fn spread(spec: &At<'_, '_>, errors: &mut Errors) {
+    const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
+    const POLICIES: &[&str] = &["Honor", "Ignore"];
+    let mut last_of = HashMap::new();
+    for (index, one) in spec.items("topologySpreadConstraints").enumerate() {
+        let pair = (
+            one.at("topologyKey").text(),
+            one.at("whenUnsatisfiable").text(),
+        );
+        last_of.insert(pair, index);
+    }
+    for (index, one) in spec.items("topologySpreadConstraints").enumerate() {
+        let [skew, key, action, least] =
+            ["maxSkew", "topologyKey", "whenUnsatisfiable", "minDomains"].map(|it| one.at(it));
+        let number = skew.number().unwrap_or(0);
+        if number <= 0 {
+            errors.push(skew.invalid_value(number, "must be greater than zero"));
+        }
+        if key.is_empty() {
+            errors.push(key.required("can not be empty"));
+        }
+        if !ACTIONS.contains(&action.text()) {
+            errors.push(action.unsupported(ACTIONS));
+        }
+        let pair = (key.text(), action.text());
+        if last_of.get(&pair) != Some(&index) {
+            let blamed = one.at("{topologyKey, whenUnsatisfiable}");
+            errors.push(blamed.duplicate_of(&format!("{{{}, {}}}", pair.0, pair.1)));
+        }
+        if least.number().is_some_and(|least| least <= 0) {
+            errors.push(least.invalid("must be greater than zero"));
+        }
+        if least.is_set() && action.text() != "DoNotSchedule" {
+            let why = format!(
+                "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}",
+                action.text()
+            );
+            errors.push(least.invalid(why));
+        }
+        for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            one.at(policy).may_be_one_of(POLICIES, errors);
+        }
+        selector(&one.at("labelSelector"), errors);
+        label_keys(&one, errors);
+    }
+}
+
+/// How many pods at a time: a number, or a percentage of at most a hundred.
+pub(crate) fn at_most_all(at: &At<'_, '_>, errors: &mut Errors) {
+    let text = at.text();
+    let number = text.strip_suffix('%').and_then(|it| it.parse::<u64>().ok());
+    if percentage(text).is_empty() && number.is_none_or(|number| number > 100) {
+        errors.push(at.invalid("must not be greater than 100%"));
+    }
+}

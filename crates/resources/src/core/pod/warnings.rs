@@ -1,0 +1,495 @@
+//! The warnings about an object that is accepted: deprecated fields, and fields that hide others.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ringwatch_apimachinery::validation::formats;
+use ringwatch_registry::context::WARNINGS_MAX;
+
+use crate::validation::at::At;
+
+/// The labels of nodes that have got other names, since when, and which.
+const OLD_LABELS: &[(&str, &str, &str)] = &[
+    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
+    (
+        "beta.kubernetes.io/instance-type",
+        "v1.17",
+        "node.kubernetes.io/instance-type",
+    ),
+    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "v1.17",
+        "topology.kubernetes.io/region",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "v1.17",
+        "topology.kubernetes.io/zone",
+    ),
+];
+/// The annotations of pods that do nothing any more.
+const OLD_ANNOTATIONS: &[(&str, &str)] = &[
+    (
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        "non-functional in v1.16+; use the \"priorityClassName\" field instead",
+    ),
+    (
+        "security.alpha.kubernetes.io/sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
+    ),
+    (
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
+    ),
+];
+/// The sources of volumes that are on their way out.
+const OLD_VOLUMES: &[(&str, &str)] = &[
+    (
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
+    (
+        "gitRepo",
+        "deprecated in v1.11, and disabled by default in v1.33+",
+    ),
+    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+const OLD_INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const OLD_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// Adds the warnings about a Pod.
+pub(crate) fn pod(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let wrong = formats::dns_label(object.at("metadata.name").text());
+    if !wrong.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            wrong.join(" ")
+        ));
+    }
+    pods(object, warnings);
+}
+
+/// Adds the warnings about an object with a pod template.
+pub(crate) fn template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    pods(&object.at("spec.template"), warnings);
+}
+
+/// Adds the warnings about an object whose pods' names begin with its own.
+pub(crate) fn named_template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let wrong = formats::dns_label(object.at("metadata.name").text());
+    if !wrong.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            wrong.join(" ")
+        ));
+    }
+    template(object, warnings);
+}
+
+/// Adds the warnings about a CronJob.
+pub(crate) fn cron_job(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    pods(&object.at("spec.jobTemplate.spec.template"), warnings);
+}
+
+/// Adds the warnings about a PodTemplate.
+pub(crate) fn pod_template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    pods(&object.at("template"), warnings);
+}
+
+/// A pod or a template of pods.
+fn pods(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let spec = pod.at("spec");
+    node_labels(&spec, warnings);
+    for (annotation, why) in OLD_ANNOTATIONS {
+        if pod
+            .at("metadata.annotations")
+            .value()
+            .get(annotation)
+            .is_some()
+        {
+            let field = pod.at("metadata.annotations").field();
+            warnings.push(format!("{field}[{annotation}]: {why}"));
+        }
+    }
+    for volume in spec.items("volumes") {
+        for (source, why) in OLD_VOLUMES {
+            // Kubernetes writes one source otherwise in its warning than it is called.
+            let member = if *source == "storageOS" {
+                "storageos"
+            } else {
+                source
+            };
+            if volume.at(member).is_set() {
+                warnings.push(format!("{}: {why}", volume.at(source).field()));
+            }
+        }
+    }
+    repeated(&spec, "hostAliases", "ip", warnings);
+    repeated(&spec, "imagePullSecrets", "name", warnings);
+    for secret in spec.items("imagePullSecrets") {
+        if secret.at("name").is_empty() {
+            warnings.push(format!(
+                "{}: invalid empty name \"\"",
+                secret.at("name").field()
+            ));
+        }
+    }
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.items(list) {
+            fractions(&container, warnings);
+            hidden_variables(&container, warnings);
+        }
+    }
+    ports(&spec, warnings);
+    let grace = spec.at("terminationGracePeriodSeconds");
+    if grace.number().is_some_and(|seconds| seconds < 0) {
+        let why = "must be >= 0; negative values are invalid and will be treated as 1";
+        warnings.push(format!("{}: {why}", grace.field()));
+    }
+    let affinity = spec.at("affinity");
+    for pods in ["podAffinity", "podAntiAffinity"].map(|pods| affinity.at(pods)) {
+        for term in pods.items("requiredDuringSchedulingIgnoredDuringExecution") {
+            selects_nothing(&term, warnings);
+        }
+        for wish in pods.items("preferredDuringSchedulingIgnoredDuringExecution") {
+            selects_nothing(&wish.at("podAffinityTerm"), warnings);
+        }
+    }
+}
+
+/// Says that an element has the same member as one before.
+fn repeated(spec: &At<'_, '_>, list: &str, member: &str, warnings: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    for item in spec.items(list) {
+        let it = item.at(member);
+        if !seen.insert(it.text()) {
+            warnings.push(format!(
+                "{}: duplicate {member} {:?}",
+                it.field(),
+                it.text()
+            ));
+        }
+    }
+}
+
+fn old_label(name: &str) -> Option<String> {
+    let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == name)?;
+    Some(format!("deprecated since {since}; use {instead:?} instead"))
+}
+
+fn node_labels(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
+    for (name, label) in spec.members("nodeSelector") {
+        warnings.extend(old_label(name).map(|why| format!("{}: {why}", label.field())));
+    }
+    let mut term = |term: &At<'_, '_>| {
+        for expression in term.items("matchExpressions") {
+            let key = expression.at("key");
+            let why = old_label(key.text());
+            warnings.extend(why.map(|why| format!("{}: {} is {why}", key.field(), key.text())));
+        }
+    };
+    let nodes = spec.at("affinity.nodeAffinity");
+    let required = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    nodes.items(required).for_each(|it| term(&it));
+    for wish in nodes.items("preferredDuringSchedulingIgnoredDuringExecution") {
+        term(&wish.at("preference"));
+    }
+    for constraint in spec.items("topologySpreadConstraints") {
+        let key = constraint.at("topologyKey");
+        let why = old_label(key.text());
+        warnings.extend(why.map(|why| format!("{}: {} is {why}", key.field(), key.text())));
+        selects_nothing(&constraint, warnings);
+    }
+}
+
+fn selects_nothing(term: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let selector = term.at("labelSelector");
+    if !selector.is_set() {
+        let field = selector.field();
+        warnings.push(format!(
+            "{field}: a null labelSelector results in matching no pod"
+        ));
+    }
+}
+
+/// There is no part of a byte.
+fn fractions(container: &At<'_, '_>, warnings: &mut Vec<String>) {
+    for list in ["resources.limits", "resources.requests"] {
+        for (resource, quantity) in container.members(list) {
+            if matches!(resource, "memory" | "ephemeral-storage") {
+                fraction(&quantity, warnings);
+            }
+        }
+    }
+}
+
+fn fraction(quantity: &At<'_, '_>, warnings: &mut Vec<String>) {
+    if quantity.quantity().is_some_and(|it| !it.is_whole()) {
+        warnings.push(format!(
+            "{}: fractional byte value {:?} is invalid, must be an integer",
+            quantity.field(),
+            quantity.quantity_text()
+        ));
+    }
+}
+
+/// A variable that stands twice, unless the second is made of the first.
+fn hidden_variables(container: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    for variable in container.items("env") {
+        let (name, value) = (variable.at("name").text(), variable.at("value").text());
+        let reference = format!("$({name})");
+        let builds_on = value.contains(&reference) && value != reference;
+        if !seen.insert(name) && (variable.at("valueFrom").is_set() || !builds_on) {
+            let field = variable.field();
+            warnings.push(format!(
+                "{field}: hides previous definition of {name:?}, which may be dropped when using apply"
+            ));
+        }
+    }
+}
+
+/// Ports of a pod that stand twice.
+fn ports(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let mut known = KnownPorts::default();
+    let mut told = 0;
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.items(list) {
+            for port in container.items("ports") {
+                let own = KnownPort::of(&port);
+                for other in known.in_the_way_of(&own, WARNINGS_MAX - told) {
+                    let (word, field) = (own.word_for(other), &other.field);
+                    let own = &own.field;
+                    warnings.push(format!("{own}: {word} port definition with {field}"));
+                    told += 1;
+                }
+                if told == WARNINGS_MAX {
+                    return;
+                }
+                known.add(own);
+            }
+        }
+    }
+}
+
+/// A port of a container, and that of the host which leads to it.
+struct KnownPort<'v> {
+    number: Option<i64>,
+    protocol: &'v str,
+    /// 0 if there is none.
+    on_host: i64,
+    address: &'v str,
+    field: String,
+}
+
+impl<'v> KnownPort<'v> {
+    fn of(port: &At<'v, '_>) -> Self {
+        Self {
+            number: port.at("containerPort").number(),
+            protocol: port.at("protocol").text(),
+            on_host: port.at("hostPort").number().unwrap_or(0),
+            address: port.at("hostIP").text(),
+            field: port.field(),
+        }
+    }
+
+    /// kube-apiserver's word for the conflict with another port.
+    fn word_for(&self, other: &Self) -> &'static str {
+        if (self.on_host, self.address) == (other.on_host, other.address) {
+            "duplicate"
+        } else if self.on_host == 0 || other.on_host == 0 {
+            "overlapping"
+        } else {
+            "dangerously ambiguous"
+        }
+    }
+}
+
+/// The ports met so far, filed so that those in the way of another one are found without a look at the rest.
+#[derive(Default)]
+struct KnownPorts<'v> {
+    all: Vec<KnownPort<'v>>,
+    filed: HashMap<PortFile<'v>, Vec<usize>>,
+}
+
+/// The rest of a port's key, beside its number and protocol.
+type PortFile<'v> = ((Option<i64>, &'v str), Filed<'v>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Filed<'v> {
+    All,
+    HostPort(i64),
+    HostAddress(i64, &'v str),
+}
+
+impl<'v> KnownPorts<'v> {
+    fn add(&mut self, port: KnownPort<'v>) {
+        let (host, address) = (port.on_host, port.address);
+        let files = [
+            Filed::All,
+            Filed::HostPort(host),
+            Filed::HostAddress(host, address),
+        ];
+        for file in files {
+            let file = ((port.number, port.protocol), file);
+            self.filed.entry(file).or_default().push(self.all.len());
+        }
+        self.all.push(port);
+    }
+
+    /// The first ports that are in the way of another one, in their order.
+    fn in_the_way_of(&self, port: &KnownPort<'v>, most: usize) -> Vec<&KnownPort<'v>> {
+        let host = port.on_host;
+        let files: &[Filed<'_>] = match (host, port.address) {
+            (0, _) => &[Filed::All],
+            (_, "") => &[Filed::HostPort(0), Filed::HostPort(host)],
+            (_, address) => &[
+                Filed::HostPort(0),
+                Filed::HostAddress(host, ""),
+                Filed::HostAddress(host, address),
+            ],
+        };
+        let found = files
+            .iter()
+            .filter_map(|file| self.filed.get(&((port.number, port.protocol), *file)));
+        let mut found: Vec<usize> = found
+            .flat_map(|file| file.iter().take(most).copied())
+            .collect();
+        found.sort_unstable();
+        let found = found.into_iter().take(most);
+        found.map(|place| &self.all[place]).collect()
+    }
+}
+
+/// Adds the warnings about a Service.
+pub(crate) fn service(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let spec = object.at("spec");
+    let external = spec.at("type").text() == "ExternalName";
+    if external && !spec.at("externalIPs").is_empty() {
+        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".into());
+    }
+    if !external && !spec.at("externalName").is_empty() {
+        warnings.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
+    }
+    if spec.at("clusterIP").text() == "None" && spec.at("sessionAffinity").text() == "ClientIP" {
+        warnings.push("spec.SessionAffinity is ignored for headless services".into());
+    }
+}
+
+/// Adds the warnings about an Ingress.
+pub(crate) fn ingress(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    if has_annotation(object, OLD_INGRESS_CLASS) {
+        warnings.push(format!(
+            "annotation {OLD_INGRESS_CLASS:?} is deprecated, please use 'spec.ingressClassName' instead"
+        ));
+    }
+}
+
+/// Adds the warnings about a PersistentVolumeClaim.
+pub(crate) fn claim(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    old_storage_class(object, warnings);
+    for list in ["spec.resources.limits", "spec.resources.requests"] {
+        for (resource, quantity) in object.members(list) {
+            if resource == "storage" {
+                fraction(&quantity, warnings);
+            }
+        }
+    }
+}
+
+/// Adds the warnings about a PersistentVolume.
+pub(crate) fn volume(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    old_storage_class(object, warnings);
+    let policy = object.at("spec.persistentVolumeReclaimPolicy");
+    if policy.text() == "Recycle" {
+        let why = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
+        warnings.push(format!("{}: {why}", policy.field()));
+    }
+}
+
+fn old_storage_class(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    if has_annotation(object, OLD_STORAGE_CLASS) {
+        warnings.push(format!(
+            "metadata.annotations[{OLD_STORAGE_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
+        ));
+    }
+}
+
+/// Adds the warnings about a ServiceAccount.
+pub(crate) fn service_account(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+    if has_annotation(object, OLD_MOUNTABLE_SECRETS) {
+        warnings.push(format!(
+            "metadata.annotations[{OLD_MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        ));
+    }
+}
+
+fn has_annotation(object: &At<'_, '_>, name: &str) -> bool {
+    object
+        .at("metadata.annotations")
+        .value()
+        .get(name)
+        .is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(warn: crate::validation::Warn, object: &Value) -> Vec<String> {
+        let mut warnings = Vec::new();
+        warn(&At::root(object), &mut warnings);
+        warnings
+    }
+
+    #[test]
+    fn what_hides_something_else_is_told() {
+        let object = json!({"metadata": {"name": "d.e", "annotations": {}}, "spec": {"template": {"spec": {
+            "nodeSelector": {"beta.kubernetes.io/os": "linux"},
+            "terminationGracePeriodSeconds": -1,
+            "volumes": [{"name": "v", "gitRepo": {}}],
+            "containers": [{"name": "c",
+                "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"name": "A", "value": "$(A)3"}],
+                "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 80, "protocol": "TCP"}],
+                "resources": {"limits": {"memory": "100m"}}}]}}}});
+        assert_eq!(
+            told(named_template, &object),
+            [
+                "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]",
+                "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead",
+                "spec.template.spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+",
+                "spec.template.spec.containers[0].resources.limits[memory]: fractional byte value \"100m\" is invalid, must be an integer",
+                "spec.template.spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply",
+                "spec.template.spec.containers[0].ports[1]: duplicate port definition with spec.template.spec.containers[0].ports[0]",
+                "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_deprecated_is_told() {
+        let ingress = json!({"metadata": {"annotations": {OLD_INGRESS_CLASS: "nginx"}}});
+        assert_eq!(
+            told(super::ingress, &ingress),
+            [
+                "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
+            ]
+        );
+        let volume = json!({"spec": {"persistentVolumeReclaimPolicy": "Recycle"}});
+        assert_eq!(told(super::volume, &volume).len(), 1);
+        let headless = json!({"spec": {"clusterIP": "None", "sessionAffinity": "ClientIP"}});
+        assert_eq!(
+            told(service, &headless),
+            ["spec.SessionAffinity is ignored for headless services"]
+        );
+    }
+}

@@ -1,0 +1,398 @@
+//! Services, but for the allocation of their addresses and ports.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::validation::formats;
+use serde_json::json;
+
+use crate::validation::at::{At, Errors};
+use crate::validation::labels::labels;
+use crate::validation::values::{PROTOCOLS, address, cidr, ip, ordinary_address};
+
+const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+const AFFINITIES: &[&str] = &["ClientIP", "None"];
+const TRAFFIC: &[&str] = &["Cluster", "Local"];
+const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameNode", "PreferSameZone"];
+const FAMILIES: &[&str] = &["IPv4", "IPv6"];
+const FAMILY_POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
+/// For how long a client may stay with a pod, in seconds: a day.
+const AFFINITY_SECONDS_MAX: i64 = 86_400;
+const LOAD_BALANCERS_ALONE: &str = "may only be used when `type` is 'LoadBalancer'";
+
+/// Checks a Service. Follows `validateService`.
+pub(crate) fn service(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let kind = spec.at("type").text();
+    let headless = is_headless(&spec);
+    if spec.at("ports").is_empty() && !headless && kind != "ExternalName" {
+        errors.push(spec.at("ports").required(""));
+    }
+    match kind {
+        "LoadBalancer" | "NodePort" if headless => {
+            let ips = spec.at("clusterIPs");
+            let why = format!("may not be set to 'None' for {kind} services");
+            errors.extend(ips.items("").next().map(|first| first.invalid(why)));
+        }
+        "ExternalName" => external_name(&spec, errors),
+        _ => {}
+    }
+    ports(&spec, errors);
+    labels(&spec.at("selector"), errors);
+    affinity(&spec, errors);
+    if kind != "ExternalName" {
+        addresses(&spec, errors);
+    }
+    for address in spec.items("externalIPs") {
+        let before = errors.len();
+        address.must_conform(ip, errors);
+        if errors.len() == before {
+            ordinary_address(&address, errors);
+        }
+    }
+    spec.at("type").must_be_one_of(TYPES, errors);
+    port_numbers(&spec, errors);
+    load_balancer(&spec, errors);
+    traffic(&spec, errors);
+}
+
+/// Returns true if the service is headless: its only cluster IP is `None`.
+fn is_headless(spec: &At<'_, '_>) -> bool {
+    let mut ips = spec.items("clusterIPs");
+    let first = ips.next();
+    ips.next().is_none() && first.is_some_and(|first| first.text() == "None")
+}
+
+fn external_name(spec: &At<'_, '_>, errors: &mut Errors) {
+    for member in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        let why = "may not be set for ExternalName services";
+        spec.at(member).must_be_unset(why, errors);
+    }
+    let name = spec.at("externalName");
+    let text = name.text();
+    let text = text.strip_suffix('.').unwrap_or(text);
+    if text.is_empty() {
+        errors.push(name.required(""));
+    } else {
+        let wrong = formats::dns_subdomain(text).into_iter();
+        errors.extend(wrong.map(|why| name.invalid_value(text, why)));
+    }
+}
+
+fn ports(spec: &At<'_, '_>, errors: &mut Errors) {
+    let many = spec.at("ports").len() > 1;
+    let mut names = BTreeSet::new();
+    for port in spec.items("ports") {
+        let name = port.at("name");
+        if many {
+            name.must_be_set(errors);
+        }
+        if !name.is_empty() {
+            name.must_conform(formats::dns_label, errors);
+            if !names.insert(name.text()) {
+                errors.push(name.duplicate());
+            }
+        }
+        port.at("port").must_be_a_port(errors);
+        port.at("protocol").must_be_one_of(PROTOCOLS, errors);
+        port.at("targetPort").must_be_a_port_or_its_name(errors);
+        if port.at("appProtocol").is_set() {
+            port.at("appProtocol")
+                .must_conform(formats::label_key, errors);
+        }
+    }
+}
+
+fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
+    let affinity = spec.at("sessionAffinity");
+    affinity.must_be_one_of(AFFINITIES, errors);
+    let config = spec.at("sessionAffinityConfig");
+    match affinity.text() {
+        "ClientIP" => {
+            let why = "when session affinity type is ClientIP";
+            let seconds = config.at("clientIP.timeoutSeconds");
+            match seconds.number() {
+                None if !config.is_set() => errors.push(config.required(why)),
+                None => errors.push(seconds.required(why)),
+                Some(1..=AFFINITY_SECONDS_MAX) => {}
+                Some(_) => {
+                    let why =
+                        format!("must be greater than 0 and less than {AFFINITY_SECONDS_MAX}");
+                    errors.push(seconds.invalid(why));
+                }
+            }
+        }
+        "None" => {
+            let why = "must not be set when session affinity is None";
+            config.must_be_unset(why, errors);
+        }
+        _ => {}
+    }
+}
+
+/// The addresses and their families go together.
+fn addresses(spec: &At<'_, '_>, errors: &mut Errors) {
+    let (own, ips) = (spec.at("clusterIP"), spec.at("clusterIPs"));
+    let first = ips.items("").next().map(|first| first.text());
+    if !own.is_empty() {
+        match first {
+            None => errors.push(ips.required("")),
+            Some(first) if first != own.text() => {
+                errors.push(ips.invalid("first value must match `clusterIP`"));
+            }
+            Some(_) => {}
+        }
+    } else if first.is_some() {
+        errors.push(ips.invalid("must be empty when `clusterIP` is not specified"));
+    }
+    let mut seen = BTreeSet::new();
+    for family in spec.items("ipFamilies") {
+        family.may_be_one_of(FAMILIES, errors);
+        if !seen.insert(family.text()) {
+            errors.push(family.duplicate());
+        }
+    }
+    spec.at("ipFamilyPolicy")
+        .may_be_one_of(FAMILY_POLICIES, errors);
+    let before = errors.len();
+    for (index, one) in spec.items("clusterIPs").enumerate() {
+        if index == 0 && one.text() == "None" {
+            if ips.len() > 1 {
+                errors.push(ips.invalid("'None' must be the first and only value"));
+            }
+        } else {
+            one.must_conform(ip, errors);
+        }
+    }
+    if ips.len() > 2 {
+        errors.push(ips.invalid("may only hold up to 2 values"));
+    }
+    if errors.len() > before || is_headless(spec) {
+        return;
+    }
+    let versions: Vec<bool> = spec
+        .items("clusterIPs")
+        .filter_map(|one| address(one.text()))
+        .map(|ip| ip.is_ipv4())
+        .collect();
+    if let [one, other] = versions[..]
+        && one == other
+    {
+        errors.push(ips.invalid("may specify no more than one IP for each IP family"));
+    }
+    let pairs = spec.items("clusterIPs").zip(spec.items("ipFamilies"));
+    for (index, (one, family)) in pairs.enumerate() {
+        let found = if address(one.text()).is_some_and(|ip| ip.is_ipv4()) {
+            "IPv4"
+        } else {
+            "IPv6"
+        };
+        if family.text() != found {
+            let why = format!(
+                "expected an {} value as indicated by `ipFamilies[{index}]`",
+                family.text()
+            );
+            errors.push(one.invalid(why));
+        }
+    }
+}
+
+/// No two ports have the same number.
+fn port_numbers(spec: &At<'_, '_>, errors: &mut Errors) {
+    let (mut seen, mut on_nodes) = (BTreeSet::new(), BTreeSet::new());
+    for port in spec.items("ports") {
+        let on_node = port.at("nodePort");
+        let number = on_node.number().unwrap_or(0);
+        if number != 0 && spec.at("type").text() == "ClusterIP" {
+            errors.push(on_node.forbidden("may not be used when `type` is 'ClusterIP'"));
+        }
+        if number != 0 && !on_nodes.insert((port.at("protocol").text(), number)) {
+            errors.push(on_node.duplicate());
+        }
+    }
+    for port in spec.items("ports") {
+        let protocol = port.at("protocol").text();
+        let number = port.at("port").number().unwrap_or(0);
+        if !seen.insert((protocol, number)) {
+            let mut error = port.duplicate();
+            // As Kubernetes shows its own type.
+            error.detail = format!(
+                "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}",
+                json!(protocol)
+            );
+            errors.push(error);
+        }
+    }
+}
+
+fn load_balancer(spec: &At<'_, '_>, errors: &mut Errors) {
+    let balanced = spec.at("type").text() == "LoadBalancer";
+    let ranges = spec.at("loadBalancerSourceRanges");
+    // Kubernetes begins this field's name with a capital letter.
+    let blamed = spec.at("LoadBalancerSourceRanges");
+    if !ranges.is_empty() && !balanced {
+        errors.push(blamed.forbidden(LOAD_BALANCERS_ALONE));
+    }
+    for (index, range) in ranges.items("").enumerate() {
+        let text = range.text().trim();
+        for why in cidr(text) {
+            let mut error = range.invalid_value(text, why);
+            error.field = format!("{}[{index}]", blamed.field());
+            errors.push(error);
+        }
+    }
+    for member in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+        if !balanced {
+            spec.at(member).must_be_unset(LOAD_BALANCERS_ALONE, errors);
+        }
+    }
+    if balanced && spec.at("loadBalancerClass").is_set() {
+        spec.at("loadBalancerClass")
+            .must_conform(formats::label_key, errors);
+    }
+}
+
+fn traffic(spec: &At<'_, '_>, errors: &mut Errors) {
+    let kind = spec.at("type").text();
+    let policy = spec.at("externalTrafficPolicy");
+    let outside = matches!(kind, "LoadBalancer" | "NodePort")
+        || (kind == "ClusterIP" && !spec.at("externalIPs").is_empty());
+    if outside {
+        policy.must_be_one_of(TRAFFIC, errors);
+    } else if !policy.is_empty() {
+        errors.push(policy.invalid("may only be set for externally-accessible services"));
+    }
+    let checked = kind == "LoadBalancer" && policy.text() == "Local";
+    let port = spec.at("healthCheckNodePort");
+    if checked {
+        if port.number().unwrap_or(0) == 0 {
+            errors.push(port.required(""));
+        } else {
+            port.must_be_a_port(errors);
+        }
+    } else if port.number().unwrap_or(0) != 0 {
+        let why =
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        errors.push(port.invalid(why));
+    }
+    spec.at("internalTrafficPolicy")
+        .may_be_one_of(TRAFFIC, errors);
+    spec.at("trafficDistribution")
+        .may_be_one_of(DISTRIBUTIONS, errors);
+}
+
+/// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows `ValidateServiceUpdate`.
+pub(crate) fn service_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let (spec, was) = (object.at("spec"), old.at("spec"));
+    let external = |spec: &At<'_, '_>| spec.at("type").text() == "ExternalName";
+    let both_headless = is_headless(&spec) && is_headless(&was);
+    if !(external(&spec) || external(&was) || both_headless) {
+        let (now, before) = (spec.at("clusterIPs"), was.at("clusterIPs"));
+        let first = |list: &At<'_, '_>| list.items("").next().map(|it| it.text().to_owned());
+        let blamed = format!("{}[0]", now.field());
+        let mut blame = |why: &str| {
+            let mut error = now.invalid_value(now.value().clone(), why);
+            error.field.clone_from(&blamed);
+            errors.push(error);
+        };
+        match (first(&before), first(&now)) {
+            (Some(_), None) => blame("primary clusterIP can not be unset"),
+            (Some(before), Some(now)) if before != now => blame("may not change once set"),
+            _ => {}
+        }
+    }
+    let balanced = |spec: &At<'_, '_>| spec.at("type").text() == "LoadBalancer";
+    let class = spec.at("loadBalancerClass");
+    if balanced(&spec) && balanced(&was) && class.value() != was.at("loadBalancerClass").value() {
+        errors.push(class.invalid_value(class.value().clone(), "may not change once set"));
+    }
+    let port = spec.at("healthCheckNodePort");
+    let before = was.at("healthCheckNodePort");
+    let local = |spec: &At<'_, '_>| spec.at("externalTrafficPolicy").text() == "Local";
+    let both = [&spec, &was].iter().all(|it| balanced(it) && local(it));
+    if both && port.value() != before.value() {
+        errors.push(port.forbidden("field is immutable"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn messages(spec: Value) -> Vec<String> {
+        let object = json!({"spec": spec});
+        crate::validation::messages(&crate::validation::found(service, &object))
+    }
+
+    fn good() -> Value {
+        json!({"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+            "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
+            "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}]})
+    }
+
+    fn with(members: Value) -> Value {
+        let mut spec = good();
+        for (name, value) in members.as_object().expect("members") {
+            spec[name] = value.clone();
+        }
+        spec
+    }
+
+    #[test]
+    fn what_is_wrong_with_services_is_told() {
+        let port = |number: i64, name: &str| json!({"port": number, "name": name, "targetPort": "web", "protocol": "TCP"});
+        let cases: &[(Value, &[&str])] = &[
+            (json!({}), &[]),
+            (json!({"ports": []}), &["spec.ports: Required value"]),
+            (
+                json!({"ports": [port(80, ""), port(0, "a")]}),
+                &[
+                    "spec.ports[0].name: Required value",
+                    "spec.ports[1].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+                ],
+            ),
+            (
+                json!({"type": "Odd", "sessionAffinity": "Odd"}),
+                &[
+                    "spec.sessionAffinity: Unsupported value: \"Odd\": supported values: \"ClientIP\", \"None\"",
+                    "spec.type: Unsupported value: \"Odd\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"",
+                ],
+            ),
+            (
+                json!({"clusterIP": "10.0.0.2"}),
+                &[
+                    "spec.clusterIPs: Invalid value: [\"10.0.0.1\"]: first value must match `clusterIP`",
+                ],
+            ),
+            (
+                json!({"externalIPs": ["127.0.0.1", "x"]}),
+                &[
+                    "spec.externalIPs[0]: Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
+                    "spec.externalIPs[1]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                    "spec.externalTrafficPolicy: Required value",
+                ],
+            ),
+            (
+                json!({"externalTrafficPolicy": "Local", "loadBalancerClass": "a.b/c"}),
+                &[
+                    "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'",
+                    "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
+                ],
+            ),
+            (
+                json!({"ports": [port(80, "a"), port(80, "b")]}),
+                &[
+                    "spec.ports[1]: Duplicate value: {\"Name\":\"\",\"Protocol\":\"TCP\",\"AppProtocol\":null,\"Port\":80,\"TargetPort\":0,\"NodePort\":0}",
+                ],
+            ),
+        ];
+        for (members, wrong) in cases {
+            assert_eq!(messages(with(members.clone())), *wrong, "{members}");
+        }
+        let external = json!({"type": "ExternalName", "sessionAffinity": "None"});
+        assert_eq!(messages(external), ["spec.externalName: Required value"]);
+    }
+}

@@ -1,0 +1,209 @@
+//! PersistentVolumeClaims and PersistentVolumes.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::path::{get, keep, remove};
+use ringwatch_apimachinery::validation::formats;
+
+use super::validation::{capacity, source};
+use crate::validation::at::{At, Errors};
+use crate::validation::labels::{node_selector, selector};
+use crate::validation::quantities::positive;
+
+const ACCESS_MODES: &[&str] = &[
+    "ReadOnlyMany",
+    "ReadWriteMany",
+    "ReadWriteOnce",
+    "ReadWriteOncePod",
+];
+const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
+/// The members of a volume's spec that do not say where it comes from.
+const BESIDE_THE_SOURCE: &[&str] = &[
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+/// Checks a PersistentVolumeClaim. Follows `ValidatePersistentVolumeClaim`.
+pub(crate) fn claim(claim: &At<'_, '_>, errors: &mut Errors) {
+    claim_spec(&claim.at("spec"), errors);
+}
+
+/// Checks the spec of a claim, on its own or in an ephemeral volume. Follows `ValidatePersistentVolumeClaimSpec`.
+pub(super) fn claim_spec(spec: &At<'_, '_>, errors: &mut Errors) {
+    let modes = spec.at("accessModes");
+    if modes.is_empty() {
+        errors.push(modes.required("at least 1 access mode is required"));
+    }
+    selector(&spec.at("selector"), errors);
+    access_modes(&modes, errors);
+    let storage = spec.at("resources.requests.storage");
+    let mut wrong = Errors::new();
+    if storage.is_set() {
+        positive(&storage, &mut wrong);
+    } else {
+        wrong.push(storage.required(""));
+    }
+    // Kubernetes leaves the requests out of the path.
+    errors.extend(wrong.into_iter().map(|mut error| {
+        error.field = format!("{}[storage]", spec.at("resources").field());
+        error
+    }));
+    spec.at("storageClassName")
+        .may_conform(formats::dns_subdomain, errors);
+    spec.at("volumeMode").may_be_one_of(VOLUME_MODES, errors);
+    for from in ["dataSource", "dataSourceRef"].map(|from| spec.at(from)) {
+        if from.is_set() {
+            data_source(&from, errors);
+        }
+    }
+    spec.at("volumeAttributesClassName")
+        .may_conform(formats::dns_subdomain, errors);
+}
+
+fn access_modes(modes: &At<'_, '_>, errors: &mut Errors) {
+    let mut alone = 0;
+    for mode in modes.items("") {
+        if !ACCESS_MODES.contains(&mode.text()) {
+            let mut error = mode.unsupported(ACCESS_MODES);
+            error.field = modes.field();
+            errors.push(error);
+        }
+        alone += usize::from(mode.text() == "ReadWriteOncePod");
+    }
+    if alone > 0 && alone < modes.len() {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        errors.push(modes.forbidden(why));
+    }
+}
+
+fn data_source(from: &At<'_, '_>, errors: &mut Errors) {
+    from.at("name").must_be_set(errors);
+    let kind = from.at("kind");
+    kind.must_be_set(errors);
+    let group = from.at("apiGroup");
+    if group.is_empty() && kind.text() != "PersistentVolumeClaim" {
+        let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        errors.push(from.invalid_value(kind.text(), why));
+    }
+    group.may_conform(formats::dns_subdomain, errors);
+}
+
+/// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and the
+/// size of a bound one may change. Follows `ValidatePersistentVolumeClaimUpdate`.
+pub(crate) fn claim_update(claim: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let mut same = claim.value().clone();
+    let was = old.value();
+    for once in ["spec.volumeName", "spec.storageClassName"] {
+        if get(was, once).is_none() {
+            drop(remove(&mut same, once));
+        }
+    }
+    let bound = claim.at("status.phase").text() == "Bound";
+    if bound {
+        for path in [
+            "spec.resources.requests.storage",
+            "spec.volumeAttributesClassName",
+        ] {
+            if get(&same, path).is_some() {
+                keep(&mut same, was, path);
+            }
+        }
+    }
+    if get(&same, "spec") != get(was, "spec") {
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
+        errors.push(claim.at("spec").forbidden(why));
+    }
+    let size = claim.at("spec.resources.requests.storage");
+    let [now, before, held] = [
+        size.quantity(),
+        old.at("spec.resources.requests.storage").quantity(),
+        old.at("status.capacity.storage").quantity(),
+    ];
+    let none = "0".parse().ok();
+    if now < before && now <= held.or(none) {
+        errors.push(size.forbidden("field can not be less than status.capacity"));
+    }
+    // Kubernetes leaves the spec out of the path.
+    let mode = claim.at("spec.volumeMode");
+    if mode.value() != old.at("spec.volumeMode").value() {
+        let mut error = mode.invalid("field is immutable");
+        error.field = "volumeMode".to_owned();
+        errors.push(error);
+    }
+}
+
+/// Checks a PersistentVolume. Follows `ValidatePersistentVolume`.
+pub(crate) fn volume(volume: &At<'_, '_>, errors: &mut Errors) {
+    let spec = volume.at("spec");
+    let modes = spec.at("accessModes");
+    modes.must_be_set(errors);
+    access_modes(&modes, errors);
+    capacity(&spec.at("capacity"), errors);
+    let policy = spec.at("persistentVolumeReclaimPolicy");
+    policy.may_be_one_of(&["Delete", "Recycle", "Retain"], errors);
+    let affinity = spec.at("nodeAffinity");
+    if affinity.is_set() {
+        if affinity.at("required").is_set() {
+            node_selector(&affinity.at("required"), errors);
+        } else {
+            let why = "must specify required node constraints";
+            errors.push(affinity.at("required").required(why));
+        }
+    }
+    source(&spec, errors);
+    if spec.at("local").is_set() && !affinity.is_set() {
+        errors.push(affinity.required("Local volume requires node affinity"));
+    }
+    let root = spec.at("hostPath.path").text();
+    if !root.is_empty() && root.trim_matches('/').is_empty() && policy.text() == "Recycle" {
+        errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
+    }
+    spec.at("storageClassName")
+        .may_conform(formats::dns_subdomain, errors);
+    spec.at("volumeMode").may_be_one_of(VOLUME_MODES, errors);
+    let class = spec.at("volumeAttributesClassName");
+    if class.is_set() && !spec.at("csi").is_set() {
+        let why = "has to be specified when using volumeAttributesClassName";
+        errors.push(spec.at("csi").required(why));
+    }
+}
+
+/// Checks an update of a PersistentVolume: its source is immutable. Follows `ValidatePersistentVolumeUpdate`.
+pub(crate) fn volume_update(volume: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let source = |at: &At<'_, '_>| {
+        let mut spec = at.at("spec").value().clone();
+        for member in BESIDE_THE_SOURCE {
+            drop(remove(&mut spec, member));
+        }
+        spec
+    };
+    let (mut now, before) = (source(volume), source(old));
+    let secret = "csi.controllerExpandSecretRef";
+    if get(&before, secret).is_none() {
+        drop(remove(&mut now, secret));
+    }
+    if now != before {
+        let why = "spec.persistentvolumesource is immutable after creation\n";
+        errors.push(volume.at("spec.persistentvolumesource").forbidden(why));
+    }
+    let mode = volume.at("spec.volumeMode");
+    if mode.value() != old.at("spec.volumeMode").value() {
+        let mut error = mode.invalid("field is immutable");
+        error.field = "volumeMode".to_owned();
+        errors.push(error);
+    }
+    let affinity = volume.at("spec.nodeAffinity");
+    let was = old.at("spec.nodeAffinity");
+    if was.is_set() && was.value() != affinity.value() {
+        let mut error = affinity.invalid("field is immutable");
+        error.field = "nodeAffinity".to_owned();
+        errors.push(error);
+    }
+}

@@ -1,0 +1,29 @@
+//! The group `flowcontrol.apiserver.k8s.io`: FlowSchemas and PriorityLevelConfigurations.
+
+mod defaults;
+pub(crate) mod table;
+pub(crate) mod validation;
+
+use ringwatch_registry::part::PartMetadata;
+
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row};
+
+const V1: Group = Group::new("flowcontrol.apiserver.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    let strategy = |rules| {
+        Generic::with_status()
+            .defaults(rules)
+            .status_metadata(PartMetadata::KeepsAll)
+            .generation(&["spec"])
+    };
+    vec![
+        V1.cluster("flowschemas", "FlowSchema")
+            .status()
+            .strategy(strategy(defaults::FLOW_SCHEMA)),
+        V1.cluster("prioritylevelconfigurations", "PriorityLevelConfiguration")
+            .status()
+            .strategy(strategy(defaults::PRIORITY_LEVEL).check(validation::priority_level)),
+    ]
+}

@@ -1,0 +1,171 @@
+//! PriorityLevelConfigurations.
+//!
+//! Follows pkg/apis/flowcontrol/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::json;
+
+use crate::validation::at::{At, Errors};
+
+/// The one level whose requests never wait.
+const EXEMPT: &str = "exempt";
+/// The level of the requests that no other level takes.
+const CATCH_ALL: &str = "catch-all";
+/// The only spec of that level, as Go writes it.
+const CATCH_ALL_SPEC: &str = r#"{"Type":"Limited","Limited":{"NominalConcurrencyShares":5,"LimitResponse":{"Type":"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}"#;
+/// How many queues a level may have.
+const QUEUES_MAX: i64 = 10_000_000;
+/// How many bits of a flow's hash choose its queues.
+const HASH_BITS: f64 = 60.0;
+
+/// Checks a PriorityLevelConfiguration. Follows `ValidatePriorityLevelConfigurationSpec`.
+pub(crate) fn priority_level(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let (kind, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));
+    if (object.at("metadata.name").text() == EXEMPT) != (kind.text() == "Exempt") {
+        errors.push(kind.invalid("must be 'Exempt' if and only if `name` is 'exempt'"));
+    }
+    match kind.text() {
+        "Exempt" => {
+            limited.must_be_unset("must be nil if the type is not Limited", errors);
+            shares(&exempt, errors);
+        }
+        "Limited" => {
+            exempt.must_be_unset("must be nil if the type is Limited", errors);
+            if limited.is_set() {
+                self::limited(&limited, errors);
+            } else {
+                errors.push(limited.required("must not be empty when type is Limited"));
+            }
+        }
+        _ => errors.push(kind.unsupported(&["Exempt", "Limited"])),
+    }
+    mandatory(object.at("metadata.name").text(), &spec, errors);
+}
+
+/// The two levels that every server has are fixed, but for the shares of the exempt one.
+fn mandatory(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
+    let written = as_go_writes(spec);
+    let (is_fixed, but) = match name {
+        EXEMPT => (
+            spec.at("type").text() == "Exempt" && !spec.at("limited").is_set(),
+            " except the 'spec.exempt' field",
+        ),
+        CATCH_ALL => (written == CATCH_ALL_SPEC, ""),
+        _ => return,
+    };
+    if !is_fixed {
+        let detail = format!("{written}: spec of '{name}'{but} must equal the fixed value");
+        errors.push(FieldError::new(
+            FieldErrorKind::Invalid,
+            spec.field(),
+            detail,
+        ));
+    }
+}
+
+/// The spec of a level as Go writes Kubernetes' internal type, which errors show.
+fn as_go_writes(spec: &At<'_, '_>) -> String {
+    let word = |at: &At<'_, '_>| json!(at.at("type").text());
+    let number = |at: &At<'_, '_>, member| at.at(member).number().unwrap_or(0);
+    let pointer = |at: &At<'_, '_>, member| at.at(member).value().clone();
+    let or_null = |at: &At<'_, '_>, text: String| {
+        if at.is_set() { text } else { "null".to_owned() }
+    };
+    let (limited, exempt) = (spec.at("limited"), spec.at("exempt"));
+    let response = limited.at("limitResponse");
+    let queuing = response.at("queuing");
+    let queues = format!(
+        "{{\"Queues\":{},\"HandSize\":{},\"QueueLengthLimit\":{}}}",
+        number(&queuing, "queues"),
+        number(&queuing, "handSize"),
+        number(&queuing, "queueLengthLimit"),
+    );
+    let limits = format!(
+        "{{\"NominalConcurrencyShares\":{},\"LimitResponse\":{{\"Type\":{},\"Queuing\":{}}},\"LendablePercent\":{},\"BorrowingLimitPercent\":{}}}",
+        number(&limited, "nominalConcurrencyShares"),
+        word(&response),
+        or_null(&queuing, queues),
+        pointer(&limited, "lendablePercent"),
+        pointer(&limited, "borrowingLimitPercent"),
+    );
+    let shares = format!(
+        "{{\"NominalConcurrencyShares\":{},\"LendablePercent\":{}}}",
+        pointer(&exempt, "nominalConcurrencyShares"),
+        pointer(&exempt, "lendablePercent"),
+    );
+    format!(
+        "{{\"Type\":{},\"Limited\":{},\"Exempt\":{}}}",
+        word(spec),
+        or_null(&limited, limits),
+        or_null(&exempt, shares),
+    )
+}
+
+/// How many requests run at once, and how much of that may be lent.
+fn shares(at: &At<'_, '_>, errors: &mut Errors) {
+    nominal_shares(at, errors);
+    at.at("lendablePercent").must_be_between(0, 100, errors);
+}
+
+fn nominal_shares(at: &At<'_, '_>, errors: &mut Errors) {
+    let shares = at.at("nominalConcurrencyShares");
+    if shares.number() < Some(0) && shares.is_set() {
+        errors.push(shares.invalid("must be a non-negative integer"));
+    }
+}
+
+fn limited(at: &At<'_, '_>, errors: &mut Errors) {
+    nominal_shares(at, errors);
+    limit_response(&at.at("limitResponse"), errors);
+    at.at("lendablePercent").must_be_between(0, 100, errors);
+    let borrowed = at.at("borrowingLimitPercent");
+    if borrowed.is_set() && borrowed.number() < Some(0) {
+        errors.push(borrowed.invalid("if specified, must be a non-negative integer"));
+    }
+}
+
+/// The treatment of requests that cannot run at once.
+fn limit_response(at: &At<'_, '_>, errors: &mut Errors) {
+    let queuing = at.at("queuing");
+    match at.at("type").text() {
+        "Reject" => {
+            let why = "must be nil if limited.limitResponse.type is not Limited";
+            queuing.must_be_unset(why, errors);
+        }
+        "Queue" if queuing.is_set() => queues(&queuing, errors),
+        "Queue" => {
+            let why = "must not be empty if limited.limitResponse.type is Limited";
+            errors.push(queuing.required(why));
+        }
+        _ => errors.push(at.at("type").unsupported(&["Queue", "Reject"])),
+    }
+}
+
+/// How many queues there are, how many a flow may choose from, and how long each may be.
+fn queues(at: &At<'_, '_>, errors: &mut Errors) {
+    let [length, queues, hand] =
+        ["queueLengthLimit", "queues", "handSize"].map(|member| at.at(member));
+    let number = |at: &At<'_, '_>| at.number().unwrap_or(0);
+    if number(&length) <= 0 {
+        errors.push(length.invalid_value(number(&length), "must be positive"));
+    }
+    let (deck, dealt) = (number(&queues), number(&hand));
+    if deck <= 0 {
+        errors.push(queues.invalid_value(deck, "must be positive"));
+    } else if deck > QUEUES_MAX {
+        let why = format!("must not be greater than {QUEUES_MAX}");
+        errors.push(queues.invalid(why));
+    }
+    if dealt <= 0 {
+        errors.push(hand.invalid_value(dealt, "must be positive"));
+    } else if dealt > deck {
+        let why = format!("should not be greater than queues ({deck})");
+        errors.push(hand.invalid(why));
+    } else if ((deck as f64).log2() * dealt as f64).ceil() > HASH_BITS {
+        let why = format!(
+            "required entropy bits of deckSize {deck} and handSize {dealt} should not be greater than {HASH_BITS}"
+        );
+        errors.push(hand.invalid(why));
+    }
+}

@@ -1,0 +1,120 @@
+//! ServiceCIDRs and IPAddresses.
+//!
+//! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::validation::formats;
+
+use crate::validation::at::{At, Errors};
+use crate::validation::values::{address, cidr, network};
+
+const RANGES_MAX: usize = 2;
+const IMMUTABLE: &str = "field is immutable";
+
+/// Checks a ServiceCIDR: one range, or one of each family. Follows `ValidateServiceCIDR`.
+pub(crate) fn service_cidr(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let ranges = spec.at("cidrs");
+    let count = ranges.len();
+    if count == 0 {
+        errors.push(ranges.required("at least one CIDR required"));
+        return;
+    }
+    let of_spec = |why: &str| FieldError::invalid(ranges.field(), spec.value(), why);
+    if count > RANGES_MAX {
+        errors.push(of_spec("may only hold up to 2 values"));
+        return;
+    }
+    let families = ranges
+        .items("")
+        .filter_map(|range| network(range.text()))
+        .map(|(first, _)| first.is_ipv4());
+    let families: Vec<bool> = families.collect();
+    if count == RANGES_MAX && !(families.len() == count && families[0] != families[1]) {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96";
+        errors.push(of_spec(why));
+        return;
+    }
+    for range in ranges.items("") {
+        range.must_conform(canonical_range, errors);
+    }
+}
+
+/// A range as it is written: nothing is set beyond the bits that its addresses share.
+fn canonical_range(text: &str) -> Vec<String> {
+    let Some((first, bits)) = network(text) else {
+        return cidr(text);
+    };
+    let (value, width) = match first {
+        std::net::IpAddr::V4(first) => (u128::from(first.to_bits()), 32),
+        std::net::IpAddr::V6(first) => (first.to_bits(), 128),
+    };
+    let free = width - u32::from(bits);
+    let beyond = if free == 128 {
+        u128::MAX
+    } else {
+        (1 << free) - 1
+    };
+    if value & beyond != 0 {
+        return vec!["must not have bits set beyond the prefix length".to_owned()];
+    }
+    let canonical = format!("{first}/{bits}");
+    if text == canonical {
+        Vec::new()
+    } else {
+        vec![format!("must be in canonical form ({canonical:?})")]
+    }
+}
+
+/// Checks an update of a ServiceCIDR: its ranges are immutable, but one of the other family may be added. Follows
+/// `ValidateServiceCIDRUpdate`.
+pub(crate) fn service_cidr_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let (ranges, before) = (object.at("spec.cidrs"), old.at("spec.cidrs"));
+    if ranges.len() != before.len() && (before.len(), ranges.len()) != (1, RANGES_MAX) {
+        errors.push(FieldError::invalid(
+            ranges.field(),
+            ranges.value(),
+            IMMUTABLE,
+        ));
+        return;
+    }
+    let pairs = ranges.items("").zip(before.items(""));
+    let changed = pairs.filter(|(range, before)| range.text() != before.text());
+    errors.extend(changed.map(|(range, _)| range.invalid(IMMUTABLE)));
+}
+
+/// Checks an IPAddress: it is named by its address and has a parent. Follows `ValidateIPAddress`.
+pub(crate) fn ip_address(object: &At<'_, '_>, errors: &mut Errors) {
+    let name = object.at("metadata.name");
+    match address(name.text()) {
+        None => {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            errors.push(name.invalid(why));
+        }
+        Some(ip) if ip.to_string() != name.text() => {
+            errors.push(name.invalid(format!("must be in canonical form ({:?})", ip.to_string())));
+        }
+        Some(_) => {}
+    }
+    let parent = object.at("spec.parentRef");
+    if !parent.is_set() {
+        errors.push(parent.required(""));
+        return;
+    }
+    parent
+        .at("group")
+        .may_conform(formats::dns_subdomain, errors);
+    let segment = |text: &str| formats::path_segment(text, false);
+    for member in ["resource", "name"] {
+        let named = parent.at(member);
+        named.must_be_set_and_conform(segment, errors);
+    }
+    parent.at("namespace").may_conform(segment, errors);
+}
+
+/// Checks an update of an IPAddress: its parent is immutable. Follows `ValidateIPAddressUpdate`.
+pub(crate) fn ip_address_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    object
+        .at("spec.parentRef")
+        .must_stay(&old.at("spec.parentRef"), errors);
+}

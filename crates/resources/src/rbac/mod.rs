@@ -1,0 +1,36 @@
+//! The group `rbac.authorization.k8s.io`: roles and their bindings.
+
+mod defaults;
+pub(crate) mod table;
+pub(crate) mod validation;
+
+use ringwatch_apimachinery::NameRule;
+
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row};
+
+const V1: Group = Group::new("rbac.authorization.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    let strategy = |rules| {
+        Generic::new()
+            .defaults(rules)
+            .create_on_update()
+            .name_rule(NameRule::PathSegment)
+    };
+    let binding = |check| {
+        strategy(defaults::BINDING)
+            .check(check)
+            .check_on_update(validation::binding_update)
+    };
+    vec![
+        V1.cluster("clusterrolebindings", "ClusterRoleBinding")
+            .strategy(binding(validation::cluster_role_binding)),
+        V1.cluster("clusterroles", "ClusterRole")
+            .strategy(strategy(defaults::ROLE).check(validation::cluster_role)),
+        V1.namespaced("rolebindings", "RoleBinding")
+            .strategy(binding(validation::role_binding)),
+        V1.namespaced("roles", "Role")
+            .strategy(strategy(defaults::ROLE).check(validation::role)),
+    ]
+}

@@ -1,0 +1,51 @@
+//! The group `resource.k8s.io`: dynamic resource allocation.
+
+mod claim_validation;
+mod slice;
+mod slice_validation;
+pub(crate) mod table;
+
+use ringwatch_registry::part::PartMetadata;
+
+use self::slice::ResourceSlices;
+use super::storage::defaults;
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row, field};
+use ringwatch_registry::part::Part;
+
+const V1: Group = Group::new("resource.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        V1.cluster("deviceclasses", "DeviceClass")
+            .strategy(Generic::new().generation(&["spec"])),
+        V1.namespaced("resourceclaims", "ResourceClaim")
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .defaults(defaults::RESOURCE_CLAIM)
+                    .check(claim_validation::claim)
+                    .check_on_update(claim_validation::update)
+                    .part(
+                        "status",
+                        Part::new("status", PartMetadata::Free)
+                            .validate_update(claim_validation::status),
+                    ),
+            ),
+        V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::RESOURCE_CLAIM_TEMPLATE)
+                    .check(claim_validation::template)
+                    .check_on_update(claim_validation::update),
+            ),
+        V1.cluster("resourceslices", "ResourceSlice")
+            .fields([field("spec.nodeName"), field("spec.driver")])
+            .strategy(
+                Generic::new()
+                    .generation(&["spec"])
+                    .check_on_update(slice_validation::update)
+                    .peculiar(ResourceSlices),
+            ),
+    ]
+}

@@ -1,0 +1,60 @@
+//! ResourceSlices: the devices that a driver offers.
+
+use ringwatch_apimachinery::accessor::format_time;
+use ringwatch_apimachinery::path::{get_mut, set};
+use ringwatch_registry::RequestContext;
+use serde_json::Value;
+
+use crate::strategy::peculiar::Peculiar;
+
+/// The behaviour of ResourceSlices: a taint of a device without `timeAdded` gets the time of the write.
+#[derive(Debug)]
+pub(super) struct ResourceSlices;
+
+impl Peculiar for ResourceSlices {
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
+        date_taints(context, object);
+    }
+
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, _old: &Value) {
+        date_taints(context, object);
+    }
+}
+
+fn date_taints(context: &RequestContext, object: &mut Value) {
+    let now = format_time(context.clock.wall());
+    let devices = get_mut(object, "spec.devices").and_then(Value::as_array_mut);
+    let taints = devices
+        .into_iter()
+        .flatten()
+        .filter_map(|device| device.get_mut("taints")?.as_array_mut())
+        .flatten();
+    for taint in taints.filter(|it| it.is_object() && it["timeAdded"].is_null()) {
+        set(taint, "timeAdded", now.clone().into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn taints_get_the_time_that_they_lack() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let dated = json!({"key": "a", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"});
+        let mut slice = json!({"spec": {"devices": [{"name": "d", "taints": [dated,
+            {"key": "b", "effect": "NoExecute"}]}, {"name": "e"}]}});
+        ResourceSlices.prepare_for_create(&context, &mut slice);
+        let taints = slice["spec"]["devices"][0]["taints"].take();
+        assert_eq!(taints[0], dated);
+        let added = taints[1]["timeAdded"].as_str().expect("a time");
+        assert!(added.parse::<jiff::Timestamp>().is_ok(), "{added}");
+        let mut odd = json!({"spec": []});
+        ResourceSlices.prepare_for_update(&context, &mut odd, &json!({}));
+        assert_eq!(odd, json!({"spec": []}));
+    }
+}

@@ -1,0 +1,68 @@
+//! The group `storage.k8s.io`: StorageClasses, VolumeAttachments and CSI drivers.
+
+mod csi_driver;
+pub(crate) mod defaults;
+pub(crate) mod validation;
+
+use ringwatch_registry::part::PartMetadata;
+use serde_json::json;
+
+use self::csi_driver::CsiDrivers;
+
+use super::strategy::generic::Generic;
+use super::strategy::row::{Group, Row};
+
+const V1: Group = Group::new("storage.k8s.io", "v1");
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        V1.cluster("csidrivers", "CSIDriver").strategy(
+            Generic::new()
+                .defaults(defaults::CSI_DRIVER)
+                .check(validation::driver_kind)
+                .check_on_update(validation::driver_update)
+                .generation(&["spec"])
+                .peculiar(CsiDrivers)
+                .conditional_update(),
+        ),
+        V1.cluster("csinodes", "CSINode").strategy(
+            Generic::new()
+                .defaults(defaults::CSI_NODE)
+                .check(validation::drivers_of_node)
+                .check_on_update(validation::drivers_of_node_update)
+                .conditional_update(),
+        ),
+        V1.namespaced("csistoragecapacities", "CSIStorageCapacity")
+            .strategy(
+                Generic::new()
+                    .check(validation::capacity_left)
+                    .check_on_update(validation::capacity_left_update)
+                    .conditional_update(),
+            ),
+        V1.cluster("storageclasses", "StorageClass")
+            .short(&["sc"])
+            .strategy(
+                Generic::new()
+                    .defaults(defaults::STORAGE_CLASS)
+                    .check(validation::storage_class)
+                    .check_on_update(validation::storage_class_update),
+            ),
+        V1.cluster("volumeattachments", "VolumeAttachment")
+            .status()
+            .strategy(
+                Generic::with_status()
+                    .initial_status(json!({"attached": false}))
+                    .status_metadata(PartMetadata::KeepsAll)
+                    .check(validation::attachment)
+                    .check_on_update(validation::attachment_update)
+                    .conditional_update(),
+            ),
+        V1.cluster("volumeattributesclasses", "VolumeAttributesClass")
+            .short(&["vac"])
+            .strategy(
+                Generic::new()
+                    .check(validation::attributes_class)
+                    .check_on_update(validation::attributes_class_update),
+            ),
+    ]
+}

@@ -1,0 +1,253 @@
+//! StorageClasses, VolumeAttributesClasses, CSI drivers and their capacity, VolumeAttachments, and RuntimeClasses.
+//!
+//! Follows pkg/apis/storage/validation/validation.go of Kubernetes 1.36.
+
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::path::remove;
+use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+
+use crate::core::volume::validation::csi_driver;
+use crate::validation::at::{At, Errors};
+use crate::validation::labels::selector;
+
+/// How many parameters a class may have, and how many bytes they may be together.
+const PARAMETERS_MAX: usize = 512;
+const PARAMETERS_BYTES_MAX: usize = 256 * 1024;
+/// How long the name may be that a driver gives a node, in bytes.
+const NODE_ID_BYTES_MAX: usize = 192;
+
+/// Checks a StorageClass. Follows `ValidateStorageClass`.
+pub(crate) fn storage_class(object: &At<'_, '_>, errors: &mut Errors) {
+    let provisioner = object.at("provisioner");
+    if provisioner.is_empty() {
+        errors.push(provisioner.required(""));
+    } else {
+        let lower = |name: &str| formats::label_key(&name.to_lowercase());
+        provisioner.must_conform(lower, errors);
+    }
+    parameters(&object.at("parameters"), errors);
+    let policy = object.at("reclaimPolicy");
+    // A policy is a pointer to Kubernetes. One to nothing gets no default, and is let through.
+    if !policy.text().is_empty() {
+        policy.may_be_one_of(&["Delete", "Retain"], errors);
+    }
+    object
+        .at("volumeBindingMode")
+        .must_point_to_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
+    for term in object.items("allowedTopologies") {
+        let mut keys = BTreeSet::new();
+        for expression in term.items("matchLabelExpressions") {
+            let key = expression.at("key");
+            expression.at("values").must_be_set(errors);
+            key.must_conform(formats::label_key, errors);
+            if !keys.insert(key.text()) {
+                errors.push(key.duplicate());
+            }
+        }
+    }
+}
+
+/// Checks an update of a StorageClass: parameters, provisioner, reclaim policy and binding mode are immutable. Follows
+/// `ValidateStorageClassUpdate`.
+pub(crate) fn storage_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    for member in ["parameters", "provisioner"] {
+        let now = object.at(member);
+        if now.value() != old.at(member).value() {
+            errors.push(now.forbidden(format!("updates to {member} are forbidden.")));
+        }
+    }
+    for member in ["reclaimPolicy", "volumeBindingMode"] {
+        object.at(member).must_stay(&old.at(member), errors);
+    }
+}
+
+fn parameters(at: &At<'_, '_>, errors: &mut Errors) {
+    let members = at.value().as_object();
+    let members = members.into_iter().flatten();
+    let (mut count, mut bytes) = (0, 0);
+    for (name, value) in members {
+        if name.is_empty() {
+            errors.push(at.invalid_value("", "field can not be empty."));
+        }
+        count += 1;
+        bytes += name.len() + value.as_str().map_or(0, str::len);
+    }
+    for (found, most) in [(count, PARAMETERS_MAX), (bytes, PARAMETERS_BYTES_MAX)] {
+        if found > most {
+            let why = format!("may not be more than {most} bytes");
+            errors.push(FieldError::new(FieldErrorKind::TooLong, at.field(), why));
+        }
+    }
+}
+
+/// Checks a VolumeAttributesClass. Follows `ValidateVolumeAttributesClass`.
+pub(crate) fn attributes_class(object: &At<'_, '_>, errors: &mut Errors) {
+    driver(&object.at("driverName"), errors);
+    let parameters = object.at("parameters");
+    if parameters.is_empty() {
+        errors.push(parameters.required("must contain at least one key/value pair"));
+    }
+    self::parameters(&parameters, errors);
+}
+
+/// Checks an update of a VolumeAttributesClass: driver and parameters are immutable. Follows
+/// `ValidateVolumeAttributesClassUpdate`.
+pub(crate) fn attributes_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    for member in ["driverName", "parameters"] {
+        let now = object.at(member);
+        if now.value() != old.at(member).value() {
+            let why = format!("updates to {member} are forbidden.");
+            errors.push(now.forbidden(why));
+        }
+    }
+}
+
+fn driver(name: &At<'_, '_>, errors: &mut Errors) {
+    name.must_be_set_and_conform(csi_driver, errors);
+}
+
+/// Checks a CSIDriver. Follows `ValidateCSIDriver`.
+pub(crate) fn driver_kind(object: &At<'_, '_>, errors: &mut Errors) {
+    const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
+    driver(&object.at("metadata.name"), errors);
+    let spec = object.at("spec");
+    spec.at("fsGroupPolicy")
+        .may_be_one_of(GROUP_POLICIES, errors);
+    let modes = ["Ephemeral", "Persistent"];
+    for mode in spec.items("volumeLifecycleModes") {
+        if !modes.contains(&mode.text()) {
+            let mut error = mode.unsupported(&modes);
+            error.field = spec.at("volumeLifecycleModes").field();
+            errors.push(error);
+        }
+    }
+}
+
+/// Checks an update of a CSIDriver: the fields that pods rely on are immutable. Follows `ValidateCSIDriverUpdate`.
+pub(crate) fn driver_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let (spec, was) = (object.at("spec"), old.at("spec"));
+    let required = spec.at("attachRequired");
+    if required.value() != was.at("attachRequired").value() {
+        let mut error = required.invalid("field is immutable");
+        error.field = "spec.attachedRequired".to_owned();
+        errors.push(error);
+    }
+    let modes = spec.at("volumeLifecycleModes");
+    modes.must_stay(&was.at("volumeLifecycleModes"), errors);
+}
+
+/// Checks a CSINode. Follows `ValidateCSINode`.
+pub(crate) fn drivers_of_node(object: &At<'_, '_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for one in object.items("spec.drivers") {
+        driver(&one.at("name"), errors);
+        let id = one.at("nodeID");
+        if id.is_empty() {
+            errors.push(id.required(""));
+        } else if id.text().len() > NODE_ID_BYTES_MAX {
+            let why = format!("must be {NODE_ID_BYTES_MAX} characters or less");
+            errors.push(id.invalid(why));
+        }
+        let count = one.at("allocatable.count");
+        count.must_not_be_negative(errors);
+        if !seen.insert(one.at("name").text()) {
+            errors.push(one.at("name").duplicate());
+        }
+        for key in one.items("topologyKeys") {
+            key.must_conform(formats::label_key, errors);
+        }
+    }
+}
+
+/// Checks an update of a CSINode: drivers are immutable but for the number of volumes that they take. Follows
+/// `ValidateCSINodeUpdate`.
+pub(crate) fn drivers_of_node_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let said = |driver: &At<'_, '_>| {
+        let mut all = driver.value().clone();
+        drop(remove(&mut all, "allocatable"));
+        all
+    };
+    let drivers = object.at("spec.drivers");
+    for before in old.items("spec.drivers") {
+        let same = |it: &At<'_, '_>| it.at("name").text() == before.at("name").text();
+        for driver in drivers.items("").filter(same) {
+            let now = said(&driver);
+            if now != said(&before) {
+                errors.push(FieldError::invalid(
+                    drivers.field(),
+                    &now,
+                    "field is immutable",
+                ));
+            }
+        }
+    }
+}
+
+/// Checks a RuntimeClass. Follows `ValidateRuntimeClass` in pkg/apis/node/validation.
+pub(crate) fn runtime_class(object: &At<'_, '_>, errors: &mut Errors) {
+    object
+        .at("handler")
+        .must_conform(formats::dns_label, errors);
+}
+
+/// Checks an update of a RuntimeClass: its handler is immutable. Follows `ValidateRuntimeClassUpdate` in
+/// pkg/apis/node/validation.
+pub(crate) fn runtime_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    object.at("handler").must_stay(&old.at("handler"), errors);
+}
+
+/// Checks a CSIStorageCapacity. Follows `ValidateCSIStorageCapacity`.
+pub(crate) fn capacity_left(object: &At<'_, '_>, errors: &mut Errors) {
+    selector(&object.at("nodeTopology"), errors);
+    let class = object.at("storageClassName");
+    class.must_conform(formats::dns_subdomain, errors);
+    object
+        .at("capacity")
+        .must_not_be_a_negative_quantity(errors);
+}
+
+/// Checks an update of a CSIStorageCapacity: topology and class are immutable. Follows `ValidateCSIStorageCapacityUpdate`.
+pub(crate) fn capacity_left_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    for member in ["nodeTopology", "storageClassName"] {
+        object.at(member).must_stay(&old.at(member), errors);
+    }
+}
+
+/// Checks a VolumeAttachment. Follows `ValidateVolumeAttachment`.
+pub(crate) fn attachment(object: &At<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let attacher = spec.at("attacher");
+    if attacher.is_empty() {
+        errors.push(attacher.required(""));
+    } else {
+        attacher.must_conform(csi_driver, errors);
+    }
+    let named = spec.at("source.persistentVolumeName");
+    let inline = spec.at("source.inlineVolumeSpec");
+    match (named.is_set(), inline.is_set()) {
+        (false, false) => {
+            let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+            errors.push(spec.at("source").required(why));
+        }
+        (true, true) => {
+            let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+            errors.push(spec.at("source").forbidden(why));
+        }
+        (true, false) if named.is_empty() => {
+            errors.push(named.required("must specify non empty persistentVolumeName"));
+        }
+        _ => {}
+    }
+    spec.at("nodeName")
+        .must_conform(formats::dns_subdomain, errors);
+}
+
+/// Checks an update of a VolumeAttachment: its spec is immutable. Follows `ValidateVolumeAttachmentUpdate`.
+pub(crate) fn attachment_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let (spec, was) = (object.at("spec"), old.at("spec"));
+    if spec.value() != was.value() {
+        errors.push(spec.invalid("field is immutable"));
+    }
+}

@@ -1,0 +1,408 @@
+//! The strategy of most built-in kinds, which is put together from switches, checks and defaults.
+//!
+//! On the object itself the status is the server's: reset on creation, kept on update. On a
+//! subresource such as `status` everything but one member is kept. The generation counts changes
+//! of what a kind declares as its desired state. All that the switches cannot express is the kind's [`Peculiar`].
+
+use std::sync::Arc;
+
+use ringwatch::meta::Object;
+use ringwatch_apimachinery::generation::set_generation;
+use ringwatch_apimachinery::path::{get, keep, set};
+use ringwatch_apimachinery::{FieldError, NameRule};
+use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::{DeleteOptions, GarbageCollection, Graceful, RequestContext, Strategy};
+use serde_json::{Value, json};
+
+use super::peculiar::Peculiar;
+use super::stored::LacksDefaults;
+use crate::defaults::{self, Rule};
+use crate::validation::{At, Check};
+use crate::validation::{CheckOfChange, Warn, found, found_in_change};
+use ringwatch_registry::part::Part;
+
+/// A strategy with switches. With none of them on, the object is stored as it comes.
+#[derive(Clone, Debug)]
+pub(crate) struct Generic {
+    defaults: &'static [Rule],
+    lacks: Option<LacksDefaults>,
+    /// True if null and empty members have a meaning and stay.
+    verbatim: bool,
+    /// The status of a new object; `None` if the server does not reset and keep the status.
+    status: Option<Value>,
+    /// The dotted paths whose changes increment `metadata.generation`; empty if the kind has no generation.
+    generation: &'static [&'static str],
+    create_on_update: bool,
+    unconditional_update: bool,
+    name_rule: NameRule,
+    garbage_collection: GarbageCollection,
+    returns_deleted_object: bool,
+    checks: Vec<Check>,
+    checks_on_create: Vec<Check>,
+    checks_on_update: Vec<CheckOfChange>,
+    checks_unless_old_fails: Vec<Check>,
+    warn: Option<Warn>,
+    warns_on_update: bool,
+    peculiar: Arc<dyn Peculiar>,
+    parts: Vec<(&'static str, Arc<dyn Strategy>)>,
+}
+
+impl Generic {
+    pub(crate) fn new() -> Self {
+        Self {
+            defaults: &[],
+            lacks: None,
+            verbatim: false,
+            status: None,
+            generation: &[],
+            create_on_update: false,
+            unconditional_update: true,
+            name_rule: NameRule::DnsSubdomain,
+            garbage_collection: GarbageCollection::DeleteDependents,
+            returns_deleted_object: false,
+            checks: Vec::new(),
+            checks_on_create: Vec::new(),
+            checks_on_update: Vec::new(),
+            checks_unless_old_fails: Vec::new(),
+            warn: None,
+            warns_on_update: false,
+            peculiar: Arc::new(()),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Makes the strategy of a kind with a status, which begins as `{}`, and the subresource `status`.
+    pub(crate) fn with_status() -> Self {
+        let mut this = Self::new();
+        this.status = Some(json!({}));
+        this.status_metadata(PartMetadata::Free)
+    }
+
+    /// Sets the status of new objects.
+    pub(crate) fn initial_status(mut self, status: Value) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Sets which metadata a write to the status subresource may change.
+    pub(crate) fn status_metadata(self, metadata: PartMetadata) -> Self {
+        self.part("status", Part::new("status", metadata))
+    }
+
+    /// Adds a subresource through which the object is written, or replaces the one of this name.
+    pub(crate) fn part(mut self, name: &'static str, strategy: impl Strategy + 'static) -> Self {
+        self.parts.retain(|(other, _)| *other != name);
+        self.parts.push((name, Arc::new(strategy)));
+        self
+    }
+
+    /// Sets the defaults of fields that clients may leave out.
+    pub(crate) fn defaults(mut self, rules: &'static [Rule]) -> Self {
+        self.defaults = rules;
+        self
+    }
+
+    /// Sets the test for objects in the store that are given defaults when they are read.
+    pub(crate) fn defaults_on_read(mut self, lacks: LacksDefaults) -> Self {
+        self.lacks = Some(lacks);
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn rules(&self) -> &'static [Rule] {
+        self.defaults
+    }
+
+    /// Keeps null and empty members as they come, since the kind holds data whose meaning the server does not know.
+    pub(crate) fn verbatim(mut self) -> Self {
+        self.verbatim = true;
+        self
+    }
+
+    /// Counts changes of the members at these dotted paths in `metadata.generation`.
+    pub(crate) fn generation(mut self, members: &'static [&'static str]) -> Self {
+        self.generation = members;
+        self
+    }
+
+    /// Lets PUT create an object that does not exist.
+    pub(crate) fn create_on_update(mut self) -> Self {
+        self.create_on_update = true;
+        self
+    }
+
+    /// Requires the resource version in an update.
+    pub(crate) fn conditional_update(mut self) -> Self {
+        self.unconditional_update = false;
+        self
+    }
+
+    pub(crate) fn name_rule(mut self, rule: NameRule) -> Self {
+        self.name_rule = rule;
+        self
+    }
+
+    pub(crate) fn garbage_collection(mut self, policy: GarbageCollection) -> Self {
+        self.garbage_collection = policy;
+        self
+    }
+
+    pub(crate) fn returns_deleted_object(mut self) -> Self {
+        self.returns_deleted_object = true;
+        self
+    }
+
+    /// Adds a check of new and updated objects.
+    pub(crate) fn check(mut self, check: Check) -> Self {
+        self.checks.push(check);
+        self
+    }
+
+    /// Adds a check of new objects alone.
+    pub(crate) fn check_on_create(mut self, check: Check) -> Self {
+        self.checks_on_create.push(check);
+        self
+    }
+
+    /// Adds a check of an updated object against the old one.
+    pub(crate) fn check_on_update(mut self, check: CheckOfChange) -> Self {
+        self.checks_on_update.push(check);
+        self
+    }
+
+    /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been stored
+    /// before there was the check.
+    pub(crate) fn check_unless_old_fails(mut self, check: Check) -> Self {
+        self.checks_unless_old_fails.push(check);
+        self
+    }
+
+    /// Sets the warnings about new objects.
+    pub(crate) fn warn(mut self, warn: Warn) -> Self {
+        self.warn = Some(warn);
+        self
+    }
+
+    /// Sets the warnings about new and updated objects. For kinds with a generation, an update gets them only if the
+    /// generation changes.
+    pub(crate) fn warn_always(mut self, warn: Warn) -> Self {
+        self.warns_on_update = true;
+        self.warn(warn)
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(warn) = self.warn {
+            warn(&At::root(object), &mut warnings);
+        }
+        warnings
+    }
+
+    /// Sets the behaviour that the switches cannot express.
+    pub(crate) fn peculiar(mut self, peculiar: impl Peculiar + 'static) -> Self {
+        self.peculiar = Arc::new(peculiar);
+        self
+    }
+}
+
+impl Strategy for Generic {
+    fn default(&self, object: &mut Value) {
+        if !self.verbatim {
+            defaults::tidy(object);
+        }
+        self.peculiar.default(object);
+        defaults::apply(self.defaults, object);
+    }
+
+    fn lacks_defaults(&self, object: &Object) -> bool {
+        self.lacks.is_some_and(|lacks| lacks(object))
+    }
+
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
+        if let Some(status) = &self.status {
+            set(object, "status", status.clone());
+        }
+        if !self.generation.is_empty() {
+            set(object, "metadata.generation", json!(1));
+        }
+        self.peculiar.prepare_for_create(context, object);
+    }
+
+    fn is_costly(&self) -> bool {
+        self.peculiar.is_costly()
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let checks = self.checks.iter().chain(&self.checks_on_create);
+        let checks = checks.chain(&self.checks_unless_old_fails);
+        let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
+        errors.extend(self.peculiar.validate(object));
+        errors.extend(self.peculiar.validate_create(object));
+        errors
+    }
+
+    fn warnings_on_create(&self, object: &Value) -> Vec<String> {
+        self.warnings(object)
+    }
+
+    fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
+        let path = "metadata.generation";
+        let idle = !self.generation.is_empty() && get(object, path) == get(old, path);
+        if idle || !self.warns_on_update {
+            return Vec::new();
+        }
+        self.warnings(object)
+    }
+
+    fn canonicalize(&self, object: &mut Value) {
+        defaults::apply_zeros(self.defaults, object);
+    }
+
+    fn name_rule(&self) -> NameRule {
+        self.name_rule
+    }
+
+    fn allow_create_on_update(&self) -> bool {
+        self.create_on_update
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        self.unconditional_update
+    }
+
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
+        if self.status.is_some() {
+            keep(object, old, "status");
+        }
+        self.peculiar.prepare_for_update(context, object, old);
+        count_generation(object, old, self.generation);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let stricter = self.checks_unless_old_fails.iter();
+        let stricter = stricter.filter(|check| found(**check, old).is_empty());
+        let checks = self.checks.iter().chain(stricter);
+        let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
+        let checks = self.checks_on_update.iter();
+        errors.extend(checks.flat_map(|check| found_in_change(*check, object, old)));
+        errors.extend(self.peculiar.validate(object));
+        errors.extend(self.peculiar.validate_update(object, old));
+        errors
+    }
+
+    fn check_graceful_delete(
+        &self,
+        _context: &RequestContext,
+        object: &Value,
+        options: &mut DeleteOptions,
+    ) -> Graceful {
+        self.peculiar.check_graceful_delete(object, options)
+    }
+
+    fn default_garbage_collection(&self) -> GarbageCollection {
+        self.garbage_collection
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        self.returns_deleted_object
+    }
+
+    fn holds_deletion(&self, object: &Value) -> bool {
+        self.peculiar.holds_deletion(object)
+    }
+
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        self.peculiar.prepare_for_deletion(object);
+    }
+
+    fn to_served(&self, object: Value) -> Value {
+        self.peculiar.to_served(object)
+    }
+
+    fn to_stored(&self, object: Value) -> Value {
+        self.peculiar.to_stored(object)
+    }
+
+    fn converts(&self) -> bool {
+        self.peculiar.converts()
+    }
+
+    fn subresource(&self, name: &str) -> Option<&dyn Strategy> {
+        self.parts
+            .iter()
+            .find(|(part, _)| *part == name)
+            .map(|(_, part)| &**part)
+    }
+}
+
+/// Sets the generation: one more than the old one if one of the members changed, else the old one.
+pub(crate) fn count_generation(object: &mut Value, old: &Value, members: &[&str]) {
+    if members.is_empty() {
+        return;
+    }
+    let mut changes = members
+        .iter()
+        .map(|path| get(object, path) != get(old, path));
+    let begins = changes.any(|changed| changed);
+    set_generation(object, old, begins);
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+
+    use super::*;
+
+    fn context() -> RequestContext {
+        RequestContext::new(User::default(), String::new(), Clock::real())
+    }
+
+    #[test]
+    fn the_status_is_the_servers_and_the_generation_counts() {
+        let strategy = Generic::with_status()
+            .initial_status(json!({"replicas": 0}))
+            .generation(&["spec", "metadata.annotations"]);
+        let mut object = json!({"metadata": {"name": "a"}, "spec": {"x": 1}, "status": {"y": 2}});
+        strategy.prepare_for_create(&context(), &mut object);
+        assert_eq!(object["status"], json!({"replicas": 0}));
+        assert_eq!(object["metadata"]["generation"], 1);
+
+        let old = object.clone();
+        let mut labelled = old.clone();
+        set(&mut labelled, "metadata.labels", json!({"a": "b"}));
+        set(&mut labelled, "metadata.generation", json!(9));
+        set(&mut labelled, "status", json!({"replicas": 9}));
+        strategy.prepare_for_update(&context(), &mut labelled, &old);
+        assert_eq!(labelled["metadata"]["generation"], 1);
+        assert_eq!(labelled["status"], json!({"replicas": 0}));
+
+        let mut changed = old.clone();
+        set(&mut changed, "spec.x", json!(2));
+        strategy.prepare_for_update(&context(), &mut changed, &old);
+        assert_eq!(changed["metadata"]["generation"], 2);
+    }
+
+    #[test]
+    fn verbatim_kinds_keep_what_is_empty() {
+        let mut object = json!({"data": {"a": null}});
+        Generic::new().verbatim().default(&mut object);
+        assert_eq!(object, json!({"data": {"a": null}}));
+        Generic::new().default(&mut object);
+        assert_eq!(object, json!({}));
+    }
+
+    #[test]
+    fn what_an_old_object_has_wrong_may_stay() {
+        let check: Check = |object, errors| {
+            let member = object.at("spec.host");
+            errors.extend(member.is_true().then(|| member.forbidden("")));
+        };
+        let strategy = Generic::new().check_unless_old_fails(check);
+        let (right, wrong) = (json!({}), json!({"spec": {"host": true}}));
+        assert_eq!(strategy.validate(&right), []);
+        assert_eq!(strategy.validate(&wrong).len(), 1);
+        assert_eq!(strategy.validate_update(&wrong, &right).len(), 1);
+        assert_eq!(strategy.validate_update(&wrong, &wrong), []);
+    }
+}

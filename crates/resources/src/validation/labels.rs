@@ -1,0 +1,150 @@
+//! Labels, label selectors and node selectors.
+
+use ringwatch_apimachinery::path::{get, list, text};
+use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
+
+use super::at::{At, Errors};
+
+const NO_OPERATOR: &str = "not a valid selector operator";
+const NO_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
+const VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+
+/// Checks labels.
+pub(crate) fn labels(at: &At<'_, '_>, errors: &mut Errors) {
+    for (name, value) in at.value().as_object().into_iter().flatten() {
+        let key = formats::label_key(name).into_iter();
+        errors.extend(key.map(|why| at.invalid_value(name.as_str(), why)));
+        let text = value.as_str().unwrap_or_default();
+        let value = formats::label_value(text).into_iter();
+        errors.extend(value.map(|why| at.invalid_value(text, why)));
+    }
+}
+
+/// Checks a LabelSelector, if there is one.
+pub(crate) fn selector(at: &At<'_, '_>, errors: &mut Errors) {
+    labels(&at.at("matchLabels"), errors);
+    for expression in at.items("matchExpressions") {
+        requirement(&expression, errors);
+        for value in expression.items("values") {
+            value.must_conform(formats::label_value, errors);
+        }
+    }
+}
+
+fn requirement(at: &At<'_, '_>, errors: &mut Errors) {
+    let values = at.at("values");
+    match at.at("operator").text() {
+        "In" | "NotIn" if values.is_empty() => errors.push(values.required(NO_VALUES)),
+        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(values.forbidden(VALUES)),
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ => errors.push(at.at("operator").invalid(NO_OPERATOR)),
+    }
+    at.at("key").must_conform(formats::label_key, errors);
+}
+
+/// Checks a NodeSelector: a list of terms of which one has to match.
+pub(crate) fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
+    let terms = at.at("nodeSelectorTerms");
+    if terms.is_empty() {
+        errors.push(terms.required("must have at least one node selector term"));
+    }
+    for term in terms.items("") {
+        node_selector_term(&term, true, errors);
+    }
+}
+
+/// Checks a term of a NodeSelector. Values of preferred terms are not checked.
+pub(crate) fn node_selector_term(at: &At<'_, '_>, required: bool, errors: &mut Errors) {
+    for expression in at.items("matchExpressions") {
+        let values = expression.at("values");
+        match expression.at("operator").text() {
+            "Gt" | "Lt" if values.len() != 1 => {
+                let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+                errors.push(values.required(why));
+                expression
+                    .at("key")
+                    .must_conform(formats::label_key, errors);
+            }
+            "Gt" | "Lt" => expression
+                .at("key")
+                .must_conform(formats::label_key, errors),
+            _ => requirement(&expression, errors),
+        }
+        for value in expression.items("values").filter(|_| required) {
+            value.must_conform(formats::label_value, errors);
+        }
+    }
+    for field in at.items("matchFields") {
+        node_field(&field, errors);
+    }
+}
+
+fn node_field(at: &At<'_, '_>, errors: &mut Errors) {
+    let values = at.at("values");
+    if !matches!(at.at("operator").text(), "In" | "NotIn") {
+        errors.push(at.at("operator").invalid(NO_OPERATOR));
+    } else if values.len() != 1 {
+        let why =
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+        errors.push(values.required(why));
+    }
+    if at.at("key").text() != "metadata.name" {
+        errors.push(at.at("key").invalid("not a valid field selector key"));
+        return;
+    }
+    for value in at.items("values") {
+        value.must_conform(formats::dns_subdomain, errors);
+    }
+}
+
+/// Returns true if a LabelSelector selects everything.
+pub(crate) fn selects_all(selector: &Value) -> bool {
+    list(selector, "matchExpressions").is_empty()
+        && get(selector, "matchLabels")
+            .and_then(Value::as_object)
+            .is_none_or(serde_json::Map::is_empty)
+}
+
+/// Returns true if a LabelSelector selects these labels.
+pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
+    let exact = get(selector, "matchLabels").and_then(Value::as_object);
+    let expression = |it: &Value| {
+        let value = labels.get(text(it, "key"));
+        match text(it, "operator") {
+            "In" => value.is_some_and(|value| list(it, "values").contains(value)),
+            "NotIn" => value.is_none_or(|value| !list(it, "values").contains(value)),
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => false,
+        }
+    };
+    exact
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key) == Some(value))
+        && list(selector, "matchExpressions").iter().all(expression)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn expressions_select() {
+        let labels = json!({"a": "b"});
+        let one = |operator: &str, key: &str, values: Value| {
+            let expression = json!({"key": key, "operator": operator, "values": values});
+            selects(&json!({"matchExpressions": [expression]}), &labels)
+        };
+        assert!(one("In", "a", json!(["b", "c"])));
+        assert!(!one("In", "x", json!(["b"])));
+        assert!(one("NotIn", "x", json!(["b"])));
+        assert!(!one("NotIn", "a", json!(["b"])));
+        assert!(one("Exists", "a", Value::Null));
+        assert!(!one("DoesNotExist", "a", Value::Null));
+        assert!(!one("Likes", "a", Value::Null));
+    }
+}

@@ -1,0 +1,52 @@
+//! Validation of objects of the built-in kinds, a file for each family of kinds.
+//!
+//! A check looks at a [`At`] place and pushes what is wrong with it, in kube-apiserver's words and
+//! under the path that it names. Checks are put together as the types are: that of a deployment
+//! asks that of a template, which asks that of a container.
+
+pub(crate) mod at;
+pub(crate) mod labels;
+pub(crate) mod quantities;
+pub(crate) mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use at::{At, Errors};
+
+use ringwatch_apimachinery::FieldError;
+use serde_json::Value;
+
+/// A check of an object.
+pub(super) type Check = fn(&At<'_, '_>, &mut Errors);
+
+/// A check of a change: the new object and the old one.
+pub(super) type CheckOfChange = fn(&At<'_, '_>, &At<'_, '_>, &mut Errors);
+
+/// Gathers what clients are told about an object that is not refused.
+pub(super) type Warn = fn(&At<'_, '_>, &mut Vec<String>);
+
+/// Returns the errors that a check finds in an object.
+pub(super) fn found(check: Check, object: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    check(&At::root(object), &mut errors);
+    errors
+}
+
+/// Returns the errors that a check finds in a change.
+pub(super) fn found_in_change(
+    check: CheckOfChange,
+    object: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    check(&At::root(object), &At::root(old), &mut errors);
+    errors
+}
+
+/// Returns the messages of errors, a line each.
+#[cfg(test)]
+pub(super) fn messages(errors: &[FieldError]) -> Vec<String> {
+    let line = |error: &FieldError| format!("{}: {}", error.field, error.message());
+    errors.iter().map(line).collect()
+}

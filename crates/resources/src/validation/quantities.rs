@@ -1,0 +1,217 @@
+//! Names and quantities of resources: of containers, claims, quotas and limits.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::quantity::Quantity;
+use ringwatch_apimachinery::validation::formats;
+
+use super::at::{At, Errors};
+
+const PAGES: &str = "hugepages-";
+const NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// The resources that a container may ask for.
+const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+/// Further resources that a quota may limit; all of these but requests and limits of CPU and memory are whole numbers.
+const COUNTED: &[&str] = &[
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+const ASKED_FOR: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+];
+
+/// Checks the name of a resource. Follows `validateResourceName`.
+pub(crate) fn name(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
+    let wrong = formats::label_key(name);
+    let qualified = wrong.is_empty();
+    errors.extend(wrong.into_iter().map(|why| at.invalid_value(name, why)));
+    if qualified && !name.contains('/') && !is_standard(name) {
+        let why = "must be a standard resource type or fully qualified";
+        errors.push(at.invalid_value(name, why));
+        return false;
+    }
+    qualified
+}
+
+/// Checks the name of a resource of containers. Follows `validateContainerResourceName`.
+pub(crate) fn container_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
+    name(resource, at, errors);
+    if !resource.contains('/') {
+        if !OF_CONTAINERS.contains(&resource) && !is_pages(resource) {
+            errors.push(at.invalid_value(resource, "must be a standard resource for containers"));
+        }
+    } else if !is_native(resource) && !is_extended(resource) {
+        errors.push(at.invalid_value(resource, "doesn't follow extended resource name standard"));
+    }
+}
+
+/// Checks the name of a resource of quotas. Follows `ValidateResourceQuotaResourceName`.
+pub(crate) fn quota_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
+    name(resource, at, errors);
+    if !resource.contains('/') && !is_quota(resource) {
+        errors.push(at.invalid_value(resource, "must be a standard resource for quota"));
+    }
+}
+
+/// Checks the quantity of a resource. Follows `ValidateResourceQuantityValue`.
+pub(crate) fn amount(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
+    let Some(quantity) = at.quantity() else {
+        return;
+    };
+    if quantity.is_negative() {
+        errors.push(at.invalid_value(at.quantity_text(), NEGATIVE));
+    }
+    if (COUNTED.contains(&resource) || is_extended(resource)) && !quantity.is_whole() {
+        errors.push(at.invalid_value(at.quantity_text(), "must be an integer"));
+    }
+}
+
+/// A check of a resource's name at a place named by it.
+pub(super) type NameCheck = fn(&str, &At<'_, '_>, &mut Errors);
+
+/// Checks the requests and limits of a container or a pod: no request exceeds its limit. Follows
+/// `ValidateContainerResourceRequirements`.
+pub(crate) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors) {
+    for which in ["limits", "requests"] {
+        for (resource, quantity) in at.members(which) {
+            name(resource, &quantity, errors);
+            amount(resource, &quantity, errors);
+        }
+    }
+    let limits = at.at("limits");
+    let requests = at.at("requests");
+    for (resource, wanted) in at.members("requests") {
+        let limit = limits.value().get(resource);
+        let fixed = !is_native(resource) || is_pages(resource);
+        let Some(limit) = limit.map(At::root) else {
+            if fixed {
+                let why = "Limit must be set for non overcommitable resources";
+                errors.push(limits.required(why));
+            }
+            continue;
+        };
+        let relation = match (wanted.quantity(), limit.quantity()) {
+            (Some(wanted), Some(limit)) if fixed && wanted != limit => "equal to",
+            (Some(wanted), Some(limit)) if wanted > limit => "less than or equal to",
+            _ => continue,
+        };
+        let limit = limit.quantity_text();
+        let why = format!("must be {relation} {resource} limit of {limit}");
+        errors.push(requests.invalid_value(wanted.quantity_text(), why));
+    }
+    pages_have_company(at, errors);
+}
+
+/// Checks that huge pages are only requested together with CPU or memory.
+fn pages_have_company(at: &At<'_, '_>, errors: &mut Errors) {
+    let asked = |resource: fn(&str) -> bool| {
+        let mut all = at.members("limits").chain(at.members("requests"));
+        all.any(|(name, _)| resource(name))
+    };
+    if asked(is_pages) && !asked(|name| matches!(name, "cpu" | "memory")) {
+        errors.push(at.forbidden("HugePages require cpu or memory"));
+    }
+}
+
+/// Checks that a quantity is positive. Follows `ValidatePositiveQuantityValue`.
+pub(crate) fn positive(at: &At<'_, '_>, errors: &mut Errors) {
+    if !at.quantity().is_some_and(Quantity::is_positive) {
+        errors.push(at.invalid_value(at.quantity_text(), "must be greater than zero"));
+    }
+}
+
+pub(crate) fn is_pages(resource: &str) -> bool {
+    resource.starts_with(PAGES)
+}
+
+fn is_native(resource: &str) -> bool {
+    !resource.contains('/') || resource.contains("kubernetes.io/")
+}
+
+fn is_extended(resource: &str) -> bool {
+    !is_native(resource)
+        && !resource.starts_with("requests.")
+        && formats::label_key(&format!("requests.{resource}")).is_empty()
+}
+
+/// Returns true if quotas may limit a resource of this unqualified name.
+pub(crate) fn is_quota(resource: &str) -> bool {
+    OF_CONTAINERS.contains(&resource)
+        || COUNTED.contains(&resource)
+        || ASKED_FOR.contains(&resource)
+        || is_pages(resource.strip_prefix("requests.").unwrap_or(resource))
+}
+
+fn is_standard(resource: &str) -> bool {
+    resource == "storage" || is_quota(resource)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn messages(resources: &Value) -> Vec<String> {
+        let mut errors = Vec::new();
+        requirements(
+            &At::root(&json!({"resources": resources})).at("resources"),
+            container_name,
+            &mut errors,
+        );
+        errors
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.message()))
+            .collect()
+    }
+
+    #[test]
+    fn no_more_is_wanted_than_may_be_used() {
+        for (resources, wrong) in [
+            (
+                json!({"limits": {"cpu": "1"}, "requests": {"cpu": "500m", "memory": "1Gi"}}),
+                &[][..],
+            ),
+            (
+                json!({"limits": {"cpu": 1}, "requests": {"cpu": "2", "memory": "-1"}}),
+                &[
+                    "resources.requests[memory]: Invalid value: \"-1\": must be greater than or equal to 0",
+                    "resources.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1",
+                ],
+            ),
+            (
+                json!({"limits": {"example.com/gpu": "1500m", "disk": "1", "pods": "1"}}),
+                &[
+                    "resources.limits[disk]: Invalid value: \"disk\": must be a standard resource type or fully qualified",
+                    "resources.limits[disk]: Invalid value: \"disk\": must be a standard resource for containers",
+                    "resources.limits[example.com/gpu]: Invalid value: \"1500m\": must be an integer",
+                    "resources.limits[pods]: Invalid value: \"pods\": must be a standard resource for containers",
+                ],
+            ),
+            (
+                json!({"requests": {"example.com/gpu": "1", "hugepages-2Mi": "2Mi"}}),
+                &[
+                    "resources.limits: Required value: Limit must be set for non overcommitable resources",
+                    "resources.limits: Required value: Limit must be set for non overcommitable resources",
+                    "resources: Forbidden: HugePages require cpu or memory",
+                ],
+            ),
+        ] {
+            assert_eq!(messages(&resources), wrong, "{resources}");
+        }
+    }
+}

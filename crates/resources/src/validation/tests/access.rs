@@ -1,0 +1,69 @@
+//! Refusals by the checks in `access.rs`.
+
+use ringwatch_apimachinery::path::set;
+use serde_json::json;
+
+use super::super::*;
+use super::refused;
+
+#[test]
+fn roles_and_bindings_that_are_wrong() {
+    let role = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]});
+    refused(
+        crate::rbac::validation::role,
+        &role,
+        &[
+            (
+                "rules",
+                json!([{}]),
+                &[
+                    "rules[0].verbs: Required value: verbs must contain at least one value",
+                    "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+                    "rules[0].resources: Required value: resource rules must supply at least one resource",
+                ],
+            ),
+            (
+                "rules",
+                json!([{"verbs": ["get"], "nonResourceURLs": ["/x"]}]),
+                &[
+                    "rules[0].nonResourceURLs: Invalid value: [\"/x\"]: namespaced rules cannot apply to non-resource URLs",
+                ],
+            ),
+        ],
+    );
+    let binding = json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"kind": "User", "name": "u", "apiGroup": "rbac.authorization.k8s.io"}]});
+    refused(
+        crate::rbac::validation::role_binding,
+        &binding,
+        &[
+            (
+                "roleRef.kind",
+                json!("Odd"),
+                &[
+                    "roleRef.kind: Unsupported value: \"Odd\": supported values: \"Role\", \"ClusterRole\"",
+                ],
+            ),
+            (
+                "subjects",
+                json!([{"kind": "Odd"}]),
+                &[
+                    "subjects[0].name: Required value",
+                    "subjects[0].kind: Unsupported value: \"Odd\": supported values: \"ServiceAccount\", \"User\", \"Group\"",
+                ],
+            ),
+        ],
+    );
+    let mut other = binding.clone();
+    set(&mut other, "roleRef.name", json!("s"));
+    assert_eq!(
+        messages(&found_in_change(
+            crate::rbac::validation::binding_update,
+            &other,
+            &binding
+        )),
+        [
+            "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\",\"Name\":\"s\"}: cannot change roleRef"
+        ]
+    );
+}

@@ -1,0 +1,73 @@
+//! Refusals by the checks in `cluster.rs`.
+
+use serde_json::json;
+
+use super::super::*;
+use super::refused;
+
+#[test]
+fn kinds_of_the_cluster_that_are_wrong() {
+    refused(
+        crate::core::cluster::disruption_budget,
+        &json!({"spec": {"minAvailable": "50%", "selector": {}}}),
+        &[
+            (
+                "spec.maxUnavailable",
+                json!(1),
+                &[
+                    "spec: Invalid value: {\"MinAvailable\":\"50%\",\"Selector\":{},\"MaxUnavailable\":1,\"UnhealthyPodEvictionPolicy\":null}: minAvailable and maxUnavailable cannot be both set",
+                ],
+            ),
+            (
+                "spec.minAvailable",
+                json!("101%"),
+                &["spec.minAvailable: Invalid value: \"101%\": must not be greater than 100%"],
+            ),
+        ],
+    );
+    refused(
+        crate::core::cluster::priority_class,
+        &json!({"metadata": {"name": "a"}, "value": 1}),
+        &[
+            (
+                "preemptionPolicy",
+                json!(""),
+                &["preemptionPolicy: Required value"],
+            ),
+            (
+                "value",
+                json!(1_000_000_001),
+                &[
+                    "value: Forbidden: maximum allowed value of a user defined priority is 1000000000",
+                ],
+            ),
+            (
+                "metadata.name",
+                json!("system-x"),
+                &[
+                    "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: system-x is not a known system priority class",
+                ],
+            ),
+        ],
+    );
+    refused(
+        crate::core::cluster::lease,
+        &json!({"spec": {"leaseDurationSeconds": 15}}),
+        &[(
+            "spec.leaseDurationSeconds",
+            json!(0),
+            &["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+        )],
+    );
+    refused(
+        crate::core::cluster::node,
+        &json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}),
+        &[(
+            "spec.taints",
+            json!([{"key": "a", "effect": "Odd"}]),
+            &[
+                "metadata.taints[0].effect: Unsupported value: \"Odd\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
+            ],
+        )],
+    );
+}
