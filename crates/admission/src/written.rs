@@ -94,7 +94,7 @@ pub fn mutating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// The names of a policy's expressions.
-pub struct Known {
+pub(crate) struct Known {
     names: Names,
     /// Those of expressions that make messages.
     of_messages: Names,

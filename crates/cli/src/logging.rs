@@ -33,7 +33,7 @@ const CAUSED_BY_CLIENTS: [&str; 7] = [
 ];
 
 /// Begins to log at a level of `-v`. A program that logs already keeps its way.
-pub fn start(verbosity: u8) {
+pub(crate) fn start(verbosity: u8) {
     let ours = match verbosity {
         0 => "warn",
         1..=3 => "info",

@@ -13,7 +13,7 @@ const COMMAND_SECONDS_MAX: Duration = Duration::from_secs(60);
 
 /// Runs a command. One that takes too long is no longer waited for, and goes on: half a restart is
 /// worse than a late one.
-pub async fn run(command: &str) -> Result<(), String> {
+pub(crate) async fn run(command: &str) -> Result<(), String> {
     let failed = |why: String| format!("the command {command:?} {why}");
     let mut child = Command::new("sh")
         .args(["-c", command])

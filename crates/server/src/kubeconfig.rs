@@ -9,7 +9,6 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
-use ringwatch_tls::certificates::Identity;
 use ringwatch_tls::private_file::{Access, replace};
 
 /// The URL at which this machine reaches a server that listens on an address.
@@ -23,11 +22,11 @@ pub fn local_url(listening: SocketAddr) -> String {
     format!("https://{}", SocketAddr::new(ip, listening.port()))
 }
 
-/// The content of a kubeconfig. `authority` and the identity are in PEM and become part of it.
-fn render(url: &str, authority: &str, admin: &Identity) -> String {
+/// Returns the content of a kubeconfig. The authority, certificate and key are in PEM and become part of it.
+pub(crate) fn render(url: &str, authority: &str, certificate: &str, key: &str) -> String {
     let authority = STANDARD.encode(authority);
-    let certificate = STANDARD.encode(&admin.certificate);
-    let key = STANDARD.encode(&admin.key);
+    let certificate = STANDARD.encode(certificate);
+    let key = STANDARD.encode(key);
     format!(
         "apiVersion: v1
 kind: Config
@@ -56,7 +55,8 @@ current-context: ringwatch
 /// # Errors
 /// The error of the operating system.
 pub fn write(path: &Path, url: &str, credentials: &Credentials) -> io::Result<()> {
-    let content = render(url, &credentials.authority, &credentials.admin);
+    let admin = &credentials.admin;
+    let content = render(url, &credentials.authority, &admin.certificate, &admin.key);
     if fs::read_to_string(path).is_ok_and(|there| there == content) {
         return Ok(());
     }
@@ -95,11 +95,7 @@ mod tests {
 
     #[test]
     fn the_file_is_yaml_and_private() {
-        let identity = Identity {
-            certificate: "certificate".to_owned(),
-            key: "key".to_owned(),
-        };
-        let content = render("https://127.0.0.1:1", "authority", &identity);
+        let content = render("https://127.0.0.1:1", "authority", "certificate", "key");
         let parsed: serde_json::Value = serde_saphyr::from_str(&content).expect("YAML");
         assert_eq!(
             parsed.pointer("/clusters/0/cluster/certificate-authority-data"),

@@ -11,6 +11,7 @@ pub mod credentials;
 pub mod feature_gates;
 pub mod flags;
 pub mod identity;
+mod in_process;
 pub mod kubeconfig;
 pub mod kubelets;
 pub mod limits;
@@ -25,3 +26,5 @@ pub mod service_account_keys;
 pub mod storages;
 pub mod webhook_kubeconfig;
 mod write_guards;
+
+pub use self::in_process::{Builder, InProcessServer};

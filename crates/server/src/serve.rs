@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{Cacher, Feed};
 use ringwatch_apiserver::shutdown::{Signals, Steps};
+use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::transport::listener::Listener;
 use ringwatch_apiserver::transport::open_files;
 use ringwatch_apiserver::transport::threads::{Elsewhere, Threads};
@@ -61,6 +62,7 @@ async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(),
         server = Server::start(flags, elsewhere) => server?,
         () = signals.next() => return Ok(()),
     };
+    announce(flags, &server);
     signals.next().await;
     tokio::select! {
         () = server.end(flags.serving.shutdown_delay_duration) => Ok(()),
@@ -73,7 +75,13 @@ async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(),
 }
 
 /// A server that serves.
-struct Server {
+pub(crate) struct Server {
+    /// The URL at which this machine reaches it.
+    pub(crate) url: String,
+    /// The credentials by which it proves its identity, and the admin's.
+    pub(crate) credentials: CurrentCredentials,
+    data_dir: PathBuf,
+    kubeconfig: PathBuf,
     steps: Steps,
     listener: JoinHandle<JoinSet<()>>,
     /// Ends the watches of caches.
@@ -89,7 +97,14 @@ struct Server {
 }
 
 impl Server {
-    async fn start(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<Self, StartError> {
+    /// Starts a server. It serves when this returns, unless caches take longer to be filled than a bounded time.
+    ///
+    /// # Errors
+    /// A file or the store cannot be used, or the address is taken.
+    pub(crate) async fn start(
+        flags: &ServeFlags,
+        elsewhere: Elsewhere,
+    ) -> Result<Self, StartError> {
         let clock = Clock::real();
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
@@ -122,7 +137,7 @@ impl Server {
             elsewhere,
             clock: clock.clone(),
         };
-        let kept = kubeconfig::keep(kubeconfig_path.clone(), url.clone(), credentials);
+        let kept = kubeconfig::keep(kubeconfig_path.clone(), url.clone(), credentials.clone());
         assembly.run(kept, &mut background);
         let assembled = assembly.build(security, address, Registry::default(), &mut background);
         let stop = steps.stop_accepting.clone();
@@ -139,8 +154,11 @@ impl Server {
         }
         let taking_back = CancellationToken::new();
         let telling = tell_addresses(assembled.api_endpoints, &taking_back).await;
-        announce(flags, &url, &data_dir, &kubeconfig_path);
         Ok(Self {
+            url,
+            credentials,
+            data_dir,
+            kubeconfig: kubeconfig_path,
             steps,
             listener,
             feed: assembled.feed,
@@ -215,14 +233,15 @@ async fn wait_until_filled(cachers: &[Arc<Cacher>]) {
 }
 
 /// Tells the newcomer where everything is. Nobody is left to tell if that fails.
-fn announce(flags: &ServeFlags, url: &str, data_dir: &Path, kubeconfig: &Path) {
+fn announce(flags: &ServeFlags, server: &Server) {
+    let Server { url, data_dir, .. } = server;
     let store = match flags.backend() {
         StorageBackend::Embedded => format!("embedded, in {}", data_dir.display()),
         StorageBackend::Memory => "in memory; nothing is kept when the server ends".to_owned(),
         StorageBackend::Etcd3 => format!("etcd at {}", flags.etcd.etcd_servers.join(", ")),
     };
     let version = env!("CARGO_PKG_VERSION");
-    let kubeconfig = kubeconfig.display();
+    let kubeconfig = server.kubeconfig.display();
     let _ = writeln!(
         std::io::stdout(),
         "ringwatch {version} serves the Kubernetes API at {url}\n  \

@@ -47,7 +47,7 @@ impl Authorities {
 
 /// Takes servers of trusted certificates.
 #[derive(Debug)]
-pub struct TrustedServers {
+pub(crate) struct TrustedServers {
     certificates: Vec<CertificateDer<'static>>,
     vouched: Arc<WebPkiServerVerifier>,
 }
@@ -57,7 +57,10 @@ impl TrustedServers {
     ///
     /// # Errors
     /// Nobody is trusted.
-    pub fn new(authorities: Authorities, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        authorities: Authorities,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, Error> {
         let roots = Arc::new(authorities.roots);
         let vouched = WebPkiServerVerifier::builder_with_provider(roots, provider)
             .build()

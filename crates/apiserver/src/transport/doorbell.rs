@@ -10,7 +10,7 @@ use std::task::{Context, Wake, Waker};
 
 /// The task's side of a doorbell.
 #[derive(Debug)]
-pub struct Doorbell(Arc<Bell>);
+pub(super) struct Doorbell(Arc<Bell>);
 
 #[derive(Debug)]
 struct Bell(Mutex<State>);
@@ -36,7 +36,7 @@ impl Default for Doorbell {
 impl Doorbell {
     /// Returns the waker with which the rarer future is to be polled; `None` if it has not rung since this task polled it
     /// last, and so would not be ready.
-    pub fn answer(&self, context: &Context<'_>) -> Option<Waker> {
+    pub(super) fn answer(&self, context: &Context<'_>) -> Option<Waker> {
         let mut state = self.0.lock();
         let task = context.waker();
         if !state.rung && state.task.as_ref().is_some_and(|it| it.will_wake(task)) {

@@ -55,7 +55,7 @@ const READING_SECONDS_MAX: Duration = Duration::from_secs(30);
 
 /// How a watch ended for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub(super) enum Ended {
     /// It is written to its end, and the next request may come.
     Whole,
     /// The client has gone, or has sent what was not asked for.
@@ -66,7 +66,7 @@ pub enum Ended {
 ///
 /// # Errors
 /// Those of the connection, and that its client does not read. Nothing more can be written to it then.
-pub async fn begin<T, B>(
+pub(super) async fn begin<T, B>(
     mut io: T,
     answer: Response<B>,
     clock: &Clock,
@@ -154,7 +154,7 @@ fn framed<D: Buf>(data: D) -> io::Result<Framed<D>> {
 /// A body on its way.
 ///
 /// The fields that each event touches stand together.
-pub struct Delivery<T, B: Body> {
+pub(super) struct Delivery<T, B: Body> {
     io: T,
     body: B,
     /// Rings when the client sends something or closes the connection.
@@ -189,7 +189,7 @@ where
     /// # Errors
     /// Those of the connection and of the body, and when the client has not read what was written
     /// until after the watch should have been over. Nothing more can be written then.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
         loop {
             match self.poll_write(context) {
                 Poll::Ready(written) => written?,
@@ -224,7 +224,7 @@ where
     }
 
     /// The connection.
-    pub fn into_io(self) -> T {
+    pub(super) fn into_io(self) -> T {
         self.io
     }
 
@@ -294,12 +294,12 @@ fn poll_write_all<T: AsyncWrite>(
 
 /// The layer that notes whether bytes wait to be written. Clones are of the same layer.
 #[derive(Clone, Debug, Default)]
-pub struct Waiting(Arc<AtomicBool>);
+pub(super) struct Waiting(Arc<AtomicBool>);
 
 impl Waiting {
     /// Says whether the last write or flush is still under way.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         // Relaxed: read and written by the connection's one task.
         self.0.load(Ordering::Relaxed)
     }

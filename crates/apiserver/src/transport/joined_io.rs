@@ -34,14 +34,14 @@ const JOINED_BYTES_MAX: usize = 16 * 1024;
 
 /// The I/O that hyper gets. A flush of it does nothing; [`Turns`] flushes.
 #[derive(Debug)]
-pub struct JoinedIo<T> {
+pub(super) struct JoinedIo<T> {
     /// Shared with [`Turns`], in the same task, so that the lock is always free.
     shared: Arc<Mutex<Joined<T>>>,
 }
 
 /// Polls a connection turn by turn and flushes after each.
 #[derive(Debug)]
-pub struct Turns<T> {
+pub(super) struct Turns<T> {
     /// Shared with [`JoinedIo`].
     shared: Arc<Mutex<Joined<T>>>,
     /// True if the task has yielded since hyper was polled.
@@ -49,7 +49,7 @@ pub struct Turns<T> {
 }
 
 /// Wraps an I/O object. The first half goes to hyper, the second drives hyper's connection.
-pub fn join<T>(inner: T) -> (JoinedIo<T>, Turns<T>) {
+pub(super) fn join<T>(inner: T) -> (JoinedIo<T>, Turns<T>) {
     let shared = Arc::new(Mutex::new(Joined {
         inner,
         gathered: Vec::new(),
@@ -71,7 +71,10 @@ impl<T: AsyncWrite + Unpin> Turns<T> {
     ///
     /// # Errors
     /// Those of writing; whatever else goes wrong is in what the connection says at its end.
-    pub async fn drive<C: Future>(&mut self, mut connection: Pin<&mut C>) -> io::Result<C::Output> {
+    pub(super) async fn drive<C: Future>(
+        &mut self,
+        mut connection: Pin<&mut C>,
+    ) -> io::Result<C::Output> {
         poll_fn(|context| self.poll(context, connection.as_mut())).await
     }
 

@@ -33,7 +33,7 @@ use crate::endpoints::BoxError;
 use crate::filters::HeldBody;
 
 /// So much may be pending on a connection; then its bodies wait.
-pub const OUTGOING_BYTES_MAX: u64 = 1 << 20;
+pub(super) const OUTGOING_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes of a connection while nothing is pending: its task, the state of TLS and HTTP.
 const CONNECTION_BYTES: u64 = 16 << 10;
@@ -53,7 +53,7 @@ const IDLE_LOOKS: u32 = 3;
 
 /// The bytes that a connection holds for its client. Clones are of the same connection.
 #[derive(Clone, Debug)]
-pub struct Outgoing(Arc<Mutex<Pending>>);
+pub(super) struct Outgoing(Arc<Mutex<Pending>>);
 
 #[derive(Debug)]
 struct Pending {
@@ -81,7 +81,7 @@ struct Answer {
 impl Outgoing {
     /// Nothing is pending.
     #[must_use]
-    pub fn new(ledger: &Ledger) -> Self {
+    pub(super) fn new(ledger: &Ledger) -> Self {
         let mut share = ledger.share(Account::Connections);
         share.set(CONNECTION_BYTES);
         Self(Arc::new(Mutex::new(Pending {
@@ -96,7 +96,7 @@ impl Outgoing {
 
     /// Notes that a request has come. It is in progress until its answer is written or dropped.
     #[must_use]
-    pub fn begin(&self) -> Answering {
+    pub(super) fn begin(&self) -> Answering {
         let mut pending = self.lock();
         pending.streams += 1;
         pending.begun += 1;
@@ -110,18 +110,18 @@ impl Outgoing {
 
     /// How many requests are in progress.
     #[must_use]
-    pub fn in_progress(&self) -> usize {
+    pub(super) fn in_progress(&self) -> usize {
         self.lock().streams
     }
 
     /// A share of the account that connections spend from.
     #[must_use]
-    pub fn share(&self) -> Share {
+    pub(super) fn share(&self) -> Share {
         self.lock().share.another()
     }
 
     /// Completes when no request has been in progress for so long, or for up to a third longer.
-    pub async fn idle(&self, clock: &Clock, at_least: Duration) {
+    pub(super) async fn idle(&self, clock: &Clock, at_least: Duration) {
         let mut quiet = 0;
         let mut begun = None;
         while quiet < IDLE_LOOKS {
@@ -137,7 +137,7 @@ impl Outgoing {
     /// watch, though more of it is pending. It would hold its place among the requests in flight, and its memory, for as long as
     /// the client likes; kube-apiserver ends such answers with the time of their request. hyper lets nobody reset a single stream
     /// for which the client gives no window, so the connection has to go.
-    pub async fn abandoned(&self, clock: &Clock, at_most: Duration) {
+    pub(super) async fn abandoned(&self, clock: &Clock, at_most: Duration) {
         let mut before = HashMap::new();
         loop {
             clock.sleep(at_most).await;
@@ -162,7 +162,7 @@ impl Outgoing {
 
     /// How many bytes are pending.
     #[must_use]
-    pub fn pending(&self) -> u64 {
+    pub(super) fn pending(&self) -> u64 {
         self.lock().bytes
     }
 
@@ -222,12 +222,12 @@ impl Pending {
 
 /// A request in progress.
 #[derive(Debug)]
-pub struct Answering(Arc<Stream>);
+pub(super) struct Answering(Arc<Stream>);
 
 impl Answering {
     /// The answer's body, whose chunks count as pending until they are written.
     #[must_use]
-    pub fn count(self, inner: HeldBody) -> CountedBody {
+    pub(super) fn count(self, inner: HeldBody) -> CountedBody {
         if inner.ends_by_itself() {
             let stream = &self.0;
             let mut pending = stream.connection.lock();
@@ -253,7 +253,7 @@ struct Stream {
 
 /// A body whose chunks count as pending until they are written.
 #[derive(Debug)]
-pub struct CountedBody {
+pub(super) struct CountedBody {
     /// Where the chunks come from.
     inner: HeldBody,
     /// The stream that it belongs to.
@@ -266,7 +266,7 @@ pub struct CountedBody {
 
 /// A chunk that counts as pending until it is dropped.
 #[derive(Debug)]
-pub struct Chunk {
+pub(super) struct Chunk {
     /// The bytes that are left to write.
     bytes: Bytes,
     /// The count of its bytes; `None` if it is so small that the connection's share covers it.
@@ -309,7 +309,7 @@ impl Body for CountedBody {
 impl CountedBody {
     /// Has small chunks not counted one by one, because there is only one at a time.
     #[must_use]
-    pub fn alone(mut self) -> Self {
+    pub(super) fn alone(mut self) -> Self {
         self.alone = true;
         self
     }

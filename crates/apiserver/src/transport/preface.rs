@@ -17,7 +17,7 @@ pub(super) const PREFACE_BYTES: usize = 24;
 
 /// The layer that hands over the first bytes of a stream, which have been read already.
 #[derive(Debug)]
-pub struct Preface {
+pub(super) struct Preface {
     bytes: [u8; PREFACE_BYTES],
     /// How much of them has been handed over.
     handed_over: usize,
@@ -27,7 +27,7 @@ pub struct Preface {
 ///
 /// # Errors
 /// Those of the stream, and its end before the preface is complete.
-pub async fn read_preface<T>(mut stream: T) -> io::Result<LayeredIo<T, Preface>>
+pub(super) async fn read_preface<T>(mut stream: T) -> io::Result<LayeredIo<T, Preface>>
 where
     T: AsyncRead + Unpin,
 {

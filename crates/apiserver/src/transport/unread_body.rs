@@ -22,7 +22,7 @@ const THROWN_AWAY_SECONDS_MAX: u64 = 1;
 
 /// A body that is given back when it is dropped before its end.
 #[derive(Debug)]
-pub struct Lent<B: Body> {
+pub(super) struct Lent<B: Body> {
     /// `None` only while it is dropped.
     body: Option<B>,
     back: Option<oneshot::Sender<B>>,
@@ -30,10 +30,10 @@ pub struct Lent<B: Body> {
 
 /// Where a body comes back to.
 #[derive(Debug)]
-pub struct Lender<B>(oneshot::Receiver<B>);
+pub(super) struct Lender<B>(oneshot::Receiver<B>);
 
 /// Lends a body to whoever answers the request.
-pub fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
+pub(super) fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
     let (back, returned) = oneshot::channel();
     let lent = Lent {
         body: Some(body),
@@ -44,7 +44,7 @@ pub fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
 
 impl<B: Body<Error: Into<BoxError>> + Unpin> Lender<B> {
     /// Throws away what is left once the answer is ready. False if the connection cannot go on.
-    pub async fn finish(mut self) -> bool {
+    pub(super) async fn finish(mut self) -> bool {
         let Ok(rest) = self.0.try_recv() else {
             return true;
         };

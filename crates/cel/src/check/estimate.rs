@@ -30,7 +30,7 @@ pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) 
 
 /// The estimate of a part of an expression.
 #[derive(Clone, Debug)]
-pub struct Known<'a> {
+pub(super) struct Known<'a> {
     /// Its cost.
     pub(super) cost: Range,
     /// Its size, as far as it is known.

@@ -7,7 +7,7 @@ use crate::convert;
 use crate::pattern;
 
 /// Returns the error in a string literal that a conversion or matching function is called with.
-pub fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wrong> {
+pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wrong> {
     let written = call.args.last()?;
     let Expr::Literal(LiteralValue::String(text)) = &written.expr else {
         return None;

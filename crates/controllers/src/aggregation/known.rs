@@ -21,7 +21,7 @@ const PERIOD_MIN: Duration = Duration::from_millis(100);
 
 /// An API.
 #[derive(Debug)]
-pub struct Known {
+pub(super) struct Known {
     remote: Arc<Remote>,
     /// When it is looked at next.
     due: Instant,

@@ -18,7 +18,7 @@ const NAMESPACE: &str = "default";
 ///
 /// # Errors
 /// An error of the store if either object cannot be read or written.
-pub async fn publish_addresses(
+pub(super) async fn publish_addresses(
     endpoints: &Store,
     slices: &Store,
     addresses: &BTreeSet<String>,

@@ -11,7 +11,7 @@ use super::{Comparison, SavedError, read};
 /// Less than 20 % apart, or ranges that overlap, is a tie. An outcome that failed scores zero, and
 /// the exit code is 1.
 #[derive(Args, Clone, Debug)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// A file that --json printed or --save wrote.
     left: PathBuf,
     /// The same of another server, setting or time.
@@ -20,7 +20,7 @@ pub struct Flags {
 
 /// Show a saved outcome again, as a table or as a page.
 #[derive(Args, Clone, Debug)]
-pub struct ShowFlags {
+pub(crate) struct ShowFlags {
     /// A file that --json printed or --save wrote.
     pub(crate) outcome: PathBuf,
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub(crate) use self::error::SavedError;
 pub(crate) use self::file::read;
-pub use self::flags::{Flags, ShowFlags};
+pub(crate) use self::flags::{Flags, ShowFlags};
 pub(crate) use self::text::text;
 use super::outcome::{Better, Figure, Outcome};
 use super::output::parameter;

@@ -16,7 +16,7 @@ use crate::schedule::Schedule;
 
 /// Many watchers of the same objects, written to in bursts.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
@@ -47,7 +47,7 @@ impl Flags {
     }
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let writes = WriteFlags {
         writers: flags.writes,
         size: flags.size.clone(),

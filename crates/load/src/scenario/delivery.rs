@@ -17,7 +17,7 @@ use crate::time::{nanos, now};
 use crate::writer::{Objects, Writers};
 
 /// Some 50 seconds in all.
-pub const DEFAULT_LENGTH: Length = Length {
+pub(super) const DEFAULT_LENGTH: Length = Length {
     runs: 5,
     duration: Duration::from_secs(8),
     warm_up: Duration::from_secs(2),

@@ -14,7 +14,7 @@ use crate::outcome::Run;
 #[derive(Args, Clone, Debug, Serialize)]
 // Those of a restart are a group of this name, and have these among them.
 #[group(skip)]
-pub struct Flags {
+pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     pub(super) watchers: WatcherFlags,
@@ -28,7 +28,7 @@ pub struct Flags {
     pub(super) writes: WriteFlags,
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     delivery.watch_all(flags.watchers.watchers).await?;
     delivery.measure(flags.rate).await

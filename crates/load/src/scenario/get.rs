@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 
 /// Reads of one object: any version (resourceVersion=0), and the newest.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// Reads per second.
     #[arg(long, value_name = "RATE", default_value = "500", value_parser = rate)]
     rate: f64,
@@ -37,7 +37,7 @@ pub struct Flags {
 /// The queries, by their names.
 const KINDS: [(&str, &str); 2] = [("rv=0", "?resourceVersion=0"), ("consistent", "")];
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let mut clients = Clients::connect(context, flags.clients).await?;
     let length = context.length;

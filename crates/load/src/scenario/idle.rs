@@ -17,7 +17,7 @@ use crate::outcome::Run;
 use crate::schedule::Schedule;
 
 /// Memory shows best in a server that has not had the same watchers before, so there is one run.
-pub const DEFAULT_LENGTH: Length = Length {
+pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 1,
     duration: Duration::from_secs(40),
     warm_up: Duration::ZERO,
@@ -32,13 +32,13 @@ const WRITES: WriteFlags = WriteFlags {
 
 /// Many watchers and nothing to tell them: what each costs in memory, and to open.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &WRITES).await?;
     let mut runs = Vec::new();
     for what in context.length.names() {

@@ -21,7 +21,7 @@ const OBJECTS_TOLD: f64 = 1_000.0;
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
 /// one, and in pages; in JSON and in protobuf.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     objects: ObjectFlags,
@@ -69,7 +69,7 @@ impl Form {
     }
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
     let mut clients = Clients::connect(context, flags.clients).await?;
     let length = context.length;

@@ -17,7 +17,7 @@ use crate::outcome::Run;
 use crate::schedule::Schedule;
 use crate::time::now;
 
-pub const DEFAULT_LENGTH: Length = Length {
+pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 1,
     duration: Duration::from_secs(20),
     warm_up: Duration::from_secs(2),
@@ -27,7 +27,7 @@ const BACK_SECONDS_MAX: u64 = 60;
 
 /// Watchers and writers, and a server that is restarted in between.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// Command that restarts the server; run by a shell halfway through the run. It must end by itself.
     #[arg(long, value_name = "COMMAND")]
     command: String,
@@ -37,7 +37,7 @@ pub struct Flags {
     load: fanout::Flags,
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let fanout::Flags {
         watchers,
         rate,

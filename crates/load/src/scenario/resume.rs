@@ -16,7 +16,7 @@ use crate::schedule::Schedule;
 use crate::time::now;
 
 /// A run takes as long as it takes.
-pub const DEFAULT_LENGTH: Length = Length {
+pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 5,
     duration: Duration::from_secs(5),
     warm_up: Duration::ZERO,
@@ -26,7 +26,7 @@ const BACK_SECONDS_MAX: u64 = 60;
 
 /// Watchers that go away, miss some events, and come back all at once.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
@@ -41,7 +41,7 @@ pub struct Flags {
     writes: WriteFlags,
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let watchers = flags.watchers.watchers;
     let group = delivery.watch_all_and_resume(watchers).await?;

@@ -15,7 +15,7 @@ use crate::payload::{Kind, node};
 /// Watchers that each select the pods of one node by a field selector. What an event costs should not
 /// depend on how many they are.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
@@ -34,7 +34,7 @@ pub struct Flags {
     writes: WriteFlags,
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let kind = Kind::Pods;
     let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, flags.pods).await?;
     let mut spec = delivery.spec(flags.watchers.watchers, Sees::Own);

@@ -26,7 +26,7 @@ const RECONNECT_SECONDS_MAX: u64 = 60;
 
 /// Watchers of which some stop reading for half of each run.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// Watchers that read all the time.
     #[arg(long, value_name = "N", default_value_t = 500,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -52,7 +52,7 @@ struct Groups {
     stalling: Arc<Group>,
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let groups = Groups {
         reading: delivery.watch_all(flags.watchers).await?,

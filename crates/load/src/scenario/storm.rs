@@ -22,7 +22,7 @@ use crate::schedule::Schedule;
 use crate::time::{nanos, now};
 
 /// A run takes as long as it takes.
-pub const DEFAULT_LENGTH: Length = Length {
+pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 3,
     duration: Duration::from_secs(5),
     warm_up: Duration::ZERO,
@@ -30,7 +30,7 @@ pub const DEFAULT_LENGTH: Length = Length {
 
 /// Clients that list everything and watch from there, all at once, in both ways that there are.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// Number of clients.
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -78,7 +78,7 @@ impl Ways {
     }
 }
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
     delivery.idle(context.length.duration).await;
     let mut runs = Vec::new();

@@ -21,7 +21,7 @@ use crate::schedule::Schedule;
 
 /// Creates, updates and deletes at a steady rate, one phase after the other.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// Writes per second.
     #[arg(long, value_name = "RATE", default_value = "100", value_parser = rate)]
     rate: f64,
@@ -45,7 +45,7 @@ const VERBS: [(Verb, &str); 3] = [
     (Verb::Delete, "delete"),
 ];
 
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let kind = Kind::ConfigMaps;
     let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, 1).await?;
     let mut clients = Clients::connect(context, flags.writes.writers).await?;

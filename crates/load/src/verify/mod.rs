@@ -22,4 +22,4 @@ mod violation;
 #[cfg(test)]
 mod tests;
 
-pub use run::{DEFAULT_LENGTH, Flags, run};
+pub(crate) use run::{DEFAULT_LENGTH, Flags, run};

@@ -5,7 +5,3 @@
 pub(crate) mod device_claims;
 pub(crate) mod escalation;
 pub(crate) mod policy_parameters;
-
-pub use self::device_claims::DeviceClaims;
-pub use self::escalation::Escalation;
-pub use self::policy_parameters::PolicyParameters;

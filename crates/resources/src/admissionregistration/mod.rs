@@ -89,7 +89,7 @@ type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 
 /// The behaviour of kinds with CEL expressions. An expression that the old object has is not judged again in an update.
 #[derive(Debug)]
-pub struct Checked(pub Check);
+pub(crate) struct Checked(pub Check);
 
 impl Peculiar for Checked {
     fn is_costly(&self) -> bool {

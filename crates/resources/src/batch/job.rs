@@ -4,7 +4,6 @@ use ringwatch_apimachinery::path::{get, set, text};
 use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
 
-use crate::defaults;
 use crate::strategy::peculiar::Peculiar;
 
 /// The behaviour of jobs: the server generates the selector and the labels of the pods.

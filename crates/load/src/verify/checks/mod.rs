@@ -51,7 +51,7 @@ impl<'a> Facts<'a> {
 
 /// The result of all checks of a history.
 #[derive(Debug)]
-pub struct Checked {
+pub(super) struct Checked {
     /// Everything that is wrong, by rule.
     pub(crate) violations: Vec<Violation>,
     /// The events of each watcher.

@@ -39,7 +39,7 @@ fn wrong(known: &Known, place: usize, read: &Read) -> Option<Violation> {
 
 /// The revisions that were known at any time, from answers to writes and newer reads.
 #[derive(Debug)]
-pub struct Known {
+pub(super) struct Known {
     /// When a revision became known, the newest revision known by then, and from what.
     moments: Vec<(Nanos, u64, Source)>,
 }

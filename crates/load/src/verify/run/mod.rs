@@ -47,7 +47,7 @@ use watcher::{Follower, Phase};
 use writer::{Desk, Writer};
 
 /// How long it takes when nobody says otherwise.
-pub const DEFAULT_LENGTH: Length = Length {
+pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 1,
     duration: Duration::from_secs(30),
     warm_up: Duration::ZERO,
@@ -60,7 +60,7 @@ const OBJECTS_MAX: u32 = 10_000;
 /// Check the promises of the watch protocol: writers, watchers and readers write down what they are
 /// told, and the whole is compared with what must hold. Each violation is shown with its history.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// How many watchers. They are of 16 kinds, by selectors and ways to come back, and twice as many
     /// have all of these in JSON and in protobuf.
     #[arg(long, value_name = "N", default_value_t = 32,
@@ -93,7 +93,7 @@ pub struct Flags {
 }
 
 /// Runs the scenario.
-pub async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let seconds = context.length.duration.as_secs_f64();
     if seconds * flags.rate * f64::from(flags.watchers) > EVENTS_MAX {
         let why =

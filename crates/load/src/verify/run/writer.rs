@@ -38,7 +38,7 @@ pub(super) struct Desk {
 
 /// An object as it was when somebody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub(super) struct Known {
     revision: u64,
     group: Group,
 }

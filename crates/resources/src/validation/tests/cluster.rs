@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::super::*;
 use super::refused;
 
 #[test]

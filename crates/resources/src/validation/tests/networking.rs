@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::super::*;
 use super::refused;
 
 #[test]
