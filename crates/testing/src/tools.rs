@@ -1,6 +1,6 @@
 //! Programs that the tests drive: found, or named as skipped.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use crate::recorded;
