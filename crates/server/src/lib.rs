@@ -1,4 +1,7 @@
-//! The composition root: the only place that reads flags, spawns and listens.
+//! The composition root of a server: reads flags and files, builds everything, runs its tasks and ends them.
+//!
+//! Only here flags are read. Nothing that a client could see is decided here: that belongs to the crates which this one
+//! composes. What a process has once (logging, the allocator, exit codes) is in `ringwatch-cli`.
 
 pub mod admission;
 pub mod assembly;
