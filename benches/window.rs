@@ -1,5 +1,5 @@
 //! The cost of the window for its readers and its writer, beside that of a plain `Vec` of the same events: the segment log
-//! of `src/ring`, compiled into this file by path as `loom-tests` does, so that the kernel needs no public face.
+//! of `ringwatch::ring`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a bench reads the time of what it measures"

@@ -11,7 +11,75 @@
 //! 6. [`storage::cacher`]: the watch cache in front of it.
 //! 7. [`ring`]: the lock-minimised kernel of the watch cache.
 //!
-//! Nothing here knows HTTP, a kind of object or a flag; the API server around it is made of the crates in `crates/`.
+//! # A cached store
+//!
+//! A store of one type over a backend in memory, the watch cache in front of it, and a watch:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use futures::StreamExt;
+//! use ringwatch::budget::Ledger;
+//! use ringwatch::clock::Clock;
+//! use ringwatch::meta::WatchEvent;
+//! use ringwatch::storage::backend::embedded::Embedded;
+//! use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+//! use ringwatch::storage::{Interface, ListOptions, Versioner, etcd3};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clock = Clock::real();
+//! let backend = Arc::new(Embedded::in_memory(clock.clone()));
+//!
+//! // One feed follows the changes of all types; its reflector does the work.
+//! let changes = Arc::new(etcd3::Changes::new(backend.clone(), "/registry"));
+//! let (feed, reflector) =
+//!     Feed::new(changes, clock.clone(), CacheMetrics::default(), Ledger::unlimited());
+//! let reflecting = tokio::spawn(reflector.run(std::future::pending()));
+//!
+//! // A type: its store, its cache, and both as one store.
+//! let store = etcd3::Store::new(
+//!     backend,
+//!     etcd3::Config {
+//!         path_prefix: "/registry".to_owned(),
+//!         resource_prefix: "/configmaps".to_owned(),
+//!         versioner: Versioner::default(),
+//!         clock,
+//!         compact_revision: None,
+//!     },
+//! );
+//! let cacher = feed.add_type(TypeConfig {
+//!     group: String::new(),
+//!     resource: "configmaps".to_owned(),
+//!     prefix: "/configmaps/".to_owned(),
+//!     versioner: Versioner::default(),
+//!     window: WindowLimits::default(),
+//! });
+//! cacher.ready().await?;
+//! let storage = CacheDelegator::new(cacher, Arc::new(store));
+//!
+//! let everything = ListOptions { recursive: true, ..ListOptions::default() };
+//! let mut watch = storage.watch("/configmaps/", everything.clone()).await?;
+//! let object = json!({
+//!     "kind": "ConfigMap",
+//!     "apiVersion": "v1",
+//!     "metadata": {"name": "hello", "namespace": "default"},
+//! });
+//! storage.create("/configmaps/default/hello", &object, None).await?;
+//!
+//! let Some(Ok(WatchEvent::Added(added))) = watch.next().await else {
+//!     panic!("the object is added");
+//! };
+//! assert_eq!(added.name(), "hello");
+//! assert_eq!(storage.get_list("/configmaps/", everything).await?.items.len(), 1);
+//! # reflecting.abort();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing that knows HTTP, a kind of object, a user or a flag belongs here: the API server around the engine is made of the
+//! crates in `crates/`.
 
 pub mod budget;
 pub mod clock;

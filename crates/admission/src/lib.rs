@@ -1,4 +1,8 @@
-//! Kubernetes' admission: plugins, webhooks and policies that change or refuse a write before it is stored.
+//! Kubernetes' admission: the chain of plugins that change or refuse a write before it is stored, and the plugins by which
+//! clients configure it: webhooks and policies.
+//!
+//! A plugin that knows a kind does not belong here but into `ringwatch-plugins`. The traits by which a store asks the chain
+//! are `ringwatch-registry`'s.
 //!
 //! ```text
 //!   decode --> fields tracked --> admit: plugins change the object or refuse it

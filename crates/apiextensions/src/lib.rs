@@ -1,13 +1,13 @@
-//! Custom resources: types that clients define while the server runs.
+//! Custom resources: what a CustomResourceDefinition means, its schemas, defaults, pruning, rules and conversion.
+//!
+//! The task that follows definitions and serves what they define does not belong here, but to `ringwatch-controllers`; the
+//! validation of definitions as objects is in `ringwatch-resources`.
 //!
 //! ```text
 //!   CustomResourceDefinition --> Definition --accept--> names, conditions --> its status
 //!                                    |
 //!                                    +--> a Resource for each served version, with its strategy
 //! ```
-//!
-//! Here is what a definition means. Who watches definitions and serves what they define is the
-//! server's business.
 
 mod completion;
 pub mod conversion;

@@ -1,8 +1,8 @@
 //! Types and rules that every Kubernetes API shares: metadata, group versions, quantities, users, errors of fields and
 //! requests, and validation of names and labels.
 //!
-//! What belongs here is known to all kinds and to none in particular: `k8s.io/apimachinery` in Go. Stores and strategies
-//! are in `ringwatch-registry`, kinds in `ringwatch-resources`.
+//! Here belongs a rule that is known to all kinds and to none in particular, as in `k8s.io/apimachinery` of Go. Stores and
+//! strategies do not, which are in `ringwatch-registry`, nor does anything of one kind, which is in `ringwatch-resources`.
 
 pub mod accessor;
 pub mod bounds;

@@ -9,7 +9,7 @@ const SUFFIX_BYTES: usize = 5;
 /// Characters of the random end: no vowels, which could form words, and none that is easily misread.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Generates a name: `base`, cut so that the name fits [`NAME_BYTES_MAX`], and [`SUFFIX_BYTES`] random characters.
+/// Generates a name: `base`, cut so that the name fits `NAME_BYTES_MAX`, and `SUFFIX_BYTES` random characters.
 pub fn generate_name(base: &str) -> String {
     let mut end = base.len().min(NAME_BYTES_MAX - SUFFIX_BYTES);
     while !base.is_char_boundary(end) {

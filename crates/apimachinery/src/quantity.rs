@@ -43,10 +43,12 @@ const SUFFIXES: [(&str, u32, u32); 16] = [
 const EXPONENT_MAX: i32 = 18;
 
 impl Quantity {
+    /// Returns true if the quantity is more than zero.
     pub fn is_positive(self) -> bool {
         self.billionths > 0
     }
 
+    /// Returns true if the quantity is less than zero.
     pub fn is_negative(self) -> bool {
         self.billionths < 0
     }
@@ -69,6 +71,7 @@ impl Quantity {
 /// A quantity with the format in which it was written, so that it is shown in the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
+    /// The quantity itself.
     pub quantity: Quantity,
     family: QuantityFamily,
 }
@@ -85,6 +88,7 @@ impl Amount {
         }
     }
 
+    /// Returns true if the quantity is zero.
     pub fn is_zero(self) -> bool {
         self.quantity == Quantity::default()
     }

@@ -1,8 +1,9 @@
 //! The REST layer and the HTTP transport below it.
 //!
 //! [`endpoints`] answers requests out of the registry's stores; [`filters`] go before it: authentication, impersonation,
-//! priority and fairness, deadlines; [`transport`] is TLS, HTTP/1.1 and HTTP/2, and the joined writes of watches. What a
-//! server consists of is put together in `ringwatch-server`.
+//! priority and fairness, deadlines; [`transport`] is TLS, HTTP/1.1 and HTTP/2, and the joined writes of watches. Rules of
+//! kinds do not belong here, nor does what follows stored objects, which is in `ringwatch-controllers`. A server is put
+//! together in `ringwatch-server`.
 
 pub mod endpoints;
 pub mod filters;

@@ -3,7 +3,7 @@
 //! Every write says who changed what. [`update()`] notes it for ordinary writes, where the writer
 //! takes what it changes; [`apply()`] lets managers share an object, each naming the fields it
 //! wants, and refuses to take them from each other unless forced. What is one field and what
-//! merges is the types' own matter, kept in `schema`.
+//! merges is the types' own matter, kept in `schema`. Other patches do not belong here; `ringwatch-apiserver` has them.
 
 mod apply;
 mod managed_fields;

@@ -1,4 +1,4 @@
-//! What aggregated API servers must know to authenticate the requests that this server proxies to them.
+//! The settings by which aggregated API servers authenticate the requests that this server proxies to them.
 
 /// The entries that one server publishes.
 #[derive(Clone, Debug, Default)]

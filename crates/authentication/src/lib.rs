@@ -1,4 +1,7 @@
-//! Authentication: by a client certificate or a bearer token.
+//! Authentication: users out of client certificates, bearer tokens and the headers of front proxies; service account tokens.
+//!
+//! Handshakes do not belong here, which `ringwatch-tls` and the transport have, nor does what a user may do, which
+//! `ringwatch-authorization` decides.
 //!
 //! As in kube-apiserver a certificate counts before a token, and a certificate that is not good is
 //! no reason to refuse a good token: the handshake takes any certificate whose key the client

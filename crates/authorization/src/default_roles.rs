@@ -23,7 +23,9 @@ const ACCOUNTS_NAMESPACE: &str = "kube-system";
 /// Roles, those of the cluster and of namespaces, and the bindings that give them to somebody.
 #[derive(Debug, Default)]
 pub struct DefaultRoles {
+    /// The roles and cluster roles.
     pub roles: Vec<Value>,
+    /// The role bindings and cluster role bindings.
     pub bindings: Vec<Value>,
 }
 

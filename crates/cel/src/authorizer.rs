@@ -26,14 +26,21 @@ pub struct Question {
     pub account: Option<(String, String)>,
     /// A path; if there is none, it is about a resource.
     pub path: Option<String>,
+    /// The API group; empty for the core group.
     pub group: String,
+    /// The plural resource.
     pub resource: String,
+    /// The subresource, or empty.
     pub subresource: String,
+    /// The namespace, or empty.
     pub namespace: String,
+    /// The name of the object, or empty.
     pub name: String,
+    /// The verb.
     pub verb: String,
-    /// Selectors as they were written; empty for none.
+    /// The field selector as it was written; empty for none.
     pub fields: String,
+    /// The label selector as it was written; empty for none.
     pub labels: String,
 }
 

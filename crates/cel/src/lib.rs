@@ -1,4 +1,7 @@
-//! Expressions in CEL that clients have written: rules of schemas, conditions of webhooks, policies.
+//! Expressions in CEL and patterns that clients have written: rules of schemas, conditions of webhooks, policies.
+//!
+//! Where an expression stands in an object, and what follows from its value, does not belong here, but to
+//! `ringwatch-apiextensions`, `ringwatch-admission` and the other users of this crate.
 //!
 //! ```text
 //!   text --compile--> Program --execute (Scope, Meter)--> value

@@ -34,6 +34,7 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// Creates a meter with the whole cost still to be spent.
     pub fn new() -> Self {
         Self {
             left: COST_MAX,

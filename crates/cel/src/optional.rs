@@ -7,10 +7,12 @@ use kube_cel::cel::objects::{Opaque, OptionalValue};
 
 use super::Failure;
 
+/// Returns the optional value without a value.
 pub fn none() -> CelValue {
     CelValue::Opaque(Arc::new(OptionalValue::none()))
 }
 
+/// Returns an optional value with a value.
 pub fn some(value: CelValue) -> CelValue {
     CelValue::Opaque(Arc::new(OptionalValue::of(value)))
 }

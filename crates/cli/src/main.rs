@@ -1,5 +1,8 @@
 //! The command line: `ringwatch serve` and `ringwatch load`.
 //!
+//! Here belongs what a process has once: subcommands, exit codes, logging, the allocator. Whatever another program could use
+//! does not, and is in `ringwatch-server` or `ringwatch-load`.
+//!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
 

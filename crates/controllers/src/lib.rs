@@ -1,7 +1,8 @@
 //! Controllers inside the server: each follows objects in the server's own store and keeps something as they say.
 //!
 //! The types that custom resources define, aggregated APIs, the authorizer's roles and node graph, flow schemas, and the
-//! addresses of the Service `kubernetes`. Controllers of workloads are kube-controller-manager's.
+//! addresses of the Service `kubernetes`. Controllers of workloads do not belong here, which are
+//! kube-controller-manager's; nor does any rule by which one request is answered.
 
 pub mod aggregation;
 pub mod api_endpoints;

@@ -10,9 +10,9 @@
 //!           outcome -> table, JSON, report page; saved ones side by side
 //! ```
 //!
-//! It is a pure client and knows nothing of the server's modules. A write's time is the one at which
-//! it was due, so a stall is charged to every event that it delayed. Whatever else goes well, a run
-//! that lost or repeated one event scores zero.
+//! It is a pure client of any server: nothing belongs here that knows ringwatch's own server, or that a server needs.
+//! A write's time is the one at which it was due, so a stall is charged to every event that it delayed. Whatever
+//! else goes well, a run that lost or repeated one event scores zero.
 #![allow(
     clippy::disallowed_methods,
     reason = "the load generator is a composition root of its own: it spawns its clients and needs real time"

@@ -28,7 +28,7 @@ pub trait Allocator: Debug + Send + Sync {
     async fn release(&self, object: &Value);
 }
 
-/// What one write takes and gives up, until the outcome of the write is known.
+/// The values that one write takes and gives up, until the outcome of the write is known.
 #[async_trait]
 pub trait Allocation: Debug + Send {
     /// Releases what is of no use now that the write is over.

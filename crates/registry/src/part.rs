@@ -33,6 +33,7 @@ pub struct Part {
 }
 
 impl Part {
+    /// Creates the strategy of a subresource that owns the part at `path`.
     pub fn new(path: &'static str, metadata: PartMetadata) -> Self {
         Self {
             path,
@@ -42,11 +43,13 @@ impl Part {
         }
     }
 
+    /// Adds a last step, which may change the object after the part has been taken over.
     pub fn finish(mut self, finish: Finish) -> Self {
         self.finish = finish;
         self
     }
 
+    /// Adds a validation of the new object against the old one.
     pub fn validate_update(mut self, validate: fn(&Value, &Value) -> Vec<FieldError>) -> Self {
         self.validate_update = validate;
         self

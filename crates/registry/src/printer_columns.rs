@@ -10,12 +10,14 @@ use serde_json::Value;
 use super::human_duration::since;
 use super::json_path::JsonPath;
 
+/// The description of the column `Name`, as kube-apiserver gives it.
 pub const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
     resources may allow a client to request the generation of an appropriate name \
     automatically. Name is primarily intended for creation idempotence and configuration \
     definition. Cannot be updated. More info: \
     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
+/// The description of the column `Age`, as kube-apiserver gives it.
 pub const CREATION_TIMESTAMP: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
     It is not guaranteed to be set in happens-before order across separate operations. Clients \
     may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by \
@@ -80,10 +82,12 @@ impl PrinterColumns {
         Self(columns)
     }
 
+    /// Returns the columns in their order.
     pub fn columns(&self) -> &[PrinterColumn] {
         &self.0
     }
 
+    /// Returns the cells of the row of an object, one for each column.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let cells = self.0.iter().map(|column| column.cell(object, now));
         cells.collect()

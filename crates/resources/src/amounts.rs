@@ -29,10 +29,12 @@ impl Amounts {
         Value::Object(members.collect::<Map<_, _>>())
     }
 
+    /// Returns the amount of a resource, or `None` if there is none.
     pub fn get(&self, name: &str) -> Option<Amount> {
         self.0.get(name).copied()
     }
 
+    /// Sets the amount of a resource.
     pub fn set(&mut self, name: impl Into<String>, amount: Amount) {
         self.0.insert(name.into(), amount);
     }
@@ -42,14 +44,17 @@ impl Amounts {
         self.set(name, Amount::whole(number));
     }
 
+    /// Returns the resources with their amounts, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Amount)> {
         self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
     }
 
+    /// Returns the names of the resources.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
+    /// Returns true if there are no amounts.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -63,6 +68,7 @@ impl Amounts {
         Self(kept.map(|(name, amount)| (name.clone(), *amount)).collect())
     }
 
+    /// Adds other amounts to these.
     pub fn add(&mut self, more: &Self) {
         for (name, amount) in more.iter() {
             let sum = self.get(name).map_or(amount, |known| known.plus(amount));
@@ -70,6 +76,7 @@ impl Amounts {
         }
     }
 
+    /// Subtracts other amounts from these.
     pub fn subtract(&mut self, less: &Self) {
         for (name, amount) in less.iter() {
             let known = self.get(name).unwrap_or_else(|| Amount::whole(0));

@@ -1,4 +1,7 @@
-//! The composition root: the only place that reads flags, spawns and listens.
+//! The composition root of a server: reads flags and files, builds everything, runs its tasks and ends them.
+//!
+//! Only here the flags of a server are read. Rules of requests and of kinds do not belong here, but to the crates that
+//! this one composes. What a process has once (logging, the allocator, exit codes) is in `ringwatch-cli`.
 
 pub mod admission;
 pub mod assembly;

@@ -27,7 +27,7 @@ const EVENTS: &str = "events";
 /// A resource, and the storage of its objects.
 type ServedResource = (Arc<Resource>, Arc<dyn Interface>);
 
-/// What the stores of built-in resources need besides their storages.
+/// The needs of the stores of built-in resources besides their storages.
 #[derive(Debug)]
 pub struct StoreOptions {
     /// The admission plugins.

@@ -1,6 +1,6 @@
 //! TLS on both sides: certificates and their files, verifiers of servers, identities of clients.
 //!
-//! Which client certificates authenticate whom is `ringwatch-authentication`'s.
+//! Users do not belong here: which client certificate authenticates whom is decided by `ringwatch-authentication`.
 
 pub mod any_server;
 pub mod certificates;

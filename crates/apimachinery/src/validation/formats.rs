@@ -189,6 +189,7 @@ fn mask_trailing_dash(prefix: &str) -> String {
     masked
 }
 
+/// Returns the error of a value of more than `bytes_max` bytes, or nothing.
 pub fn too_long(value: &str, bytes_max: usize) -> Vec<String> {
     if value.len() > bytes_max {
         vec![format!("must be no more than {bytes_max} bytes")]

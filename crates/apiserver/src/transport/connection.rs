@@ -1,8 +1,8 @@
 //! One connection: the handshake, then HTTP/1.1 or HTTP/2 over it until it ends.
 //!
 //! HTTP is spoken over any I/O object. On HTTP/2 the writes of all streams are joined above TLS
-//! ([`super::joined_io`]). On HTTP/1.1 there is nothing to join: its one stream at a time hands over
-//! all it has. A watch is then written without hyper ([`super::event_stream`]).
+//! (`super::joined_io`). On HTTP/1.1 there is nothing to join: its one stream at a time hands over
+//! all it has. A watch is then written without hyper (`super::event_stream`).
 
 mod http2;
 

@@ -10,17 +10,29 @@ use imbl::OrdMap;
 pub enum Type {
     /// Anything: what it is shows when the expression is run.
     Dyn,
+    /// `null`.
     Null,
+    /// A boolean.
     Bool,
+    /// A signed integer of 64 bits.
     Int,
+    /// An unsigned integer of 64 bits.
     Uint,
+    /// A floating-point number of 64 bits.
     Double,
+    /// A string.
     String,
+    /// A string of bytes.
     Bytes,
+    /// A duration.
     Duration,
+    /// A point in time.
     Timestamp,
+    /// A list, with the type of its elements.
     List(Arc<Self>),
+    /// A map, with the types of its keys and values.
     Map(Arc<Self>, Arc<Self>),
+    /// An optional value, with its type.
     Optional(Arc<Self>),
     /// A type as a value.
     Meta,
@@ -35,7 +47,9 @@ pub enum Type {
 /// An object's type.
 #[derive(Debug)]
 pub struct Object {
+    /// The name of the type.
     pub name: String,
+    /// The fields by their names.
     pub fields: OrdMap<String, Declared>,
     /// The type of fields that are not declared; `None` if there must not be any.
     pub others: Option<Type>,
@@ -50,6 +64,7 @@ impl PartialEq for Object {
 /// A type, and how large its values are at most.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
+    /// The form of the value.
     pub form: Form,
     /// The most characters, items or members.
     pub max: u64,
@@ -60,8 +75,11 @@ pub struct Declared {
 /// A declared type whose parts have maximum sizes of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
+    /// A list, with its elements.
     List(Arc<Declared>),
+    /// A map from strings, with its values.
     Map(Arc<Declared>),
+    /// A value of a type without declared parts.
     Plain(Type),
 }
 
@@ -75,6 +93,7 @@ impl Declared {
         }
     }
 
+    /// Returns the type of the value.
     pub fn type_of(&self) -> Type {
         match &self.form {
             Form::List(items) => Type::list(items.type_of()),
@@ -101,14 +120,17 @@ impl Declared {
 }
 
 impl Type {
+    /// Returns the type of lists of a type.
     pub fn list(of: Self) -> Self {
         Self::List(Arc::new(of))
     }
 
+    /// Returns the type of maps from one type to another.
     pub fn map(key: Self, value: Self) -> Self {
         Self::Map(Arc::new(key), Arc::new(value))
     }
 
+    /// Returns the type of optional values of a type.
     pub fn optional(of: Self) -> Self {
         Self::Optional(Arc::new(of))
     }

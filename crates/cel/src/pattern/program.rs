@@ -50,6 +50,7 @@ pub struct Work {
 pub struct TooMuchWork;
 
 impl Work {
+    /// Creates a budget of so many steps.
     pub fn new(steps: u64) -> Self {
         Self { left: steps }
     }

@@ -4,7 +4,7 @@
 //! All figures are processor time of this process, user and system; the clients are another one. A
 //! round is over when every client has got it, so that no event finds another still on its way.
 //!
-//! `cargo bench --bench delivery` prints a table at the end: what each row costs a delivery, and how
+//! `cargo bench --package ringwatch-cli --bench delivery` prints a table at the end: what each row costs a delivery, and how
 //! many times its floor that is.
 #![allow(
     clippy::disallowed_methods,

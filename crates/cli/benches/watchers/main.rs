@@ -12,7 +12,7 @@
 //! apart. The server is the real binary. Completeness comes first: every watch must get every event
 //! once and in order, or the run scores zero.
 //!
-//! `cargo bench --bench watchers -- fanout stalled` measures; see PERF.md. Without `--bench`, as
+//! `cargo bench --package ringwatch-cli --bench watchers -- fanout stalled` measures; see PERF.md. Without `--bench`, as
 //! under `cargo test`, every scenario runs small and only its completeness is looked at.
 #![allow(
     clippy::disallowed_methods,

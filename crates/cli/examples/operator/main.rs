@@ -5,8 +5,8 @@
 //! kills leaders for some time, and watches that nothing happens that must not.
 //!
 //! ```text
-//! cargo run --example operator -- run --identity one
-//! cargo run --example operator -- churn --duration 30s
+//! cargo run --package ringwatch-cli --example operator -- run --identity one
+//! cargo run --package ringwatch-cli --example operator -- churn --duration 30s
 //! ```
 //! Both use `$KUBECONFIG`.
 #![allow(

@@ -41,5 +41,4 @@ mod service_accounts;
 mod specs;
 mod stored_forms;
 mod support;
-mod tidy;
 mod workers;

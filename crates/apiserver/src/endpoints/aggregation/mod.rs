@@ -1,7 +1,7 @@
 //! APIs that other servers serve: what is known of them, and requests that are passed on to them.
 //!
 //! ```text
-//!   APIService, with a service --server::aggregation--> Remote --+-- discovery, the index of OpenAPI
+//!   APIService, with a service ------controllers------> Remote --+-- discovery, the index of OpenAPI
 //!                                                                |
 //!   client --request, authorised here--> proxy --X-Remote-User---+--> the service's server
 //! ```

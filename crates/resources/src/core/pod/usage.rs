@@ -11,11 +11,14 @@ use crate::Amounts;
 /// Requests or limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
+    /// The `requests` of containers.
     Requests,
+    /// The `limits` of containers.
     Limits,
 }
 
 impl Which {
+    /// Returns the name of the member of `resources`.
     pub fn member(self) -> &'static str {
         match self {
             Self::Requests => "requests",

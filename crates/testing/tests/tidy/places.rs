@@ -1,0 +1,48 @@
+//! The table of places in ARCHITECTURE.md names files and folders that exist, and so do the links of all documents.
+
+use super::{files, package_folders, read, root};
+
+#[test]
+fn the_places_of_features_exist() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let table = text.split("## ").find(|it| it.starts_with("Where is"));
+    let rows = table.expect("a table of places").lines().skip(1);
+    let mut named = 0;
+    for row in rows.filter(|line| line.starts_with("| ")) {
+        let places = row.rsplit(" | ").next().unwrap_or_default();
+        for place in places.split('`').skip(1).step_by(2) {
+            assert!(root().join(place).exists(), "{place}");
+            named += 1;
+        }
+    }
+    assert!(named > 50, "ARCHITECTURE.md names {named} places");
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let documents = [
+        "README",
+        "ARCHITECTURE",
+        "CONTRIBUTING",
+        "CHANGELOG",
+        "PERF",
+    ];
+    let documents = documents.map(|name| root().join(name).with_extension("md"));
+    let packages = package_folders().into_iter().filter(|it| it != root());
+    let folders = packages.chain([root().join("docs")]);
+    let others = folders.flat_map(|folder| files(&folder, "md"));
+    let mut links = 0;
+    for file in documents.into_iter().chain(others) {
+        let text = read(&file);
+        let folder = file.parent().expect("a folder");
+        for link in text.split("](").skip(1) {
+            let (target, _) = link.split_once(')').unwrap_or_default();
+            if !target.starts_with("http") {
+                let from = file.display();
+                assert!(folder.join(target).exists(), "{from} links to {target}");
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 10, "{links} links");
+}

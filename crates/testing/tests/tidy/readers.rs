@@ -1,0 +1,121 @@
+//! The few places that read whole documents, each with the reason why no worker waits for it.
+//!
+//! A worker serves others (ARCHITECTURE). Reading a document that clients chose is the first step of all long work on it, so whoever
+//! adds such work comes past this list: either the request asks to leave first (`ringwatch_apimachinery::work`), or the document is small.
+
+use super::{is_for_tests, package_folders, read, relative, root, sources, without_tests};
+
+/// Calls that read a whole document, wait for a body, or hold a thread.
+const READS: [&str; 6] = [
+    "serde_saphyr::",
+    "serde_json::from_slice",
+    "codec::tree(",
+    ".frame()",
+    "block_in_place",
+    "spawn_blocking",
+];
+
+/// Crates that are no part of a server: clients and tests.
+const OTHERS: [&str; 3] = ["cli", "load", "testing"];
+
+/// The request has asked to leave, as every one that reads a body or converts an object for its answer has.
+const HAS_LEFT: &[&str] = &[
+    "admission/src/judge.rs",
+    "admission/src/policies/params.rs",
+    "admission/src/webhooks/answer.rs",
+    "admission/src/webhooks/mutating.rs",
+    "apiextensions/src/conversion/mod.rs",
+    "apiextensions/src/conversion/storage.rs",
+    "apiserver/src/endpoints/decode/mod.rs",
+    "apiserver/src/endpoints/decode/yaml.rs",
+    "apiserver/src/endpoints/response.rs",
+    "plugins/src/write_guards/policy_parameters.rs",
+    "registry/src/store/read.rs",
+];
+
+/// One stored object at a time, which is no larger than a store takes: some milliseconds (PERF.md). Lists and watches give way between two.
+const ONE_OBJECT: &[&str] = &[
+    "admission/src/scene.rs",
+    "apiserver/src/endpoints/encoding/encoder.rs",
+    "apiserver/src/endpoints/encoding/frame.rs",
+    "apiserver/src/endpoints/encoding/piecewise.rs",
+    "apiserver/src/endpoints/encoding/protobuf.rs",
+    "apiserver/src/endpoints/encoding/table.rs",
+    "apiserver/src/endpoints/handlers/eviction.rs",
+    "apiserver/src/endpoints/handlers/eviction/budget.rs",
+    "apiserver/src/endpoints/handlers/proxy/target.rs",
+    "apiserver/src/endpoints/handlers/relaying.rs",
+    "apiserver/src/endpoints/handlers/scale.rs",
+    "plugins/src/claim_resize.rs",
+    "plugins/src/default_class.rs",
+    "plugins/src/limit_ranger.rs",
+    "plugins/src/namespace_lifecycle.rs",
+    "plugins/src/node_restriction/mod.rs",
+    "plugins/src/priority.rs",
+    "plugins/src/resource_quota.rs",
+    "plugins/src/runtime_class.rs",
+    "plugins/src/service_account.rs",
+    "plugins/src/topology_labels.rs",
+    "plugins/src/write_guards/escalation.rs",
+];
+
+/// Tasks of the server, on threads of their own or before it serves.
+const BACKGROUND: &[&str] = &[
+    "apiserver/src/endpoints/aggregation/discovery.rs",
+    "apiserver/src/service_addresses.rs",
+    "controllers/src/aggregation/inquiry.rs",
+    "controllers/src/aggregation/mod.rs",
+    "controllers/src/api_endpoints/addresses.rs",
+    "controllers/src/api_endpoints/server_leases.rs",
+    "resources/src/allocation/addresses.rs",
+    "resources/src/allocation/node_ports.rs",
+    "resources/src/allocation/repair.rs",
+    "resources/src/api_services.rs",
+    "resources/src/bootstrap/role_reconciliation.rs",
+    "server/src/authorization_config.rs",
+    "server/src/backend_factory.rs",
+    "server/src/credentials.rs",
+    "server/src/webhook_kubeconfig.rs",
+];
+
+/// Tokens, which fit into a header, answers of servers that the operator named, of limited size, and bytes that are passed on unread.
+const SMALL: &[&str] = &[
+    "apiserver/src/endpoints/handlers/pod_log.rs",
+    "apiserver/src/endpoints/relay/exchange.rs",
+    "apiserver/src/transport/unread_body.rs",
+    "authentication/src/oidc/configuration.rs",
+    "authentication/src/oidc/keys.rs",
+    "authentication/src/service_accounts/tokens.rs",
+    "authorization/src/webhook/mod.rs",
+];
+
+#[test]
+fn whole_documents_are_read_where_no_worker_waits() {
+    let mut known: Vec<&str> = [HAS_LEFT, ONE_OBJECT, BACKGROUND, SMALL].concat();
+    known.sort_unstable();
+    let mut found = Vec::new();
+    for package in package_folders() {
+        let is_server = package.starts_with(root().join("crates"));
+        let name = package.file_name().unwrap_or_default();
+        if !is_server || OTHERS.iter().any(|other| name == *other) {
+            continue;
+        }
+        for file in sources(&package.join("src")) {
+            if is_for_tests(&file) {
+                continue;
+            }
+            let text = without_tests(&read(&file));
+            let mut code = text.lines().filter(|line| !line.starts_with("use "));
+            if code.any(|line| READS.iter().any(|call| line.contains(call))) {
+                found.push(relative(&file).trim_start_matches("crates/").to_owned());
+            }
+        }
+    }
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        known,
+        "does a request ask to leave before it does this (ringwatch_apimachinery::work)? Then it belongs on a list of {}",
+        file!()
+    );
+}
