@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::bookmark::Bookmarks;
 use super::filter::Filter;
 use super::type_cache::TypeCache;
-use super::watchers::{Newcomer, Receiver};
+use super::watchers::{NewWatcher, Receiver};
 use crate::ring::channel::channel;
 
 /// A watcher's part of what the dispatcher knows of it.
@@ -36,23 +36,23 @@ impl Attachment {
     ) -> Option<Self> {
         let (sender, receiver) = channel();
         let filter = Arc::new(filter);
-        let newcomer = Newcomer {
+        let watcher = NewWatcher {
             sender,
             filter: Arc::clone(&filter),
             bookmarks,
             came: cache.clock.now(),
         };
-        let entered = cache.gate.enter(newcomer).ok()?;
+        let registered = cache.registrar.add(watcher).ok()?;
         let attachment = Self {
             cache: Arc::clone(cache),
             whole_scope: filter.is_scope(),
             filter,
             receiver,
-            number: entered.number,
+            number: registered.number,
         };
         cache.metrics.engine.watchers.inc();
-        if entered.crowded {
-            cache.watchers().admit();
+        if registered.crowded {
+            cache.watchers().apply_registrations();
         }
         Some(attachment)
     }
@@ -61,8 +61,8 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         self.cache.metrics.engine.watchers.dec();
-        if self.cache.gate.leave(self.number) {
-            self.cache.watchers().admit();
+        if self.cache.registrar.remove(self.number) {
+            self.cache.watchers().apply_registrations();
         }
     }
 }

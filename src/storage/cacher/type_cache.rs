@@ -17,10 +17,10 @@ use super::freshness::Freshness;
 use super::metrics::TypeMetrics;
 use super::readiness::{self, Readiness};
 use super::view::View;
-use super::watchers::{Newcomer, Watchers};
+use super::watchers::{NewWatcher, Watchers};
 use super::window::{Window, WindowWriter, window};
 use crate::clock::Clock;
-use crate::ring::arrivals::{Gate, arrivals};
+use crate::ring::registrations::{Registrar, registrations};
 use crate::storage::StorageError;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -40,9 +40,9 @@ pub(super) struct TypeCache {
     pub(super) fresh: Arc<Freshness>,
     /// The newest events and the state that they led to.
     window: Window,
-    /// Where watchers come and go.
-    pub(super) gate: Gate<Newcomer>,
-    /// Those who are told of events.
+    /// The queue in which watchers are added and removed.
+    pub(super) registrar: Registrar<NewWatcher>,
+    /// The watchers, to which events are dispatched.
     watchers: Mutex<Watchers>,
     /// The readiness of the view.
     readiness: watch::Sender<Readiness>,
@@ -58,7 +58,7 @@ impl TypeCache {
     ) -> (Self, WindowWriter) {
         let now = clock.now();
         let (writer, window) = window(config.window);
-        let (gate, arrivals) = arrivals();
+        let (registrar, registrations) = registrations();
         metrics.engine.set_window(WindowFigures {
             events_min: config.window.events_min,
             ..WindowFigures::default()
@@ -69,8 +69,8 @@ impl TypeCache {
             clock,
             fresh,
             window,
-            gate,
-            watchers: Mutex::new(Watchers::new(arrivals, now)),
+            registrar,
+            watchers: Mutex::new(Watchers::new(registrations, now)),
             readiness: watch::Sender::new(Readiness::begin(now)),
         };
         (cache, writer)
