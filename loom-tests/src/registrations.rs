@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use crate::model::{Seen, explore};
-use crate::ring::channel::{Receiver, Sender, Signal, Told, channel};
+use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
 use crate::ring::registrations::{
     Registrar, Registration, Registrations, WAITING_MAX, registrations,
 };
@@ -56,8 +56,8 @@ impl Dispatcher {
         self.feed.end.store(number + 1, Ordering::Release);
         self.apply_registrations();
         for sender in self.present.values_mut() {
-            let told = sender.push(number);
-            wake(sender, told);
+            let outcome = sender.push(number);
+            wake(sender, outcome);
         }
     }
 
@@ -78,8 +78,8 @@ impl Dispatcher {
 
     fn end_all(&mut self, last: Option<u64>) {
         for sender in self.present.values_mut() {
-            let told = sender.end(last);
-            wake(sender, told);
+            let outcome = sender.end(last);
+            wake(sender, outcome);
         }
     }
 }
@@ -98,8 +98,8 @@ fn note(present: &mut BTreeMap<u32, NewWatcher>, registration: Registration<NewW
     assert!(present.remove(&number).is_some(), "who left was not there");
 }
 
-fn wake(sender: &NewWatcher, told: Told) {
-    if told == Told::Asleep
+fn wake(sender: &NewWatcher, outcome: PushOutcome) {
+    if outcome == PushOutcome::QueuedNeedsWake
         && let Some(waker) = sender.waker()
     {
         waker.wake();
@@ -118,7 +118,7 @@ fn follow(feed: &Feed, mut receiver: Receiver<1>, mut cursor: u64) -> u64 {
                     assert!(number <= cursor, "an event was left out");
                     cursor = cursor.max(number + 1);
                 }
-                Signal::Missed(number) => {
+                Signal::Lagged(number) => {
                     assert!(number <= cursor, "an event was left out");
                     break;
                 }

@@ -80,7 +80,7 @@ pub(super) struct FeedShared {
     pub(super) ledger: Ledger,
     /// The orders for the reflector.
     orders: Mutex<Orders>,
-    /// Told of each order.
+    /// Notified of each order.
     ordered: Notify,
     /// All types.
     caches: Mutex<Caches>,

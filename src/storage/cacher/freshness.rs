@@ -32,7 +32,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 pub(super) struct Freshness {
     /// The revision, as the reflector publishes it.
     published: Published,
-    /// Told by each wait that begins, in whichever history.
+    /// Notified by each wait that begins, in whichever history.
     wanted: Arc<Notify>,
     /// The source of time.
     clock: Clock,

@@ -164,7 +164,7 @@ impl CacheWatcher {
     fn follow(&mut self, signal: Signal) -> Step {
         match signal {
             Signal::Event(sequence) => self.deliver(sequence),
-            Signal::Missed(sequence) => {
+            Signal::Lagged(sequence) => {
                 self.cursor = self.cursor.max(sequence);
                 self.phase = Phase::CatchUp { resumed: false };
                 self.parked = Some(Parked::count(&self.attachment.cache.metrics.engine));
