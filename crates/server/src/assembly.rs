@@ -129,7 +129,7 @@ impl Assembly<'_> {
             &security.kubelets.tls.proxied,
             background,
         );
-        self.relieve(&ledger, &encodings, &storages, background);
+        self.shrink_caches(&ledger, &encodings, &storages, background);
         let (limits, flows) = self.limits(
             &mut registry,
             &ledger,
@@ -197,14 +197,15 @@ impl Assembly<'_> {
     }
 
     /// Gives memory back when it is short. That does not wait for other work in the background.
-    fn relieve(
+    fn shrink_caches(
         &self,
         ledger: &Ledger,
         encodings: &EncodingCache,
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) {
-        let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
+        let relief =
+            memory::shrink_caches(ledger.clone(), encodings.clone(), storages.feed.clone());
         background.spawn(until(self.end.clone(), relief));
     }
 

@@ -78,17 +78,17 @@ pub(super) struct FeedShared {
     pub(super) metrics: CacheMetrics,
     /// Where the types' memory is written.
     pub(super) ledger: Ledger,
-    /// The orders for the reflector.
-    orders: Mutex<Orders>,
-    /// Notified of each order.
-    ordered: Notify,
+    /// The commands for the reflector.
+    commands: Mutex<Commands>,
+    /// Notified of each command.
+    commands_pending: Notify,
     /// All types.
     caches: Mutex<Caches>,
 }
 
-/// The orders for the reflector. Bounded by the number of types.
+/// The commands for the reflector. Bounded by the number of types.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
+pub(super) struct Commands {
     /// Types to list and follow.
     pub(super) added: Vec<(TypeId, WatchCache)>,
     /// Types to list again.
@@ -96,7 +96,7 @@ pub(super) struct Orders {
     /// Types to forget.
     pub(super) removed: BTreeSet<TypeId>,
     /// The epoch of the history in which the store was found behind what it has told of.
-    pub(super) put_back: Option<u64>,
+    pub(super) store_rolled_back: Option<u64>,
 }
 
 /// All types of a feed.
@@ -129,8 +129,8 @@ impl Feed {
             turns: Arc::new(Semaphore::new(LAGGING_LISTS_MAX)),
             metrics,
             ledger,
-            orders: Mutex::default(),
-            ordered: Notify::new(),
+            commands: Mutex::default(),
+            commands_pending: Notify::new(),
             caches: Mutex::default(),
         });
         let reflector = Reflector::new(Arc::clone(&shared), publisher);
@@ -155,8 +155,8 @@ impl Feed {
             cache.drain();
         }
         drop(caches);
-        shared.order(|orders| {
-            orders
+        shared.command(|commands| {
+            commands
                 .added
                 .push((id, WatchCache::new(cache, window, &shared.ledger)))
         });
@@ -175,21 +175,21 @@ impl Feed {
         shared
             .metrics
             .forget_type(&cache.config.group, &cache.config.resource);
-        shared.order(|orders| {
-            orders.removed.insert(id);
+        shared.command(|commands| {
+            commands.removed.insert(id);
         });
     }
 
     /// Lists a type again while the others go on. Its watches end.
     pub fn relist(&self, cacher: &Cacher) {
-        self.shared.order(|orders| {
-            orders.relisted.insert(cacher.id());
+        self.shared.command(|commands| {
+            commands.relisted.insert(cacher.id());
         });
     }
 
     /// Has windows give back memory if they owe any. Who notices that memory is short calls it.
-    pub fn relieve(&self) {
-        self.shared.order(|_| {});
+    pub fn shrink_windows(&self) {
+        self.shared.command(|_| {});
     }
 
     /// Ends all watches of all types, each with a last bookmark if it wants bookmarks.
@@ -203,19 +203,19 @@ impl Feed {
 }
 
 impl FeedShared {
-    /// Takes what has been ordered.
-    pub(super) fn take_orders(&self) -> Orders {
-        std::mem::take(&mut *self.lock_orders())
+    /// Takes the commands that wait.
+    pub(super) fn take_commands(&self) -> Commands {
+        std::mem::take(&mut *self.lock_commands())
     }
 
-    /// Completes when something has been ordered.
-    pub(super) async fn ordered(&self) {
-        self.ordered.notified().await;
+    /// Completes when a command waits.
+    pub(super) async fn commands_pending(&self) {
+        self.commands_pending.notified().await;
     }
 
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
-        change(&mut self.lock_orders());
-        self.ordered.notify_one();
+    fn command(&self, change: impl FnOnce(&mut Commands)) {
+        change(&mut self.lock_commands());
+        self.commands_pending.notify_one();
     }
 
     /// The feed's revision, in the present history of the store.
@@ -258,10 +258,10 @@ impl FeedShared {
         let newest = self.probe.revision(&self.clock, deadline).await?;
         if newest < told {
             tracing::error!(newest, told, "the store was restored from an older state");
-            self.order(|orders| {
-                orders.put_back = orders.put_back.max(Some(fresh.epoch()));
+            self.command(|commands| {
+                commands.store_rolled_back = commands.store_rolled_back.max(Some(fresh.epoch()));
             });
-            return Err(Freshness::put_back());
+            return Err(Freshness::store_rolled_back());
         }
         Ok(newest)
     }
@@ -321,8 +321,8 @@ impl FeedShared {
         }
     }
 
-    fn lock_orders(&self) -> MutexGuard<'_, Orders> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_commands(&self) -> MutexGuard<'_, Commands> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn caches(&self) -> MutexGuard<'_, Caches> {

@@ -18,7 +18,7 @@ pub(super) const RELIEF_PERIOD: Duration = Duration::from_secs(1);
 const RELIEF_SEGMENTS_MAX: usize = 64;
 
 /// Shrinks windows until they owe nothing more, or have nothing to spare.
-pub(super) fn relieve<'a>(
+pub(super) fn shrink_windows<'a>(
     caches: impl Iterator<Item = &'a mut WatchCache>,
     ledger: &Ledger,
     now: Instant,
