@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bookmark::Bookmarks;
 use super::filter::Filter;
-use super::type_cache::TypeCache;
+use super::watch_cache::WatchCache;
 use super::watchers::{NewWatcher, Receiver};
 use crate::ring::channel::channel;
 
@@ -12,7 +12,7 @@ use crate::ring::channel::channel;
 #[derive(Debug)]
 pub(super) struct Attachment {
     /// The type.
-    pub(super) cache: Arc<TypeCache>,
+    pub(super) cache: Arc<WatchCache>,
     /// The watcher's selection.
     pub(super) filter: Arc<Filter>,
     /// True if the watcher selects everything in its scope.
@@ -30,7 +30,7 @@ impl Attachment {
     /// The caller then looks whether the type can be served, and only then reads the window: what
     /// has stopped by then, or was published by then, the watcher need not be told of.
     pub(super) fn new(
-        cache: &Arc<TypeCache>,
+        cache: &Arc<WatchCache>,
         filter: Filter,
         bookmarks: Option<Bookmarks>,
     ) -> Option<Self> {

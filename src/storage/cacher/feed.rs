@@ -19,13 +19,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::bookmark::BOOKMARK_TICK;
+use super::cache_writer::CacheWriter;
 use super::config::TypeConfig;
 use super::freshness::Freshness;
 use super::handle::Cacher;
 use super::metrics::CacheMetrics;
 use super::probe::RevisionProbe;
 use super::reflector::Reflector;
-use super::type_cache::TypeCache;
 use super::watch_cache::WatchCache;
 use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
@@ -57,9 +57,6 @@ pub struct Feed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TypeId(u64);
 
-/// The cache of a type in the present history of the store.
-pub(super) type PresentCache = ArcSwap<TypeCache>;
-
 /// The part that the reflector, the feed and the types' caches share.
 #[derive(Debug)]
 pub(super) struct FeedShared {
@@ -90,7 +87,7 @@ pub(super) struct FeedShared {
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     /// Types to list and follow.
-    pub(super) added: Vec<(TypeId, WatchCache)>,
+    pub(super) added: Vec<(TypeId, CacheWriter)>,
     /// Types to list again.
     pub(super) relisted: BTreeSet<TypeId>,
     /// Types to forget.
@@ -102,8 +99,8 @@ pub(super) struct Commands {
 /// All types of a feed.
 #[derive(Debug, Default)]
 struct Caches {
-    /// Each with the cache that it has at present.
-    by_id: BTreeMap<TypeId, Arc<PresentCache>>,
+    /// Each type's cache, exchanged when the store begins a new history.
+    by_id: BTreeMap<TypeId, Arc<ArcSwap<WatchCache>>>,
     /// The next type's number.
     next_id: u64,
     /// True if no watch may begin any more.
@@ -145,9 +142,9 @@ impl Feed {
         let clock = shared.clock.clone();
         // The lock is taken first, so that the cache is of the history that the lock guards.
         let mut caches = shared.caches();
-        let (cache, window) = TypeCache::new(config, metrics, clock, shared.fresh());
+        let (cache, window) = WatchCache::new(config, metrics, clock, shared.fresh());
         let cache = Arc::new(cache);
-        let present = Arc::new(PresentCache::new(Arc::clone(&cache)));
+        let present = Arc::new(ArcSwap::new(Arc::clone(&cache)));
         let id = TypeId(caches.next_id);
         caches.next_id += 1;
         caches.by_id.insert(id, Arc::clone(&present));
@@ -158,7 +155,7 @@ impl Feed {
         shared.command(|commands| {
             commands
                 .added
-                .push((id, WatchCache::new(cache, window, &shared.ledger)))
+                .push((id, CacheWriter::new(cache, window, &shared.ledger)))
         });
         Arc::new(Cacher::new(id, present, Arc::clone(shared)))
     }
@@ -225,7 +222,7 @@ impl FeedShared {
 
     /// Begins a new history: every type that is still there gets a new cache. For the reflector,
     /// who then ends the old ones.
-    pub(super) fn begin_anew(&self, published: Published) -> Vec<(TypeId, WatchCache)> {
+    pub(super) fn begin_anew(&self, published: Published) -> Vec<(TypeId, CacheWriter)> {
         let caches = self.caches();
         let fresh = Arc::new(self.fresh().successor(published));
         self.fresh.store(Arc::clone(&fresh));
@@ -237,7 +234,7 @@ impl FeedShared {
                 cache.drain();
             }
             present.store(Arc::clone(&cache));
-            writers.push((*id, WatchCache::new(cache, window, &self.ledger)));
+            writers.push((*id, CacheWriter::new(cache, window, &self.ledger)));
         }
         writers
     }

@@ -40,11 +40,11 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt, stream};
 
+use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
 use super::followed::Types;
 use super::listing::{Page, read_all, read_page};
 use super::relief::{RELIEF_PERIOD, shrink_windows};
-use super::watch_cache::WatchCache;
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
@@ -218,7 +218,7 @@ impl Reflector {
     /// [`StorageError::Expired`] when compaction was faster; what the store said if it said nothing
     /// else.
     async fn list_all(&mut self, revision: u64) -> Result<(), StorageError> {
-        let list = |(id, cache): (TypeId, &WatchCache)| {
+        let list = |(id, cache): (TypeId, &CacheWriter)| {
             let (feed, filling) = (Arc::clone(&self.feed), cache.begin_filling());
             let cache = Arc::clone(cache.shared());
             async move { (id, read_all(&feed, &cache, filling, revision).await) }.boxed()
@@ -334,7 +334,7 @@ impl Reflector {
                     relief = now + RELIEF_PERIOD;
                 }
                 () = feed.clock.sleep_until(expiry) => {
-                    self.types.caches_mut().for_each(WatchCache::expire_events);
+                    self.types.caches_mut().for_each(CacheWriter::expire_events);
                     expiry = feed.clock.now() + EXPIRY_PERIOD;
                 }
             }
