@@ -49,7 +49,7 @@ mod engine_metrics;
 mod event;
 mod feed;
 mod filter;
-mod followed;
+mod types;
 mod freshness;
 mod handle;
 mod index;

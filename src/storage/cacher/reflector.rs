@@ -42,7 +42,7 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
-use super::followed::Types;
+use super::types::Types;
 use super::listing::{Page, read_all, read_page};
 use super::relief::{RELIEF_PERIOD, shrink_windows};
 use crate::clock::Instant;
