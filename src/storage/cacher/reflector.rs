@@ -42,9 +42,9 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
-use super::types::Types;
 use super::listing::{Page, read_all, read_page};
 use super::relief::{RELIEF_PERIOD, shrink_windows};
+use super::types::Types;
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};

@@ -30,8 +30,8 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::cancellation::CancellationFlag;
 use super::current_credentials::CurrentCredentials;
-use super::ending::Ending;
 use super::event_stream::{self, Ended, Waiting};
 use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
@@ -91,7 +91,7 @@ pub struct Connections {
     /// Handshakes that failed.
     pub handshake_errors: Counter,
     /// When connections should end as soon as their requests are answered.
-    pub closing: Ending,
+    pub closing: CancellationFlag,
 }
 
 /// The count of TLS handshakes that failed, made part of what `/metrics` shows.
