@@ -44,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 use super::authentication_file::TokenIssuers;
 use super::authorization_config::{AuthorizationFile, Authorizers};
 use super::backend_factory::{add_store_checks, store_check};
-use super::bootstrap::{Begun, FirstStores};
+use super::bootstrap::{FirstStores, PostStartHooks};
 use super::component_statuses::ComponentStatuses;
 use super::flags::{ServeFlags, StorageBackend};
 use super::identity::{authenticator, key_discovery};
@@ -69,7 +69,7 @@ pub struct Assembly<'server> {
     /// The same if it is the embedded store.
     pub embedded: Option<Arc<Embedded>>,
     /// The steps before the server is ready.
-    pub begun: Begun,
+    pub hooks: PostStartHooks,
     /// How the server ends.
     pub steps: &'server Steps,
     /// Ends what runs in the background.
@@ -96,7 +96,7 @@ pub struct Assembled {
     /// The stores of what requests wait by, if they wait for each other.
     pub flows: Option<FlowStores>,
     /// The steps before the server is ready.
-    pub begun: Begun,
+    pub hooks: PostStartHooks,
     /// The watch caches.
     pub cachers: Vec<Arc<Cacher>>,
     /// Where the caches end their watches.
@@ -168,7 +168,7 @@ impl Assembly<'_> {
         let connections = Connections {
             filters: Arc::new(Filters {
                 authenticator,
-                start: self.begun.before_the_api(&authorizer),
+                start: self.hooks.before_the_api(&authorizer),
                 authorizer,
                 limits,
                 end_of_watches: self.steps.end_of_watches.clone(),
@@ -190,7 +190,7 @@ impl Assembly<'_> {
             repair: self.repair(&storages),
             roles,
             flows,
-            begun: self.begun,
+            hooks: self.hooks,
             cachers: storages.cachers,
             feed: storages.feed,
         }
@@ -296,7 +296,7 @@ impl Assembly<'_> {
             self.run(file.follow(Arc::clone(&authorizer), client), background);
         }
         if let Some(graph) = authorizer.node_graph() {
-            let (graph, synced) = (Arc::clone(graph), self.begun.nodes_synced.clone());
+            let (graph, synced) = (Arc::clone(graph), self.hooks.nodes_synced.clone());
             let nodes = Nodes::new(&storages.stores, graph, synced, self.clock.clone());
             self.run(nodes.run(), background);
         }
@@ -305,7 +305,7 @@ impl Assembly<'_> {
             let roles = Roles {
                 stores: stores.clone(),
                 authorizer: Arc::clone(&authorizer),
-                synced: self.begun.roles_synced.clone(),
+                synced: self.hooks.roles_synced.clone(),
                 clock: self.clock.clone(),
             };
             self.run(roles.run(), background);
@@ -335,7 +335,7 @@ impl Assembly<'_> {
             types: storages.admission.types.clone(),
             api: Arc::clone(api),
             told,
-            synced: self.begun.definitions_synced.clone(),
+            synced: self.hooks.definitions_synced.clone(),
             clock: self.clock.clone(),
         };
         self.run(custom.run(), background);
@@ -360,7 +360,7 @@ impl Assembly<'_> {
         (api, first): (&Arc<Api>, &FirstStores),
         background: &mut JoinSet<()>,
     ) {
-        let synced = self.begun.aggregation_synced.clone();
+        let synced = self.hooks.aggregation_synced.clone();
         if let Some(aggregation) =
             Aggregation::of(&storages.stores, tls, api, synced, self.clock.clone())
         {
@@ -479,7 +479,7 @@ impl Assembly<'_> {
             Err(format!("{} not ready, among them {named}", unready.len()))
         });
         health.add("watch-caches", Scope::Readiness, filled);
-        self.begun.add_checks(&mut health, has);
+        self.hooks.add_checks(&mut health, has);
         health
     }
 }
