@@ -20,7 +20,7 @@ use rustls::ClientConfig;
 
 pub use self::discovery::{NotDiscovery, ResourceDiscovery, aggregated, legacy};
 pub use self::identity::set_identity;
-pub(super) use self::proxy::{Asked, proxy};
+pub(super) use self::proxy::{RequestHead, proxy};
 use ringwatch_apimachinery::GroupVersion;
 
 use super::openapi;

@@ -20,7 +20,7 @@ const REDIRECTED: &str = "the backend attempted to redirect this request, which 
 
 /// A request that is to be proxied.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestHead<'a> {
     /// The method.
     pub(in super::super) method: &'a Method,
     /// The path and query as the client wrote them.
@@ -33,7 +33,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) async fn proxy(
     remotes: &Remotes,
     remote: &Remote,
-    asked: Asked<'_>,
+    asked: RequestHead<'_>,
     body: RequestBody,
     user: &User,
 ) -> Response<ResponseBody> {
