@@ -20,7 +20,7 @@ use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::{Asking, HeldBody, InFlight, LargeWork, Start, answer, deadline};
 use crate::endpoints::{
-    self, Api, FromElsewhere, NotImpersonated, RequestBody, RequestInfo, ResponseBody,
+    self, Api, NotImpersonated, ProxiedResponse, RequestBody, RequestInfo, ResponseBody,
 };
 use crate::transport::cancellation::CancellationFlag;
 use crate::transport::unauthenticated::Standing;
@@ -210,7 +210,7 @@ impl Filters {
                 let Ok(answer) = answered.await else {
                     return answer::status(&deadline::exceeded()).map(HeldBody::from);
                 };
-                if answer.extensions().get::<FromElsewhere>().is_none() {
+                if answer.extensions().get::<ProxiedResponse>().is_none() {
                     return answer;
                 }
                 let left = end - self.clock.now().min(end);

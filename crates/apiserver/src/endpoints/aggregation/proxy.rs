@@ -10,7 +10,7 @@ use super::super::body::{RequestBody, ResponseBody, full};
 use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
 use super::super::response::{error_text, respond};
 use super::identity::set_identity;
-use super::{FromElsewhere, Remote, Remotes};
+use super::{ProxiedResponse, Remote, Remotes};
 
 /// The path under which the client reaches what is proxied.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -80,7 +80,7 @@ pub(crate) async fn proxy(
         return respond(StatusCode::BAD_GATEWAY, text, full(REDIRECTED));
     }
     strip_answer(answer.headers_mut());
-    answer.extensions_mut().insert(FromElsewhere);
+    answer.extensions_mut().insert(ProxiedResponse);
     answer
 }
 
