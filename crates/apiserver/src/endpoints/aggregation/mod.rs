@@ -18,7 +18,7 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 
-pub use self::discovery::{NotDiscovery, ResourceDiscovery, aggregated, legacy};
+pub use self::discovery::{DiscoveryError, ResourceDiscovery, aggregated, legacy};
 pub use self::identity::set_identity;
 pub(super) use self::proxy::{RequestHead, proxy};
 use ringwatch_apimachinery::GroupVersion;
