@@ -24,7 +24,7 @@ mod plugin_set;
 pub mod policies;
 mod reinvocation;
 mod review;
-mod scene;
+mod match_context;
 mod served_types;
 pub mod webhooks;
 mod written;
@@ -35,7 +35,7 @@ pub use followed::Followed;
 
 pub use plugin_set::{PluginSet, parse_plugin};
 
-pub use scene::Scene;
+pub use match_context::MatchContext;
 pub use served_types::{ServedType, ServedTypes};
 
 pub use written::{mutating_errors, validating_errors, webhook_errors};

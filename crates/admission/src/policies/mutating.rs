@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::super::chain::{Plugin, Round};
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe, is_own_kind};
-use super::super::scene::RequestNamespace;
+use super::super::match_context::RequestNamespace;
 use super::binding::Binding;
 use super::evaluate::Seen;
 use super::plugin::{Policies, bound};
@@ -42,7 +42,7 @@ impl Plugin for MutatingPolicies {
         if round.second {
             round.policies.begin_again(object);
         }
-        let mut namespace = self.0.scene.namespace_of(request);
+        let mut namespace = self.0.match_context.namespace_of(request);
         let mut refusals = Vec::new();
         for (policy, binding) in bound(&objects) {
             let asked = Asked {
@@ -105,8 +105,8 @@ impl MutatingPolicies {
             return Ok(Vec::new());
         }
         work::leave(Work::Expressions).await;
-        let scene = &self.0.scene;
-        let params = scene.params(policy, binding.params.as_ref(), asked.request);
+        let match_context = &self.0.match_context;
+        let params = match_context.params(policy, binding.params.as_ref(), asked.request);
         let params = match params.await {
             Ok(params) => params,
             Err(why) => {
@@ -152,7 +152,7 @@ impl MutatingPolicies {
         let described = Value::Object(describe(request, resource, ""));
         let variables = |shown: &Shown| {
             let seen = Seen {
-                scene: &self.0.scene,
+                match_context: &self.0.match_context,
                 written: request,
                 resource,
                 object: &shown.object,

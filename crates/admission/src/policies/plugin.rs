@@ -13,7 +13,7 @@ use super::super::chain::Plugin;
 use super::super::followed::Followed;
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe};
-use super::super::scene::{RequestNamespace, Scene};
+use super::super::match_context::{RequestNamespace, MatchContext};
 use super::binding::Binding;
 use super::evaluate::{Seen, Violation, violations};
 use super::policy::Policy;
@@ -50,7 +50,7 @@ pub struct Policies {
     /// All policies and bindings, in the order of their names.
     pub objects: Arc<Followed<PolicyObject>>,
     /// The stores and caches in which matching looks things up.
-    pub scene: Scene,
+    pub match_context: MatchContext,
 }
 
 #[async_trait]
@@ -64,7 +64,7 @@ impl Plugin for Policies {
             return Ok(());
         }
         let objects = self.current(request, object).await?;
-        let mut namespace = self.scene.namespace_of(request);
+        let mut namespace = self.match_context.namespace_of(request);
         let mut refusal = None;
         for (policy, binding) in bound(&objects) {
             let asked = Asked {
@@ -146,7 +146,7 @@ impl Policies {
             return Ok(Vec::new());
         }
         work::leave(Work::Expressions).await;
-        let params = self.scene.params(policy, binding.params.as_ref(), request);
+        let params = self.match_context.params(policy, binding.params.as_ref(), request);
         let params = match params.await {
             Ok(params) => params,
             Err(why) if policy.fails => {
@@ -160,7 +160,7 @@ impl Policies {
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
         let violations = params.iter().flat_map(|params| {
             let seen = Seen {
-                scene: &self.scene,
+                match_context: &self.match_context,
                 written: request,
                 resource: &resource,
                 object: &shown.object,
