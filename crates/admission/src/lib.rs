@@ -14,9 +14,11 @@
 mod chain;
 mod conditions;
 mod expression;
+mod expression_validation;
 mod followed;
 mod judge;
 pub mod lookup;
+mod match_context;
 mod matching;
 mod names;
 mod patching;
@@ -24,10 +26,8 @@ mod plugin_set;
 pub mod policies;
 mod reinvocation;
 mod review;
-mod match_context;
 mod served_types;
 pub mod webhooks;
-mod written;
 
 pub use chain::{Chain, Plugin, Round};
 
@@ -38,4 +38,4 @@ pub use plugin_set::{PluginSet, parse_plugin};
 pub use match_context::MatchContext;
 pub use served_types::{ServedType, ServedTypes};
 
-pub use written::{mutating_errors, validating_errors, webhook_errors};
+pub use expression_validation::{mutating_errors, validating_errors, webhook_errors};

@@ -11,9 +11,9 @@ use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
 use super::super::chain::{Plugin, Round};
+use super::super::match_context::RequestNamespace;
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe, is_own_kind};
-use super::super::match_context::RequestNamespace;
 use super::binding::Binding;
 use super::evaluate::Seen;
 use super::plugin::{Policies, bound};

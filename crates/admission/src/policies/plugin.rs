@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::super::chain::Plugin;
 use super::super::followed::Followed;
+use super::super::match_context::{MatchContext, RequestNamespace};
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe};
-use super::super::match_context::{RequestNamespace, MatchContext};
 use super::binding::Binding;
 use super::evaluate::{Seen, Violation, violations};
 use super::policy::Policy;
@@ -146,7 +146,9 @@ impl Policies {
             return Ok(Vec::new());
         }
         work::leave(Work::Expressions).await;
-        let params = self.match_context.params(policy, binding.params.as_ref(), request);
+        let params = self
+            .match_context
+            .params(policy, binding.params.as_ref(), request);
         let params = match params.await {
             Ok(params) => params,
             Err(why) if policy.fails => {

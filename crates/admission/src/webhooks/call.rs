@@ -10,9 +10,9 @@ use ringwatch_registry::admission::Request;
 use serde_json::{Map, Value, json};
 
 use super::super::expression::Variables;
+use super::super::match_context::RequestNamespace;
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe};
-use super::super::match_context::RequestNamespace;
 use super::Webhooks;
 use super::answer::{self, Verdict};
 use super::configuration::{Configuration, Hook};

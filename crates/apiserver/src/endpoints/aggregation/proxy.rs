@@ -18,7 +18,7 @@ const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// The message about a server that redirects clients elsewhere, where its authority would not be checked.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
 
-/// A request that is to be proxied.
+/// The head of a request that is passed on to another server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHead<'a> {
     /// The method.
