@@ -45,7 +45,7 @@ impl Plugin for MutatingPolicies {
         let mut namespace = self.0.match_context.namespace_of(request);
         let mut refusals = Vec::new();
         for (policy, binding) in bound(&objects) {
-            let asked = Asked {
+            let asked = PolicyCall {
                 policy,
                 binding,
                 request,
@@ -79,8 +79,8 @@ impl Wrong {
     }
 }
 
-/// A policy under a binding that is asked to change an object.
-struct Asked<'a> {
+/// A call of a policy under one of its bindings, with the request whose object it changes.
+struct PolicyCall<'a> {
     policy: &'a Policy,
     binding: &'a Binding,
     request: &'a Request<'a>,
@@ -90,7 +90,7 @@ impl MutatingPolicies {
     /// Lets a policy change the object; what went wrong.
     async fn ask(
         &self,
-        asked: &Asked<'_>,
+        asked: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
         object: &mut Value,
         round: &mut Round,
@@ -194,13 +194,13 @@ impl MutatingPolicies {
 
 /// One evaluation of a policy, with one of its params.
 struct Part<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a PolicyCall<'a>,
     resource: &'a Resource,
     params: &'a Value,
     namespace: &'a Value,
 }
 
-impl Asked<'_> {
+impl PolicyCall<'_> {
     /// Returns the identity of this evaluation among those of the request: policy, binding and params.
     fn id(&self, params: &Value) -> [String; 4] {
         let of_params = |member: &str| {

@@ -67,7 +67,7 @@ impl Plugin for Policies {
         let mut namespace = self.match_context.namespace_of(request);
         let mut refusal = None;
         for (policy, binding) in bound(&objects) {
-            let asked = Asked {
+            let asked = PolicyCall {
                 policy,
                 binding,
                 request,
@@ -103,8 +103,8 @@ pub(super) fn bound(
     })
 }
 
-/// A policy under a binding that is asked about a request.
-struct Asked<'a> {
+/// A call of a policy under one of its bindings, with the request that it validates.
+struct PolicyCall<'a> {
     policy: &'a Policy,
     binding: &'a Binding,
     request: &'a Request<'a>,
@@ -128,10 +128,10 @@ impl Policies {
     /// Returns the violations of a policy under one of its bindings.
     async fn ask(
         &self,
-        asked: &Asked<'_>,
+        asked: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
     ) -> Result<Vec<Violation>, Error> {
-        let Asked {
+        let PolicyCall {
             policy,
             binding,
             request,
@@ -177,7 +177,7 @@ impl Policies {
     }
 }
 
-impl Asked<'_> {
+impl PolicyCall<'_> {
     fn warn(&self, violation: &Violation) {
         let (policy, binding) = (&self.policy.name, &self.binding.name);
         self.request.context.warn(format!(
