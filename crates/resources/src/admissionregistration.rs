@@ -3,7 +3,7 @@
 use ringwatch_admission::{mutating_errors, validating_errors, webhook_errors};
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::set;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::Value;
 
 use super::checks::admission;
@@ -58,7 +58,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
                     .conditional_update()

@@ -11,7 +11,7 @@ use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::RequestContext;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Map, Value, json};
 
 use super::defaults::apiextensions as defaults;
@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::DEFINITION)
                     .peculiar(Definitions)
                     .initial_status(status)
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .generation(&["spec"])
                     .conditional_update(),
             ),

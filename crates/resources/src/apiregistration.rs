@@ -1,7 +1,7 @@
 //! The group `apiregistration.k8s.io`: APIServices.
 
 use ringwatch_apimachinery::NameRule;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::checks::api_services;
 use super::defaults::admissionregistration as defaults;
@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(defaults::API_SERVICE)
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .name_rule(NameRule::PathSegment)
                     .check(api_services::api_service)
                     .conditional_update(),

@@ -2,7 +2,7 @@
 
 use ringwatch_apimachinery::NameRule;
 use ringwatch_registry::SelectorForm;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use super::checks::{security, warnings, workloads as checks};
@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .status_metadata(PartMetadata::KeepsLabels)
+                    .status_metadata(SubresourceMetadata::KeepsLabels)
                     .defaults(defaults::DEPLOYMENT)
                     .defaults_on_read(stored::spec_template)
                     .check(checks::deployment)

@@ -1,7 +1,7 @@
 //! The group `batch`: Jobs and CronJobs.
 
 use ringwatch_registry::GarbageCollection;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::checks::job_status::job_status_update;
 use super::checks::{found_in_change, jobs as checks, security, warnings};
@@ -10,7 +10,7 @@ use super::generic::Generic;
 use super::jobs::Jobs;
 use super::row::{Group, Row, field_or};
 use super::stored;
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 const V1: Group = Group::new("batch", "v1");
 
@@ -53,7 +53,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// Returns the strategy of a job's status subresource, which validates changes of the status.
-fn status() -> Part {
-    let part = Part::new("status", PartMetadata::Free);
+fn status() -> SubresourceStrategy {
+    let part = SubresourceStrategy::new("status", SubresourceMetadata::Free);
     part.validate_update(|job, old| found_in_change(job_status_update, job, old))
 }

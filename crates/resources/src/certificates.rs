@@ -7,14 +7,14 @@ use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::accessor::format_time;
 use ringwatch_apimachinery::path::{get, get_mut, keep, list, set};
 use ringwatch_registry::RequestContext;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
 use super::checks::certificates as checks;
 use super::generic::Generic;
 use super::peculiar::Peculiar;
 use super::row::{Group, Row, field};
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -61,8 +61,8 @@ impl Peculiar for SigningRequests {
 }
 
 /// Returns the strategy of the `approval` subresource, which writes the conditions.
-fn approval() -> Part {
-    Part::new("status.conditions", PartMetadata::Free)
+fn approval() -> SubresourceStrategy {
+    SubresourceStrategy::new("status.conditions", SubresourceMetadata::Free)
         .finish(date)
         .validate_update(checks::approval)
 }
@@ -98,8 +98,8 @@ fn date(context: &RequestContext, object: &mut Value, old: &Value) {
 
 /// Returns the strategy of the status subresource, which writes the certificate and conditions of failure. The conditions
 /// `Approved` and `Denied` are kept, since an approver writes them and not the signer.
-fn status() -> Part {
-    Part::new("status", PartMetadata::Free)
+fn status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free)
         .finish(|context, object, old| {
             for verdict in ["Approved", "Denied"] {
                 keep_conditions(object, old, verdict);

@@ -2,7 +2,7 @@
 
 use ringwatch::meta::FieldPath;
 use ringwatch_apimachinery::NameRule;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{GarbageCollection, SelectorForm, Served, Verb};
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use super::pods::{self, Pods};
 use super::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
 use super::services::Services;
 use super::stored;
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The core group in its only version.
 pub(super) const V1: Group = Group::new("", "v1");
@@ -132,7 +132,10 @@ fn cluster() -> Vec<Row> {
                     .peculiar(Nodes)
                     .check(checks::node)
                     .check_on_update(checks::node_update)
-                    .part("status", Part::new("status", PartMetadata::Free)),
+                    .part(
+                        "status",
+                        SubresourceStrategy::new("status", SubresourceMetadata::Free),
+                    ),
             ),
         V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
             .short(&["pvc"])

@@ -1,6 +1,6 @@
 //! The group `flowcontrol.apiserver.k8s.io`: FlowSchemas and PriorityLevelConfigurations.
 
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::checks::flowcontrol as checks;
 use super::defaults::flowcontrol as defaults;
@@ -13,7 +13,7 @@ pub(super) fn rows() -> Vec<Row> {
     let strategy = |rules| {
         Generic::with_status()
             .defaults(rules)
-            .status_metadata(PartMetadata::KeepsAll)
+            .status_metadata(SubresourceMetadata::KeepsAll)
             .generation(&["spec"])
     };
     vec![

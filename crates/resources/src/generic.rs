@@ -10,7 +10,7 @@ use ringwatch::meta::Object;
 use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{get, keep, set};
 use ringwatch_apimachinery::{FieldError, NameRule};
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, GarbageCollection, Graceful, RequestContext, Strategy};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use super::checks::{At, Check, CheckOfChange, Warn, found, found_in_change};
 use super::defaults::{self, Rule};
 use super::peculiar::Peculiar;
 use super::stored::LacksDefaults;
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// A strategy with switches. With none of them on, the object is stored as it comes.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Generic {
     pub(super) fn with_status() -> Self {
         let mut this = Self::new();
         this.status = Some(json!({}));
-        this.status_metadata(PartMetadata::Free)
+        this.status_metadata(SubresourceMetadata::Free)
     }
 
     /// Sets the status of new objects.
@@ -84,8 +84,8 @@ impl Generic {
     }
 
     /// Sets which metadata a write to the status subresource may change.
-    pub(super) fn status_metadata(self, metadata: PartMetadata) -> Self {
-        self.part("status", Part::new("status", metadata))
+    pub(super) fn status_metadata(self, metadata: SubresourceMetadata) -> Self {
+        self.part("status", SubresourceStrategy::new("status", metadata))
     }
 
     /// Adds a subresource through which the object is written, or replaces the one of this name.

@@ -2,13 +2,13 @@
 
 use ringwatch_apimachinery::path::{keep, list, set};
 use ringwatch_registry::RequestContext;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
 use super::checks::cluster::{namespace, namespace_status};
 use super::checks::found;
 use super::peculiar::Peculiar;
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// Label of a namespace with its own name, by which selectors can find it.
 pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -45,14 +45,14 @@ impl Peculiar for Namespaces {
 }
 
 /// Returns the strategy of the subresource `finalize`, which writes `spec.finalizers`.
-pub(super) fn finalize() -> Part {
-    Part::new("spec.finalizers", PartMetadata::Free)
+pub(super) fn finalize() -> SubresourceStrategy {
+    SubresourceStrategy::new("spec.finalizers", SubresourceMetadata::Free)
         .validate_update(|object, _| found(namespace, object))
 }
 
 /// Returns the strategy of the status subresource, which writes phase and conditions.
-pub(super) fn status() -> Part {
-    Part::new("status", PartMetadata::Free).validate_update(namespace_status)
+pub(super) fn status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free).validate_update(namespace_status)
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The group `resource.k8s.io`: dynamic resource allocation.
 
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::checks::{resource_claims as checks, resource_slices};
 use super::defaults::storage as defaults;
 use super::generic::Generic;
 use super::resource_slices::ResourceSlices;
 use super::row::{Group, Row, field};
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 const V1: Group = Group::new("resource.k8s.io", "v1");
 
@@ -24,7 +24,8 @@ pub(super) fn rows() -> Vec<Row> {
                     .check_on_update(checks::update)
                     .part(
                         "status",
-                        Part::new("status", PartMetadata::Free).validate_update(checks::status),
+                        SubresourceStrategy::new("status", SubresourceMetadata::Free)
+                            .validate_update(checks::status),
                     ),
             ),
         V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")

@@ -1,6 +1,6 @@
 //! The group `storage.k8s.io`: StorageClasses, VolumeAttachments and CSI drivers.
 
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use super::checks::storage as checks;
@@ -49,7 +49,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"attached": false}))
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .check(checks::attachment)
                     .check_on_update(checks::attachment_update)
                     .conditional_update(),
