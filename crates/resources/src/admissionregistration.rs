@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::checks::admission;
 use super::defaults::admissionregistration as defaults;
 use super::generic::Generic;
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use super::row::{Group, Row};
 
 const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
@@ -88,7 +88,7 @@ type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 #[derive(Debug)]
 pub struct Checked(pub Check);
 
-impl Peculiar for Checked {
+impl KindHooks for Checked {
     fn is_costly(&self) -> bool {
         true
     }
@@ -106,7 +106,7 @@ impl Peculiar for Checked {
 #[derive(Debug)]
 struct MutatingPolicies;
 
-impl Peculiar for MutatingPolicies {
+impl KindHooks for MutatingPolicies {
     fn is_costly(&self) -> bool {
         true
     }
@@ -136,7 +136,7 @@ impl Peculiar for MutatingPolicies {
 #[derive(Debug)]
 struct Relabelled;
 
-impl Peculiar for Relabelled {
+impl KindHooks for Relabelled {
     fn to_served(&self, mut object: Value) -> Value {
         set(
             &mut object,

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::defaults::apiextensions as defaults;
 use super::generic::Generic;
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use super::row::{Group, Row};
 use super::{definition_conversion, definition_rules, version_rules};
 
@@ -61,7 +61,7 @@ pub(super) fn rows() -> Vec<Row> {
 #[derive(Debug)]
 struct Definitions;
 
-impl Peculiar for Definitions {
+impl KindHooks for Definitions {
     fn is_costly(&self) -> bool {
         true
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::checks::certificates as checks;
 use super::generic::Generic;
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use super::row::{Group, Row, field};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
@@ -39,7 +39,7 @@ pub(super) fn rows() -> Vec<Row> {
 #[derive(Debug)]
 struct SigningRequests;
 
-impl Peculiar for SigningRequests {
+impl KindHooks for SigningRequests {
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let user = &context.user;
         for (path, value) in [

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::checks::events as checks;
 use super::core;
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use super::row::{Group, Row};
 
 /// Members whose names differ: that of the core group, and that of `events.k8s.io`.
@@ -35,7 +35,7 @@ impl Events {
     const NEWER: Self = Self { newer: true };
 }
 
-impl Peculiar for Events {
+impl KindHooks for Events {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         checks::event(object, self.newer)
     }

@@ -2,7 +2,7 @@
 //!
 //! On the object itself the status is the server's: reset on creation, kept on update. On a
 //! subresource such as `status` everything but one member is kept. The generation counts changes
-//! of what a kind declares as its desired state. All that the switches cannot express is the kind's [`Peculiar`].
+//! of what a kind declares as its desired state. All that the switches cannot express is the kind's [`KindHooks`].
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::checks::{At, Check, CheckOfChange, Warn, found, found_in_change};
 use super::defaults::{self, Rule};
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use super::stored::LacksDefaults;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
@@ -42,7 +42,7 @@ pub(super) struct Generic {
     checks_unless_old_fails: Vec<Check>,
     warn: Option<Warn>,
     warns_on_update: bool,
-    peculiar: Arc<dyn Peculiar>,
+    peculiar: Arc<dyn KindHooks>,
     parts: Vec<(&'static str, Arc<dyn Strategy>)>,
 }
 
@@ -198,7 +198,7 @@ impl Generic {
     }
 
     /// Sets the behaviour that the switches cannot express.
-    pub(super) fn peculiar(mut self, peculiar: impl Peculiar + 'static) -> Self {
+    pub(super) fn peculiar(mut self, peculiar: impl KindHooks + 'static) -> Self {
         self.peculiar = Arc::new(peculiar);
         self
     }

@@ -1,7 +1,7 @@
 //! The built-in resources: a table with a row for each, and the strategies by which they are written.
 //!
 //! A file per group holds its rows, which `row` builds. The strategy of a kind is a `generic::Generic` with a few
-//! switches, a table of `defaults`, `checks` for its validation, and a `peculiar::Peculiar` in a file of its own for
+//! switches, a table of `defaults`, `checks` for its validation, and a `peculiar::KindHooks` in a file of its own for
 //! anything else.
 
 mod admissionregistration;

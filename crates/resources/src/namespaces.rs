@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::checks::cluster::{namespace, namespace_status};
 use super::checks::found;
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// Label of a namespace with its own name, by which selectors can find it.
@@ -20,7 +20,7 @@ const FINALIZER: &str = "kubernetes";
 #[derive(Debug)]
 pub(super) struct Namespaces;
 
-impl Peculiar for Namespaces {
+impl KindHooks for Namespaces {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         let mut finalizers = list(object, "spec.finalizers").to_vec();
         if !finalizers.iter().any(|it| it == FINALIZER) {

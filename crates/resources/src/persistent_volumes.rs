@@ -6,7 +6,7 @@ use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 const PHASE: &str = "status.phase";
@@ -16,7 +16,7 @@ const SINCE: &str = "status.lastPhaseTransitionTime";
 #[derive(Debug)]
 pub(super) struct PersistentVolumes;
 
-impl Peculiar for PersistentVolumes {
+impl KindHooks for PersistentVolumes {
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         set(object, SINCE, json!(format_time(context.clock.wall())));
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::checks::autoscaling as checks;
 use super::defaults::autoscaling as defaults;
 use super::generic::Generic;
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use super::row::{Group, Row};
 
 const V2: Group = Group::new("autoscaling", "v2");
@@ -44,7 +44,7 @@ fn autoscaler(group: Group, peculiar: Autoscalers) -> Row {
         )
 }
 
-impl Peculiar for Autoscalers {
+impl KindHooks for Autoscalers {
     fn to_served(&self, object: Value) -> Value {
         if self.old {
             conversion::to_v1(object)

@@ -21,14 +21,14 @@ use ringwatch_apimachinery::path::{get, keep, set, text};
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, Graceful, RequestContext};
 
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The behaviour of pods: initial status and priority, rules of updates, and graceful deletion.
 #[derive(Debug)]
 pub(super) struct Pods;
 
-impl Peculiar for Pods {
+impl KindHooks for Pods {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         let class = quality_class(object);
         set(

@@ -10,7 +10,7 @@ pub(crate) use self::changes::{has_address, has_node_ports, is_health_checked};
 use ringwatch_apimachinery::path::{get, list, set, text};
 use ringwatch_registry::RequestContext;
 
-use super::peculiar::Peculiar;
+use super::peculiar::KindHooks;
 
 /// Value of `spec.clusterIP` of headless services.
 pub(crate) const HEADLESS: &str = "None";
@@ -36,7 +36,7 @@ impl Owner {
 #[derive(Debug)]
 pub(super) struct Services;
 
-impl Peculiar for Services {
+impl KindHooks for Services {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         name_addresses(object);
     }
