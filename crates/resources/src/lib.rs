@@ -56,7 +56,7 @@ mod stored;
 pub mod table;
 mod version_rules;
 
-pub use self::amounts::Amounts;
+pub use self::amounts::ResourceList;
 pub use self::api_services::{
     Availability, local_priorities, publish_built_in_apis, publish_custom_apis, tell_availability,
 };
@@ -67,8 +67,8 @@ pub use self::bootstrap::{
     ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
     ensure_token_tracking,
 };
-pub(crate) use self::pod_usage::amounts_of_containers;
-pub use self::pod_usage::{Which, container_amounts, pod_amounts};
+pub(crate) use self::pod_usage::resources_of_containers;
+pub use self::pod_usage::{Which, container_resources, pod_resources};
 
 use std::sync::Arc;
 

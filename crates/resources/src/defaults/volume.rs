@@ -6,7 +6,7 @@ use ringwatch_apimachinery::path::set;
 use serde_json::Value;
 
 use super::Literal::{Empty, False, Int, Text};
-use super::Rule::{self, Amounts, In, Run, Set, Zero};
+use super::Rule::{self, In, Quantities, Run, Set, Zero};
 use super::pod::{FIELD_REF, fill_pull_policy};
 
 /// Default permissions of files: 0644.
@@ -69,8 +69,8 @@ const SCALE_IO: &[Rule] = &[
 /// Defaults of the spec of a PersistentVolumeClaim.
 const CLAIM_SPEC: &[Rule] = &[
     Set("volumeMode", Text("Filesystem")),
-    Amounts("resources.limits"),
-    Amounts("resources.requests"),
+    Quantities("resources.limits"),
+    Quantities("resources.requests"),
     Zero("resources", Empty),
 ];
 
@@ -79,8 +79,8 @@ pub(crate) const CLAIM: &[Rule] = &[
     Set("spec", Empty),
     In("spec", CLAIM_SPEC),
     Set("status.phase", Text("Pending")),
-    Amounts("status.capacity"),
-    Amounts("status.allocatedResources"),
+    Quantities("status.capacity"),
+    Quantities("status.allocatedResources"),
 ];
 
 /// Defaults of PersistentVolumes, whose sources have those of a pod's volumes.
@@ -88,7 +88,7 @@ pub(crate) const PERSISTENT_VOLUME: &[Rule] = &[
     Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     Set("spec.volumeMode", Text("Filesystem")),
     Set("status.phase", Text("Pending")),
-    Amounts("spec.capacity"),
+    Quantities("spec.capacity"),
     In("spec.hostPath", &[Set("type", Text(""))]),
     In("spec.iscsi", &[Set("iscsiInterface", Text("default"))]),
     In("spec.rbd", RBD),
