@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 policy(defaults::POLICY)
                     .check(admission::policy)
-                    .peculiar(MutatingPolicies),
+                    .hooks(MutatingPolicies),
             ),
         V1.cluster(
             "mutatingadmissionpolicybindings",
@@ -47,13 +47,13 @@ pub(super) fn rows() -> Vec<Row> {
         .strategy(
             policy(defaults::POLICY_BINDING)
                 .check(admission::binding)
-                .peculiar(Relabelled),
+                .hooks(Relabelled),
         ),
         V1.cluster(
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).hooks(Checked(webhook_errors))),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
@@ -63,7 +63,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .generation(&["spec"])
                     .conditional_update()
                     .check(admission::policy)
-                    .peculiar(Checked(validating_errors)),
+                    .hooks(Checked(validating_errors)),
             ),
         V1.cluster(
             "validatingadmissionpolicybindings",
@@ -74,7 +74,7 @@ pub(super) fn rows() -> Vec<Row> {
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).hooks(Checked(webhook_errors))),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))

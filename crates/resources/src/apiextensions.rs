@@ -48,7 +48,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .verbatim()
                     .defaults(defaults::DEFINITION)
-                    .peculiar(Definitions)
+                    .hooks(Definitions)
                     .initial_status(status)
                     .status_metadata(SubresourceMetadata::KeepsAll)
                     .generation(&["spec"])

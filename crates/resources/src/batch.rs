@@ -40,7 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .defaults(defaults::JOB)
                     .defaults_on_read(stored::spec_template)
-                    .peculiar(Jobs)
+                    .hooks(Jobs)
                     .part("status", status())
                     .check(checks::job)
                     .check_unless_old_fails(security::host_settings_of_template)

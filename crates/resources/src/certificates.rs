@@ -26,7 +26,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .peculiar(SigningRequests)
+                    .hooks(SigningRequests)
                     .check_on_create(checks::new_request)
                     .part("approval", approval())
                     .part("status", status())

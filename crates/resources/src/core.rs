@@ -41,7 +41,7 @@ fn configuration() -> Vec<Row> {
     vec![
         V1.namespaced("configmaps", "ConfigMap")
             .short(&["cm"])
-            .strategy(Generic::new().peculiar(ConfigMaps)),
+            .strategy(Generic::new().hooks(ConfigMaps)),
         V1.namespaced("events", "Event")
             .short(&["ev"])
             .fields(event_fields())
@@ -70,7 +70,7 @@ fn configuration() -> Vec<Row> {
                 Generic::new()
                     .defaults(defaults::SECRET)
                     .defaults_on_read(stored::secret)
-                    .peculiar(Secrets),
+                    .hooks(Secrets),
             ),
         V1.namespaced("serviceaccounts", "ServiceAccount")
             .short(&["sa"])
@@ -113,7 +113,7 @@ fn cluster() -> Vec<Row> {
                     .initial_status(json!({"phase": "Active"}))
                     .defaults(defaults::NAMESPACE)
                     .defaults_on_read(stored::namespace)
-                    .peculiar(Namespaces)
+                    .hooks(Namespaces)
                     .check(checks::namespace)
                     .part("finalize", namespaces::finalize())
                     .part("status", namespaces::status())
@@ -129,7 +129,7 @@ fn cluster() -> Vec<Row> {
                 Generic::new()
                     .defaults(defaults::NODE)
                     .defaults_on_read(stored::node)
-                    .peculiar(Nodes)
+                    .hooks(Nodes)
                     .check(checks::node)
                     .check_on_update(checks::node_update)
                     .part(
@@ -153,7 +153,7 @@ fn cluster() -> Vec<Row> {
             .strategy(
                 claimed()
                     .defaults(volume::PERSISTENT_VOLUME)
-                    .peculiar(PersistentVolumes)
+                    .hooks(PersistentVolumes)
                     .part("status", persistent_volumes::status())
                     .check(claims::volume)
                     .warn_always(warnings::volume)
@@ -202,7 +202,7 @@ fn workload() -> Vec<Row> {
                     .check(pod_checks::pod)
                     .warn(warnings::pod)
                     .check_on_create(pod_checks::new_pod)
-                    .peculiar(Pods)
+                    .hooks(Pods)
                     .part("status", pods::status())
                     .part("binding", pods::Bound)
                     .part("eviction", pods::Bound)
@@ -268,7 +268,7 @@ fn network() -> Vec<Row> {
                     .check(service_checks::service)
                     .warn_always(warnings::service)
                     .check_on_update(service_checks::service_update)
-                    .peculiar(Services)
+                    .hooks(Services)
                     .create_on_update()
                     .name_rule(NameRule::Dns1035Label)
                     .returns_deleted_object(),
@@ -280,7 +280,7 @@ fn network() -> Vec<Row> {
 pub(super) fn event_strategy(events: Events) -> Generic {
     Generic::new()
         .defaults(defaults::EVENT)
-        .peculiar(events)
+        .hooks(events)
         .create_on_update()
         .name_rule(NameRule::PathSegment)
         .garbage_collection(GarbageCollection::Unsupported)

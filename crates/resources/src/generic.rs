@@ -42,7 +42,7 @@ pub(super) struct Generic {
     checks_unless_old_fails: Vec<Check>,
     warn: Option<Warn>,
     warns_on_update: bool,
-    peculiar: Arc<dyn KindHooks>,
+    hooks: Arc<dyn KindHooks>,
     parts: Vec<(&'static str, Arc<dyn Strategy>)>,
 }
 
@@ -65,7 +65,7 @@ impl Generic {
             checks_unless_old_fails: Vec::new(),
             warn: None,
             warns_on_update: false,
-            peculiar: Arc::new(()),
+            hooks: Arc::new(()),
             parts: Vec::new(),
         }
     }
@@ -198,8 +198,8 @@ impl Generic {
     }
 
     /// Sets the behaviour that the switches cannot express.
-    pub(super) fn peculiar(mut self, peculiar: impl KindHooks + 'static) -> Self {
-        self.peculiar = Arc::new(peculiar);
+    pub(super) fn hooks(mut self, hooks: impl KindHooks + 'static) -> Self {
+        self.hooks = Arc::new(hooks);
         self
     }
 }
@@ -209,7 +209,7 @@ impl Strategy for Generic {
         if !self.verbatim {
             defaults::tidy(object);
         }
-        self.peculiar.default(object);
+        self.hooks.default(object);
         defaults::apply(self.defaults, object);
     }
 
@@ -224,19 +224,19 @@ impl Strategy for Generic {
         if !self.generation.is_empty() {
             set(object, "metadata.generation", json!(1));
         }
-        self.peculiar.prepare_for_create(context, object);
+        self.hooks.prepare_for_create(context, object);
     }
 
     fn is_costly(&self) -> bool {
-        self.peculiar.is_costly()
+        self.hooks.is_costly()
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let checks = self.checks.iter().chain(&self.checks_on_create);
         let checks = checks.chain(&self.checks_unless_old_fails);
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
-        errors.extend(self.peculiar.validate(object));
-        errors.extend(self.peculiar.validate_create(object));
+        errors.extend(self.hooks.validate(object));
+        errors.extend(self.hooks.validate_create(object));
         errors
     }
 
@@ -273,7 +273,7 @@ impl Strategy for Generic {
         if self.status.is_some() {
             keep(object, old, "status");
         }
-        self.peculiar.prepare_for_update(context, object, old);
+        self.hooks.prepare_for_update(context, object, old);
         count_generation(object, old, self.generation);
     }
 
@@ -284,8 +284,8 @@ impl Strategy for Generic {
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
         let checks = self.checks_on_update.iter();
         errors.extend(checks.flat_map(|check| found_in_change(*check, object, old)));
-        errors.extend(self.peculiar.validate(object));
-        errors.extend(self.peculiar.validate_update(object, old));
+        errors.extend(self.hooks.validate(object));
+        errors.extend(self.hooks.validate_update(object, old));
         errors
     }
 
@@ -295,7 +295,7 @@ impl Strategy for Generic {
         object: &Value,
         options: &mut DeleteOptions,
     ) -> Graceful {
-        self.peculiar.check_graceful_delete(object, options)
+        self.hooks.check_graceful_delete(object, options)
     }
 
     fn default_garbage_collection(&self) -> GarbageCollection {
@@ -307,23 +307,23 @@ impl Strategy for Generic {
     }
 
     fn holds_deletion(&self, object: &Value) -> bool {
-        self.peculiar.holds_deletion(object)
+        self.hooks.holds_deletion(object)
     }
 
     fn prepare_for_deletion(&self, object: &mut Value) {
-        self.peculiar.prepare_for_deletion(object);
+        self.hooks.prepare_for_deletion(object);
     }
 
     fn to_served(&self, object: Value) -> Value {
-        self.peculiar.to_served(object)
+        self.hooks.to_served(object)
     }
 
     fn to_stored(&self, object: Value) -> Value {
-        self.peculiar.to_stored(object)
+        self.hooks.to_stored(object)
     }
 
     fn converts(&self) -> bool {
-        self.peculiar.converts()
+        self.hooks.converts()
     }
 
     fn subresource(&self, name: &str) -> Option<&dyn Strategy> {

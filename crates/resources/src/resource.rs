@@ -41,7 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::new()
                     .generation(&["spec"])
                     .check_on_update(resource_slices::update)
-                    .peculiar(ResourceSlices),
+                    .hooks(ResourceSlices),
             ),
     ]
 }

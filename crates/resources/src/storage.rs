@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
                 .check(checks::driver_kind)
                 .check_on_update(checks::driver_update)
                 .generation(&["spec"])
-                .peculiar(CsiDrivers)
+                .hooks(CsiDrivers)
                 .conditional_update(),
         ),
         V1.cluster("csinodes", "CSINode").strategy(

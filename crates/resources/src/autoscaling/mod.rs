@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn autoscaler(group: Group, peculiar: Autoscalers) -> Row {
+fn autoscaler(group: Group, hooks: Autoscalers) -> Row {
     group
         .namespaced("horizontalpodautoscalers", "HorizontalPodAutoscaler")
         .short(&["hpa"])
@@ -39,7 +39,7 @@ fn autoscaler(group: Group, peculiar: Autoscalers) -> Row {
                 .defaults(defaults::AUTOSCALER)
                 .check_on_create(checks::autoscaler)
                 .check_on_update(checks::changed_autoscaler)
-                .peculiar(peculiar)
+                .hooks(hooks)
                 .initial_status(json!({"desiredReplicas": 0, "currentMetrics": null})),
         )
 }
