@@ -9,22 +9,22 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use crate::model::{Seen, explore};
-use crate::ring::channel::{Receiver, Sender, Signal, Told, channel};
+use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
 
 /// A window of events that are their own numbers: how many there are.
 type Window = Arc<AtomicU64>;
 
 /// The dispatcher's part: publishes an event, then tells of it.
-fn publish<const N: usize>(sender: &mut Sender<N>, window: &Window, number: u64) -> Told {
+fn publish<const N: usize>(sender: &mut Sender<N>, window: &Window, number: u64) -> PushOutcome {
     window.store(number + 1, Ordering::Release);
-    let told = sender.push(number);
-    wake(sender, told);
-    told
+    let outcome = sender.push(number);
+    wake(sender, outcome);
+    outcome
 }
 
-fn wake<const N: usize>(sender: &Sender<N>, told: Told) {
+fn wake<const N: usize>(sender: &Sender<N>, outcome: PushOutcome) {
     // There is none if the watcher looked by itself, slept again, and was woken for the signal before.
-    if told == Told::Asleep
+    if outcome == PushOutcome::QueuedNeedsWake
         && let Some(waker) = sender.waker()
     {
         waker.wake();
@@ -83,7 +83,7 @@ impl<const N: usize> Watcher<N> {
                     }
                 }
                 Signal::Bookmark(revision) => self.bookmarks.push((revision, self.cursor)),
-                Signal::Missed(number) => {
+                Signal::Lagged(number) => {
                     self.missed += 1;
                     assert!(number <= self.cursor, "an event was left out");
                     self.catch_up();
@@ -134,8 +134,8 @@ fn a_full_channel_parks_and_is_resumed_without_a_gap() {
         for number in 0..3 {
             let _ = publish(&mut sender, &window, number);
         }
-        let told = sender.end(None);
-        wake(&sender, told);
+        let outcome = sender.end(None);
+        wake(&sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -157,8 +157,8 @@ fn a_watcher_that_begins_parked_misses_nothing() {
         for number in 0..2 {
             let _ = publish(&mut sender, &window, number);
         }
-        let told = sender.end(None);
-        wake(&sender, told);
+        let outcome = sender.end(None);
+        wake(&sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -177,8 +177,8 @@ fn slots_are_used_again_once_they_are_taken() {
         for number in 0..4 {
             let _ = publish(&mut sender, &window, number);
         }
-        let told = sender.end(None);
-        wake(&sender, told);
+        let outcome = sender.end(None);
+        wake(&sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -193,9 +193,9 @@ fn a_push_against_a_sleep_loses_no_wake_up() {
             assert_eq!(signal, Signal::Event(0));
         });
         seen.note(match publish(&mut sender, &window, 0) {
-            Told::Awake => "awake",
-            Told::Asleep => "asleep",
-            Told::Parked => "parked",
+            PushOutcome::Queued => "awake",
+            PushOutcome::QueuedNeedsWake => "asleep",
+            PushOutcome::Full => "parked",
         });
         watching.join().expect("the watcher ends");
     });
@@ -239,16 +239,16 @@ fn a_bookmark_follows_what_it_covers_or_is_dropped() {
         });
         let _ = publish(&mut sender, &window, 0);
         let _ = publish(&mut sender, &window, 1);
-        let told = sender.bookmark(2);
-        wake(&sender, told);
-        seen.note(if told == Told::Parked {
+        let outcome = sender.bookmark(2);
+        wake(&sender, outcome);
+        seen.note(if outcome == PushOutcome::Full {
             "dropped"
         } else {
             "queued"
         });
         let _ = publish(&mut sender, &window, 2);
-        let told = sender.end(None);
-        wake(&sender, told);
+        let outcome = sender.end(None);
+        wake(&sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -271,10 +271,10 @@ fn a_bookmark_of_a_resumed_channel_covers_what_was_missed() {
             noted.note(if none { "no bookmark" } else { "bookmark" });
         });
         let _ = publish(&mut sender, &window, 0);
-        let told = sender.bookmark(1);
-        wake(&sender, told);
-        let told = sender.end(None);
-        wake(&sender, told);
+        let outcome = sender.bookmark(1);
+        wake(&sender, outcome);
+        let outcome = sender.end(None);
+        wake(&sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -293,8 +293,8 @@ fn the_last_bookmark_comes_after_everything_else() {
         for number in 0..2 {
             let _ = publish(&mut sender, &window, number);
         }
-        let told = sender.end(Some(50));
-        wake(&sender, told);
+        let outcome = sender.end(Some(50));
+        wake(&sender, outcome);
         // It has been told of the end, and is not told once more.
         drop(sender);
         watching.join().expect("the watcher ends");
@@ -330,7 +330,7 @@ fn a_watcher_that_goes_harms_nobody() {
         let mut parked = false;
         for number in 0..2 {
             window.store(number + 1, Ordering::Release);
-            parked |= sender.push(number) == Told::Parked;
+            parked |= sender.push(number) == PushOutcome::Full;
         }
         seen.note(if parked { "parked" } else { "queued" });
         let _ = sender.end(Some(9));
@@ -349,7 +349,7 @@ fn who_pushes_into_a_resumed_channel_sees_what_was_done_before() {
             writes.store(7, Ordering::Relaxed);
             receiver.resume();
         });
-        if sender.push(0) == Told::Parked {
+        if sender.push(0) == PushOutcome::Full {
             seen.note("before");
         } else {
             assert_eq!(done.load(Ordering::Relaxed), 7, "resumed too early");
@@ -363,33 +363,37 @@ fn who_pushes_into_a_resumed_channel_sees_what_was_done_before() {
 fn a_channel_keeps_its_order_and_repeats_what_must_be_done() {
     explore(1, &["done"], |seen: &Seen| {
         let (mut sender, mut receiver) = channel::<2>();
-        assert_eq!(sender.push(3), Told::Parked);
-        assert_eq!(sender.bookmark(4), Told::Parked);
-        assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Missed(0)));
+        assert_eq!(sender.push(3), PushOutcome::Full);
+        assert_eq!(sender.bookmark(4), PushOutcome::Full);
+        assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Lagged(0)));
         receiver.resume();
-        assert_eq!(sender.push(4), Told::Awake);
-        assert_eq!(sender.bookmark(50), Told::Awake);
-        assert_eq!(sender.bookmark(60), Told::Parked, "there is no room");
+        assert_eq!(sender.push(4), PushOutcome::Queued);
+        assert_eq!(sender.bookmark(50), PushOutcome::Queued);
+        assert_eq!(sender.bookmark(60), PushOutcome::Full, "there is no room");
         assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Event(4)));
         assert_eq!(
             sender.push(5),
-            Told::Awake,
+            PushOutcome::Queued,
             "dropping a bookmark parks nobody"
         );
-        assert_eq!(sender.push(6), Told::Parked);
-        assert_eq!(sender.push(7), Told::Parked);
+        assert_eq!(sender.push(6), PushOutcome::Full);
+        assert_eq!(sender.push(7), PushOutcome::Full);
         assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Bookmark(50)));
         assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Event(5)));
         for _ in 0..2 {
-            assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Missed(6)));
+            assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Lagged(6)));
         }
-        assert_eq!(sender.push(8), Told::Parked, "until it resumes");
+        assert_eq!(sender.push(8), PushOutcome::Full, "until it resumes");
         receiver.resume();
         assert_eq!(look_once(&mut receiver), Poll::Pending);
-        assert_eq!(sender.push(9), Told::Asleep);
+        assert_eq!(sender.push(9), PushOutcome::QueuedNeedsWake);
         assert!(sender.waker().is_some() && sender.waker().is_none());
-        assert_eq!(sender.bookmark(u64::MAX), Told::Parked, "no such revision");
-        assert_eq!(sender.end(Some(90)), Told::Awake);
+        assert_eq!(
+            sender.bookmark(u64::MAX),
+            PushOutcome::Full,
+            "no such revision"
+        );
+        assert_eq!(sender.end(Some(90)), PushOutcome::Queued);
         assert_eq!(look_once(&mut receiver), Poll::Ready(Signal::Event(9)));
         for _ in 0..2 {
             let last = Poll::Ready(Signal::End(Some(90)));

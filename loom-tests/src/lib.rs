@@ -23,12 +23,12 @@ const _: () = assert!(
 );
 
 #[cfg(test)]
-mod arrivals;
-#[cfg(test)]
 mod channel;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod registrations;
 #[cfg(test)]
 mod waiters;

@@ -2,7 +2,7 @@
 //!
 //! It carries the numbers of events, and bookmarks, in one order. A full channel is no error and
 //! stops nobody: it is *parked*, which means that the watcher reads the window from the first
-//! number that found no room and then asks to be told again.
+//! number that found no room and then asks for signals again.
 //!
 //! ```text
 //!             head (the watcher's own)         tail (the dispatcher's own)
@@ -58,7 +58,7 @@
 //!   plain field, and neither needs the other's: a slot says itself whether it is taken.
 //! - Whoever takes a signal sees everything that was written before it was pushed. Whoever
 //!   pushes into a channel that was resumed sees everything that was done before that.
-//! - `missed` is written while the slot at the tail is a signal without PARKED, and read while it
+//! - `lagged_at` is written while the slot at the tail is a signal without PARKED, and read while it
 //!   is PARKED: never at the same time.
 //! - A push changes the slot at the first, second, third or fourth attempt: between two of them the
 //!   watcher can empty it and fall asleep on it, and that is all.
@@ -96,7 +96,7 @@ const NO_BOOKMARK: u64 = u64::MAX;
 pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
     let shared = Arc::new(Shared {
         slots: std::array::from_fn(|slot| AtomicU64::new(if slot == 0 { PARKED } else { 0 })),
-        missed: AtomicU64::new(0),
+        lagged_at: AtomicU64::new(0),
         last: AtomicU64::new(NO_BOOKMARK),
         waker: Mutex::new(None),
     });
@@ -117,7 +117,7 @@ pub struct Sender<const N: usize> {
     tail: u32,
     /// True if the watcher slept at the last push: a guess at what the next one finds.
     slept: bool,
-    /// True if the watcher has been told of the end.
+    /// True if the end has been signalled to the watcher.
     ended: bool,
 }
 
@@ -134,23 +134,24 @@ struct Shared<const N: usize> {
     /// Signals and marks, as the table above has them.
     slots: [AtomicU64; N],
     /// The first number that found no room; means something while the slot at the tail is PARKED.
-    missed: AtomicU64,
+    lagged_at: AtomicU64,
     /// The bookmark that ends the watch; means something once a slot is ENDED.
     last: AtomicU64,
     /// The watcher that sleeps. Touched when it falls asleep and when it is woken.
     waker: Mutex<Option<Waker>>,
 }
 
-/// The outcome of a signal.
+/// The outcome of pushing a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a watcher that sleeps must be woken"]
-pub enum Told {
-    /// It is queued, or the end is marked, for a watcher that is awake.
-    Awake,
-    /// It is queued, or the end is marked. The watcher sleeps: its waker is to be called.
-    Asleep,
+pub enum PushOutcome {
+    /// The signal is queued, or the end is marked, and the watcher is awake.
+    Queued,
+    /// The signal is queued, or the end is marked. The watcher sleeps: the caller takes its waker and
+    /// calls it.
+    QueuedNeedsWake,
     /// There was no room. An event will be read from the window, a bookmark is dropped.
-    Parked,
+    Full,
 }
 
 /// The next thing that the watcher has to do.
@@ -158,77 +159,77 @@ pub enum Told {
 pub enum Signal {
     /// Deliver the event with this number, unless it has been.
     Event(u64),
-    /// Say that this revision is reached.
+    /// Send a bookmark of this revision.
     Bookmark(u64),
     /// Read the window from this number on, then resume.
-    Missed(u64),
+    Lagged(u64),
     /// End the watch, after a bookmark of this revision if there is one.
     End(Option<u64>),
 }
 
 impl<const N: usize> Sender<N> {
-    /// Tells of an event that is in the window.
-    pub fn push(&mut self, number: u64) -> Told {
+    /// Pushes the number of an event that is in the window.
+    pub fn push(&mut self, number: u64) -> PushOutcome {
         debug_assert!(number <= NUMBER_MAX, "event numbers have 59 bits");
         self.offer(EVENT | number << NUMBER_SHIFT, Some(number))
     }
 
-    /// Tells of a revision that all numbers pushed so far lead to.
-    pub fn bookmark(&mut self, revision: u64) -> Told {
+    /// Pushes a bookmark: the revision that all numbers pushed so far lead to.
+    pub fn bookmark(&mut self, revision: u64) -> PushOutcome {
         if revision > NUMBER_MAX {
-            return Told::Parked;
+            return PushOutcome::Full;
         }
         self.offer(BOOKMARK | revision << NUMBER_SHIFT, None)
     }
 
-    /// Tells that nothing will follow, but perhaps a last bookmark.
-    pub fn end(&mut self, last: Option<u64>) -> Told {
+    /// Marks the end: nothing follows, but perhaps a last bookmark.
+    pub fn end(&mut self, last: Option<u64>) -> PushOutcome {
         self.ended = true;
         // Relaxed: published by the Release of the mark.
         let last = last.unwrap_or(NO_BOOKMARK);
         self.shared.last.store(last, Ordering::Relaxed);
         // Release: pairs with the Acquire in `Receiver::poll`.
         let before = self.slot().fetch_or(ENDED, Ordering::Release);
-        told(before)
+        push_outcome(before)
     }
 
-    /// The waker of a watcher that was told in its sleep. The caller calls it, outside its locks.
+    /// The waker of a watcher whose push returned [`PushOutcome::QueuedNeedsWake`]. The caller calls it, outside its locks.
     /// There is none if that was done for a signal before, and the watcher has not looked since.
     pub fn waker(&self) -> Option<Waker> {
         self.shared.lock().take()
     }
 
     /// Puts a signal into the slot at the tail. If that is taken, an event's channel is parked.
-    fn offer(&mut self, signal: u64, missed: Option<u64>) -> Told {
+    fn offer(&mut self, signal: u64, event: Option<u64>) -> PushOutcome {
         debug_assert!(!self.ended, "nothing follows the end");
         let mut found = if self.slept { SLEEPING } else { 0 };
         loop {
             let room = found & (SIGNAL | PARKED) == 0;
             let next = if room { signal } else { found | PARKED };
             if !room {
-                let Some(missed) = missed else {
-                    return Told::Parked;
+                let Some(event) = event else {
+                    return PushOutcome::Full;
                 };
                 if found & PARKED == 0 {
                     // Relaxed: published by the Release of the mark.
-                    self.shared.missed.store(missed, Ordering::Relaxed);
+                    self.shared.lagged_at.store(event, Ordering::Relaxed);
                 }
             }
             // Release: pairs with the Acquires in `Receiver::poll` and, when parked, in `resume`.
-            // Acquire: pairs with the Release in `resume`; what was missed has been read by then.
+            // Acquire: pairs with the Release in `resume`; the number it lagged at has been read by then.
             let changed =
                 self.slot()
                     .compare_exchange(found, next, Ordering::AcqRel, Ordering::Relaxed);
             match changed {
                 Ok(_) if room => break,
-                Ok(_) => return Told::Parked,
+                Ok(_) => return PushOutcome::Full,
                 Err(other) => found = other,
             }
         }
         self.tail = after::<N>(self.tail);
-        let told = told(found);
-        self.slept = told == Told::Asleep;
-        told
+        let outcome = push_outcome(found);
+        self.slept = outcome == PushOutcome::QueuedNeedsWake;
+        outcome
     }
 
     fn slot(&self) -> &AtomicU64 {
@@ -239,7 +240,7 @@ impl<const N: usize> Sender<N> {
 impl<const N: usize> Drop for Sender<N> {
     fn drop(&mut self) {
         if !self.ended
-            && self.end(None) == Told::Asleep
+            && self.end(None) == PushOutcome::QueuedNeedsWake
             && let Some(waker) = self.waker()
         {
             waker.wake();
@@ -248,7 +249,7 @@ impl<const N: usize> Drop for Sender<N> {
 }
 
 impl<const N: usize> Receiver<N> {
-    /// The next signal. [`Signal::Missed`] and [`Signal::End`] are repeated.
+    /// The next signal. [`Signal::Lagged`] and [`Signal::End`] are repeated.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         loop {
             let marks = SLEEPING | PARKED | ENDED;
@@ -260,7 +261,9 @@ impl<const N: usize> Receiver<N> {
             }
             if found & PARKED != 0 {
                 // Relaxed: ordered by the Acquire above.
-                return Poll::Ready(Signal::Missed(self.shared.missed.load(Ordering::Relaxed)));
+                return Poll::Ready(Signal::Lagged(
+                    self.shared.lagged_at.load(Ordering::Relaxed),
+                ));
             }
             if found & ENDED != 0 {
                 // Relaxed: ordered by the Acquire above.
@@ -274,7 +277,7 @@ impl<const N: usize> Receiver<N> {
         }
     }
 
-    /// Asks to be told again, after [`Signal::Missed`] or at the beginning. The watcher then reads
+    /// Asks for signals again, after [`Signal::Lagged`] or at the beginning. The watcher then reads
     /// the window to its end once more.
     pub fn resume(&mut self) {
         // Acquire: pairs with the Release in `Sender::offer`, so that the window holds whatever was
@@ -316,11 +319,11 @@ impl<const N: usize> Shared<N> {
 }
 
 /// Returns the outcome of a push by the former content of the slot.
-fn told(before: u64) -> Told {
+fn push_outcome(before: u64) -> PushOutcome {
     if before & SLEEPING == 0 {
-        Told::Awake
+        PushOutcome::Queued
     } else {
-        Told::Asleep
+        PushOutcome::QueuedNeedsWake
     }
 }
 

@@ -6,9 +6,9 @@
 //! over loom's primitives too. Nothing here knows what an object or a watch is; nothing here
 //! imports more than [`crate::sync`].
 //!
-//! - `arrivals`: those who come and go, for one who looks after those present.
-//! - `channel`: what the dispatcher tells a watcher, bounded; a full one is parked.
+//! - `channel`: signals from the dispatcher to a watcher, bounded; a full one is parked.
 //! - `log`: numbered values, of which the newest are kept.
+//! - `registrations`: members that many threads add and remove, for one owner.
 //! - `waiters`: a number that rises, and those who wait for it.
 
 #![allow(
@@ -16,7 +16,7 @@
     reason = "these are crate::sync's atomics, as the ban wants it"
 )]
 
-pub mod arrivals;
 pub mod channel;
 pub mod log;
+pub mod registrations;
 pub mod waiters;

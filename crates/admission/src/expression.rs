@@ -9,7 +9,7 @@ use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
 use super::judge::{RequestJudge, request_resource};
-use super::scene::Scene;
+use super::match_context::MatchContext;
 
 /// A compiled expression, or why it cannot be run.
 pub(super) type Expression = Result<Program, String>;
@@ -44,12 +44,12 @@ impl Variables {
     /// Shows `authorizer`.
     pub(super) fn add_authorizer(
         &mut self,
-        scene: &Scene,
+        match_context: &MatchContext,
         request: &Request<'_>,
         resource: &Resource,
     ) {
         let judge = RequestJudge {
-            authorizer: Arc::clone(&scene.authorizer),
+            authorizer: Arc::clone(&match_context.authorizer),
             user: request.context.user.clone(),
         };
         let asked = request_resource(request, resource);

@@ -11,7 +11,7 @@ use ringwatch_registry::admission::Request;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
-use super::scene::namespace_name;
+use super::match_context::namespace_name;
 
 /// The authorizer, for the user of a request.
 #[derive(Debug)]

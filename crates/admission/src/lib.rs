@@ -18,9 +18,11 @@
 mod chain;
 mod conditions;
 mod expression;
+mod expression_validation;
 mod followed;
 mod judge;
 pub mod lookup;
+mod match_context;
 mod matching;
 mod names;
 mod patching;
@@ -28,10 +30,8 @@ mod plugin_set;
 pub mod policies;
 mod reinvocation;
 mod review;
-mod scene;
 mod served_types;
 pub mod webhooks;
-mod written;
 
 pub use chain::{Chain, Plugin, Round};
 
@@ -39,7 +39,7 @@ pub use followed::Followed;
 
 pub use plugin_set::{PluginSet, parse_plugin};
 
-pub use scene::Scene;
+pub use match_context::MatchContext;
 pub use served_types::{ServedType, ServedTypes};
 
-pub use written::{mutating_errors, validating_errors, webhook_errors};
+pub use expression_validation::{mutating_errors, validating_errors, webhook_errors};

@@ -5,7 +5,7 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::{Operation, Request};
 use serde_json::{Map, Value, json};
 
-use super::scene::namespace_name;
+use super::match_context::namespace_name;
 
 /// A request as somebody sees it who wants it in a version of their own.
 pub(super) struct Shown {

@@ -6,12 +6,12 @@ use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{keep, remove, set};
 use ringwatch_apimachinery::{FieldError, GroupVersion};
 use ringwatch_apply::MergeSchema;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{RequestContext, Strategy};
 use serde_json::{Value, json};
 
 use super::schema::StructuralSchema;
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The strategy of one served version. Unless a webhook converts, all versions have the same content and differ
 /// in their names alone.
@@ -36,7 +36,7 @@ impl CustomResource {
     ) -> Self {
         Self {
             status: has_status.then(|| StatusPart {
-                part: Part::new("status", PartMetadata::KeepsAll),
+                part: SubresourceStrategy::new("status", SubresourceMetadata::KeepsAll),
                 schema: Arc::clone(&schema),
             }),
             schema,
@@ -50,7 +50,7 @@ impl CustomResource {
 /// The strategy of a status that is written by itself.
 #[derive(Debug)]
 struct StatusPart {
-    part: Part,
+    part: SubresourceStrategy,
     schema: Arc<StructuralSchema>,
 }
 

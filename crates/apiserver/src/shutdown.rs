@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::transport::ending::Ending;
+use super::transport::cancellation::CancellationFlag;
 use super::transport::listener::finish;
 
 /// Watches have this long to send their last bookmark.
@@ -40,9 +40,9 @@ pub struct Steps {
     /// No connection is accepted any more.
     pub stop_accepting: CancellationToken,
     /// Connections end when their requests are answered.
-    pub closing: Ending,
+    pub closing: CancellationFlag,
     /// Watches end.
-    pub end_of_watches: Ending,
+    pub end_of_watches: CancellationFlag,
 }
 
 impl Signals {

@@ -10,7 +10,7 @@ use ringwatch_admission::Plugin;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, text};
 use ringwatch_registry::{Operation, Request};
-use ringwatch_resources::Amounts;
+use ringwatch_resources::ResourceList;
 use serde_json::Value;
 
 /// The older way to name a class.
@@ -77,7 +77,7 @@ fn class(claim: &Value) -> &str {
 
 fn grows(claim: &Value, old: &Value) -> bool {
     let [now, before] = [claim, old].map(|claim| {
-        let requests = get(claim, "spec.resources.requests").map(Amounts::read);
+        let requests = get(claim, "spec.resources.requests").map(ResourceList::read);
         let storage = requests.unwrap_or_default().get("storage");
         storage.map(|amount| amount.quantity)
     });

@@ -13,7 +13,7 @@ use ringwatch_apimachinery::path::{get_mut, list, text};
 use ringwatch_apimachinery::quantity::Amount;
 use ringwatch_apimachinery::{Error, accessor};
 use ringwatch_registry::{Operation, Request};
-use ringwatch_resources::{Amounts, Which, container_amounts, pod_amounts};
+use ringwatch_resources::{ResourceList, Which, container_resources, pod_resources};
 use serde_json::{Value, json};
 
 use super::empty_namespaces::EmptyNamespaces;
@@ -21,7 +21,7 @@ use super::empty_namespaces::EmptyNamespaces;
 /// How many refusals are made: a thousand containers may break a thousand limits each.
 const REFUSALS_MAX: usize = 10_000;
 
-/// How many bytes of amounts a pod's containers may get by default: no object with more could be stored.
+/// How many bytes of quantities a pod's containers may get by default: no object with more could be stored.
 const DEFAULTED_BYTES_MAX: usize = 3 << 20;
 
 /// Tells what a pod did not ask for itself.
@@ -85,21 +85,21 @@ fn limits_of(range: &Object) -> Result<Vec<Limit>, Error> {
     Ok(limits.map(Limit::read).collect())
 }
 
-/// A limit of a range, with its amounts read once for all containers.
+/// A limit of a range, with its quantities read once for all containers.
 #[derive(Debug)]
 struct Limit {
     /// The type of object that is limited, such as `Container`.
     kind: String,
-    min: Amounts,
-    max: Amounts,
-    ratio: Amounts,
-    requested_by_default: Amounts,
-    limited_by_default: Amounts,
+    min: ResourceList,
+    max: ResourceList,
+    ratio: ResourceList,
+    requested_by_default: ResourceList,
+    limited_by_default: ResourceList,
 }
 
 impl Limit {
     fn read(limit: &Value) -> Self {
-        let amounts = |member: &str| Amounts::read(&limit[member]);
+        let amounts = |member: &str| ResourceList::read(&limit[member]);
         Self {
             kind: text(limit, "type").to_owned(),
             min: amounts("min"),
@@ -225,10 +225,10 @@ fn default_containers(pod: &mut Value, limits: &[Limit]) -> bool {
 fn default_container(
     container: &mut Value,
     which: Which,
-    defaults: &Amounts,
+    defaults: &ResourceList,
     what: &str,
 ) -> Option<String> {
-    let known = container_amounts(container, which);
+    let known = container_resources(container, which);
     let missing = defaults.only(|name, _| known.get(name).is_none());
     if missing.is_empty() {
         return None;
@@ -247,12 +247,12 @@ fn check_pod(pod: &Value, limit: &Limit, refusals: &mut Refusals) {
         "Container" => {
             let containers = list(pod, "spec.containers").iter();
             for container in containers.chain(list(pod, "spec.initContainers")) {
-                let of = |which| container_amounts(container, which);
+                let of = |which| container_resources(container, which);
                 check(limit, &of(Which::Requests), &of(Which::Limits), refusals);
             }
         }
         "Pod" => {
-            let of = |which| pod_amounts(pod, which);
+            let of = |which| pod_resources(pod, which);
             check(limit, &of(Which::Requests), &of(Which::Limits), refusals);
         }
         _ => {}
@@ -262,8 +262,8 @@ fn check_pod(pod: &Value, limit: &Limit, refusals: &mut Refusals) {
 /// A bound of an amount: why what is requested and what is allowed break it.
 type Bound = fn(&str, &str, Amount, Option<Amount>, Option<Amount>) -> Option<String>;
 
-fn check(limit: &Limit, requests: &Amounts, limits: &Amounts, refusals: &mut Refusals) {
-    let bounds: [(&Amounts, Bound); 3] = [
+fn check(limit: &Limit, requests: &ResourceList, limits: &ResourceList, refusals: &mut Refusals) {
+    let bounds: [(&ResourceList, Bound); 3] = [
         (&limit.min, below),
         (&limit.max, above),
         (&limit.ratio, apart),
@@ -344,7 +344,7 @@ fn check_claim(claim: &Value, limit: &Limit, refusals: &mut Refusals) {
     if kind != "PersistentVolumeClaim" {
         return;
     }
-    let requests = Amounts::read(&claim["spec"]["resources"]["requests"]);
+    let requests = ResourceList::read(&claim["spec"]["resources"]["requests"]);
     for (name, least) in limit.min.iter() {
         refusals.add(below(kind, name, least, requests.get(name), None));
     }

@@ -13,7 +13,7 @@ use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::{Error, User, accessor};
 use ringwatch_registry::{Operation, Request};
 use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
-use ringwatch_resources::Amounts;
+use ringwatch_resources::ResourceList;
 use serde_json::Value;
 
 use super::empty_namespaces::EmptyNamespaces;
@@ -64,7 +64,7 @@ impl ResourceQuota {
         request: &Request<'_>,
         object: &Value,
         quota: &Value,
-        added: &Amounts,
+        added: &ResourceList,
     ) -> Result<(), Error> {
         let clock = request.context.clock.clone();
         let mut context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock);
@@ -134,7 +134,7 @@ fn concerns(
     object: &Value,
     quota: &Value,
 ) -> Result<bool, Error> {
-    let limited = Amounts::read(&quota["status"]["hard"]);
+    let limited = ResourceList::read(&quota["status"]["hard"]);
     let names: Vec<&str> = limited
         .names()
         .filter(|name| counted.counts(name))
@@ -146,7 +146,7 @@ fn concerns(
     if let Some(unsaid) = counted.unsaid(&names, object) {
         return Err(request.forbid(object, format!("failed quota: {quota_name}: {unsaid}")));
     }
-    let used = Amounts::read(&quota["status"]["used"]);
+    let used = ResourceList::read(&quota["status"]["used"]);
     let unknown: Vec<&str> = names
         .into_iter()
         .filter(|name| used.get(name).is_none())
@@ -163,7 +163,7 @@ fn concerns(
 ///
 /// # Errors
 /// [`Error::Forbidden`] if it asks for less than nothing.
-fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Amounts, Error> {
+fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<ResourceList, Error> {
     let usage = counted.usage(object);
     let negative = usage.negative();
     if negative.is_empty() {
@@ -175,7 +175,12 @@ fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Amo
 }
 
 /// Returns how much more of a quota is used after the write than before it. What becomes less is for the controller of quotas.
-fn added(counted: &Counted, request: &Request<'_>, usage: &Amounts, quota: &Value) -> Amounts {
+fn added(
+    counted: &Counted,
+    request: &Request<'_>,
+    usage: &ResourceList,
+    quota: &Value,
+) -> ResourceList {
     let mut added = usage.clone();
     if let (Operation::Update, Some(old)) = (request.operation, request.old)
         && counted.is_in_scope(&Scope::all_of(quota), old)
@@ -193,10 +198,10 @@ fn refuse_exceeding(
     request: &Request<'_>,
     object: &Value,
     quota: &Value,
-    added: &Amounts,
-) -> Result<Amounts, Error> {
-    let limited = Amounts::read(&quota["status"]["hard"]);
-    let used = Amounts::read(&quota["status"]["used"]);
+    added: &ResourceList,
+) -> Result<ResourceList, Error> {
+    let limited = ResourceList::read(&quota["status"]["hard"]);
+    let used = ResourceList::read(&quota["status"]["used"]);
     let requested = added.only(|name, _| limited.get(name).is_some());
     let mut after = used.clone();
     after.add(&requested);
@@ -210,7 +215,7 @@ fn refuse_exceeding(
     if exceeding.is_empty() || request.subresource() == "status" {
         return Ok(after);
     }
-    let of = |amounts: &Amounts| amounts.only(|name, _| exceeding.get(name).is_some());
+    let of = |amounts: &ResourceList| amounts.only(|name, _| exceeding.get(name).is_some());
     let message = format!(
         "exceeded quota: {}, requested: {exceeding}, used: {}, limited: {}",
         accessor::text(quota, "name"),
@@ -224,7 +229,7 @@ fn refuse_exceeding(
 struct Charge<'a> {
     request: &'a Request<'a>,
     object: &'a Value,
-    added: &'a Amounts,
+    added: &'a ResourceList,
 }
 
 #[async_trait]

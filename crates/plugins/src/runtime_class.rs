@@ -12,7 +12,7 @@ use ringwatch_admission::lookup::find;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, list, set, text};
 use ringwatch_registry::{Operation, Request};
-use ringwatch_resources::Amounts;
+use ringwatch_resources::ResourceList;
 use serde_json::{Map, Value, json};
 
 const CLASS: &str = "spec.runtimeClassName";
@@ -105,8 +105,8 @@ fn overhead(class: &Value) -> Option<&Value> {
 }
 
 fn costs(pod: &Value, overhead: &Value) -> bool {
-    let own = get(pod, OVERHEAD).map(Amounts::read);
-    own.unwrap_or_default() == Amounts::read(overhead)
+    let own = get(pod, OVERHEAD).map(ResourceList::read);
+    own.unwrap_or_default() == ResourceList::read(overhead)
 }
 
 /// Sends a pod where its class can run, and lets it tolerate what is there.

@@ -13,13 +13,13 @@ pub mod human_duration;
 mod json_path;
 pub mod object_counts;
 mod options;
-pub mod part;
 pub mod printer_columns;
 mod resource;
 pub mod storage_factory;
 pub mod store;
 mod stores;
 mod strategy;
+pub mod subresource;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod watch_cache_sizes;

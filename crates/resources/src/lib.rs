@@ -4,12 +4,11 @@
 //! which is `ringwatch-registry`'s for all kinds.
 //!
 //! A file per group holds its rows, which `row` builds. The strategy of a kind is a `generic::Generic` with a few
-//! switches, a table of `defaults`, `checks` for its validation, and a `peculiar::Peculiar` in a file of its own for
+//! switches, a table of `defaults`, `checks` for its validation, and a `strategy::kind_hooks::KindHooks` in a file of its own for
 //! anything else.
 
 mod admissionregistration;
 pub mod allocation;
-mod amounts;
 mod apiextensions;
 mod apiregistration;
 mod apps;
@@ -32,13 +31,13 @@ mod node;
 mod policy;
 mod rbac;
 mod resource;
+mod resource_list;
 mod scheduling;
 mod storage;
 mod strategy;
 pub mod table;
 mod validation;
 
-pub use self::amounts::Amounts;
 pub use self::apiregistration::registrations::{
     Availability, local_priorities, publish_built_in_apis, publish_custom_apis, tell_availability,
 };
@@ -49,9 +48,10 @@ pub use self::bootstrap::{
     ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
     ensure_token_tracking,
 };
-pub(crate) use self::core::pod::usage::amounts_of_containers;
-pub use self::core::pod::usage::{Which, container_amounts, pod_amounts};
+pub(crate) use self::core::pod::usage::resources_of_containers;
+pub use self::core::pod::usage::{Which, container_resources, pod_resources};
 pub use self::policy::disruption_budget;
+pub use self::resource_list::ResourceList;
 
 use std::sync::Arc;
 

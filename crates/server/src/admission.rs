@@ -12,7 +12,9 @@ use ringwatch_admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use ringwatch_admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
-use ringwatch_admission::{Chain, Followed, Plugin, PluginSet, Scene, ServedType, ServedTypes};
+use ringwatch_admission::{
+    Chain, Followed, MatchContext, Plugin, PluginSet, ServedType, ServedTypes,
+};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_apiserver::webhook_client;
@@ -85,7 +87,7 @@ impl Admission {
         };
         let types = Arc::new(ServedTypes::new(built_in));
         self.types = Some(Arc::clone(&types));
-        let scene = Scene {
+        let match_context = MatchContext {
             namespaces,
             types,
             authorizer: Arc::clone(authorizer),
@@ -94,12 +96,12 @@ impl Admission {
         self.client = Some(Arc::clone(&client));
         let webhooks = |configurations: &Arc<Followed<Configuration>>| Webhooks {
             configurations: Arc::clone(configurations),
-            scene: scene.clone(),
+            match_context: match_context.clone(),
             client: Arc::clone(&client),
         };
         let policies = |objects: &Arc<Followed<PolicyObject>>| Policies {
             objects: Arc::clone(objects),
-            scene: scene.clone(),
+            match_context: match_context.clone(),
         };
         vec![
             Arc::new(MutatingWebhooks(webhooks(&self.mutating))),

@@ -44,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 use super::authentication_file::TokenIssuers;
 use super::authorization_config::{AuthorizationFile, Authorizers};
 use super::backend_factory::{add_store_checks, store_check};
-use super::bootstrap::{Begun, FirstStores};
+use super::bootstrap::{FirstStores, PostStartHooks};
 use super::component_statuses::ComponentStatuses;
 use super::flags::{ServeFlags, StorageBackend};
 use super::identity::{authenticator, key_discovery};
@@ -69,7 +69,7 @@ pub struct Assembly<'server> {
     /// The same if it is the embedded store.
     pub embedded: Option<Arc<Embedded>>,
     /// The steps before the server is ready.
-    pub begun: Begun,
+    pub hooks: PostStartHooks,
     /// How the server ends.
     pub steps: &'server Steps,
     /// Ends what runs in the background.
@@ -96,7 +96,7 @@ pub struct Assembled {
     /// The stores of what requests wait by, if they wait for each other.
     pub flows: Option<FlowStores>,
     /// The steps before the server is ready.
-    pub begun: Begun,
+    pub hooks: PostStartHooks,
     /// The watch caches.
     pub cachers: Vec<Arc<Cacher>>,
     /// Where the caches end their watches.
@@ -129,7 +129,7 @@ impl Assembly<'_> {
             &security.kubelets.tls.proxied,
             background,
         );
-        self.relieve(&ledger, &encodings, &storages, background);
+        self.shrink_caches(&ledger, &encodings, &storages, background);
         let (limits, flows) = self.limits(
             &mut registry,
             &ledger,
@@ -168,7 +168,7 @@ impl Assembly<'_> {
         let connections = Connections {
             filters: Arc::new(Filters {
                 authenticator,
-                start: self.begun.before_the_api(&authorizer),
+                start: self.hooks.before_the_api(&authorizer),
                 authorizer,
                 limits,
                 end_of_watches: self.steps.end_of_watches.clone(),
@@ -190,21 +190,22 @@ impl Assembly<'_> {
             repair: self.repair(&storages),
             roles,
             flows,
-            begun: self.begun,
+            hooks: self.hooks,
             cachers: storages.cachers,
             feed: storages.feed,
         }
     }
 
     /// Gives memory back when it is short. That does not wait for other work in the background.
-    fn relieve(
+    fn shrink_caches(
         &self,
         ledger: &Ledger,
         encodings: &EncodingCache,
         storages: &Storages,
         background: &mut JoinSet<()>,
     ) {
-        let relief = memory::relieve(ledger.clone(), encodings.clone(), storages.feed.clone());
+        let relief =
+            memory::shrink_caches(ledger.clone(), encodings.clone(), storages.feed.clone());
         background.spawn(until(self.end.clone(), relief));
     }
 
@@ -295,7 +296,7 @@ impl Assembly<'_> {
             self.run(file.follow(Arc::clone(&authorizer), client), background);
         }
         if let Some(graph) = authorizer.node_graph() {
-            let (graph, synced) = (Arc::clone(graph), self.begun.nodes_synced.clone());
+            let (graph, synced) = (Arc::clone(graph), self.hooks.nodes_synced.clone());
             let nodes = Nodes::new(&storages.stores, graph, synced, self.clock.clone());
             self.run(nodes.run(), background);
         }
@@ -304,7 +305,7 @@ impl Assembly<'_> {
             let roles = Roles {
                 stores: stores.clone(),
                 authorizer: Arc::clone(&authorizer),
-                synced: self.begun.roles_synced.clone(),
+                synced: self.hooks.roles_synced.clone(),
                 clock: self.clock.clone(),
             };
             self.run(roles.run(), background);
@@ -334,7 +335,7 @@ impl Assembly<'_> {
             types: storages.admission.types.clone(),
             api: Arc::clone(api),
             told,
-            synced: self.begun.definitions_synced.clone(),
+            synced: self.hooks.definitions_synced.clone(),
             clock: self.clock.clone(),
         };
         self.run(custom.run(), background);
@@ -359,7 +360,7 @@ impl Assembly<'_> {
         (api, first): (&Arc<Api>, &FirstStores),
         background: &mut JoinSet<()>,
     ) {
-        let synced = self.begun.aggregation_synced.clone();
+        let synced = self.hooks.aggregation_synced.clone();
         if let Some(aggregation) =
             Aggregation::of(&storages.stores, tls, api, synced, self.clock.clone())
         {
@@ -478,7 +479,7 @@ impl Assembly<'_> {
             Err(format!("{} not ready, among them {named}", unready.len()))
         });
         health.add("watch-caches", Scope::Readiness, filled);
-        self.begun.add_checks(&mut health, has);
+        self.hooks.add_checks(&mut health, has);
         health
     }
 }

@@ -39,9 +39,9 @@ const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
 /// The check of kube-apiserver's hook that creates the default flow schemas and priority levels.
 const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
 
-/// The steps before the server is ready.
+/// The hooks that run after the start, as kube-apiserver names them: the server is ready once all are done.
 #[derive(Debug, Default)]
-pub struct Begun {
+pub struct PostStartHooks {
     /// The first namespaces are there.
     pub bootstrapped: Done,
     /// The default roles are there.
@@ -58,7 +58,7 @@ pub struct Begun {
     pub nodes_synced: Done,
 }
 
-impl Begun {
+impl PostStartHooks {
     /// Returns the steps that must be done before the API is served.
     #[must_use]
     pub fn before_the_api(&self, authorizer: &Authorizer) -> Start {
@@ -130,7 +130,7 @@ impl FirstStores {
 /// # Errors
 /// The store cannot be read or written.
 pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<(), StartError> {
-    let (first, begun) = (&assembled.first, &assembled.begun);
+    let (first, hooks) = (&assembled.first, &assembled.hooks);
     if let Some(namespaces) = &first.namespaces {
         let ensured = ensure_system_namespaces(namespaces, clock).await;
         ensured.map_err(|error| unwritten("create the first namespaces", error))?;
@@ -147,7 +147,7 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
         if let Some(repair) = &assembled.repair {
             repair.begin().await.map_err(|error| {
                 let advice = "check that the store can be read and written, then start again";
-                StartError::new("note what services have", error, advice)
+                StartError::new("record service allocations", error, advice)
             })?;
         }
         let ensured = ensure_api_service(assembled, services, port, clock).await;
@@ -169,16 +169,16 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
     if let Some(stores) = &assembled.roles {
         let ensured = ensure_default_roles(stores.all(), clock).await;
         ensured.map_err(|error| unwritten("create the default roles", error))?;
-        begun.roles_ensured.set();
+        hooks.roles_ensured.set();
     }
     if let Some(stores) = &assembled.flows {
         let ensured = ensure_flow_control(&stores.levels, &stores.schemas, clock).await;
         ensured.map_err(|error| unwritten("create the default flow schemas", error))?;
         let told = stores.tell_references(clock).await;
         told.map_err(|error| unwritten("tell of the default flow schemas", error))?;
-        begun.flows_ensured.set();
+        hooks.flows_ensured.set();
     }
-    begun.bootstrapped.set();
+    hooks.bootstrapped.set();
     Ok(())
 }
 

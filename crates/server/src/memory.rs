@@ -68,11 +68,11 @@ fn limit_files(line: &str) -> Vec<String> {
 }
 
 /// Has encodings and then windows give way whenever memory becomes short. Never completes.
-pub async fn relieve(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
+pub async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
     loop {
         ledger.pressed().await;
         encodings.settle();
-        feed.relieve();
+        feed.shrink_windows();
     }
 }
 

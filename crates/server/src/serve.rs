@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::assembly::Assembly;
 use super::backend_factory::{self, OpenBackend};
-use super::bootstrap::{Begun, bootstrap};
+use super::bootstrap::{PostStartHooks, bootstrap};
 use super::flags::{ServeFlags, StorageBackend};
 use super::kubeconfig;
 use super::security::Security;
@@ -131,7 +131,7 @@ impl Server {
             flags,
             backend: Arc::clone(&backend.backend),
             embedded: backend.embedded.clone(),
-            begun: Begun::default(),
+            hooks: PostStartHooks::default(),
             steps: &steps,
             end: &background_end,
             elsewhere,

@@ -1,5 +1,5 @@
 //! Watches that come and go while nothing happens. They empty the registration queue themselves when it is
-//! full, so it stays bounded without a dispatch; `ring::arrivals` asserts its length.
+//! full, so it stays bounded without a dispatch; `ring::registrations` asserts its length.
 
 use shuttle::future::block_on;
 use shuttle_tests::storage::Interface;

@@ -105,7 +105,7 @@ fn a_store_that_is_put_back_tells_its_watches_that_they_are_too_old() {
                     yield_now().await;
                 }
             }));
-            world.store.put_back(2);
+            world.store.roll_back(2);
             for client in clients {
                 client.await.expect("a client ends");
             }
@@ -124,7 +124,7 @@ fn a_drained_server_takes_no_watch_of_a_new_type_or_history() {
             let services = world.add_type("services");
             services.cacher().ready().await.expect("listed");
             assert_refused(watch_since(&services, "/services/", 2).await);
-            world.store.put_back(1);
+            world.store.roll_back(1);
             await_revision(&world, 1).await;
             assert_refused(watch_since(&world.pods, "/pods/", 1).await);
             running.stop().await;

@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Puts the store back to what it was at a revision. The streams break.
-    pub(crate) fn put_back(&self, revision: u64) {
+    pub(crate) fn roll_back(&self, revision: u64) {
         let mut inner = self.lock();
         inner.log.retain(|it| it.revision <= revision);
         inner.revision = revision;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::bookmark::Bookmarks;
 use super::filter::Filter;
-use super::type_cache::TypeCache;
-use super::watchers::{Newcomer, Receiver};
+use super::watch_cache::WatchCache;
+use super::watchers::{NewWatcher, Receiver};
 use crate::ring::channel::channel;
 
 /// A watcher's part of what the dispatcher knows of it.
 #[derive(Debug)]
 pub(super) struct Attachment {
     /// The type.
-    pub(super) cache: Arc<TypeCache>,
+    pub(super) cache: Arc<WatchCache>,
     /// The watcher's selection.
     pub(super) filter: Arc<Filter>,
     /// True if the watcher selects everything in its scope.
@@ -30,29 +30,29 @@ impl Attachment {
     /// The caller then looks whether the type can be served, and only then reads the window: what
     /// has stopped by then, or was published by then, the watcher need not be told of.
     pub(super) fn new(
-        cache: &Arc<TypeCache>,
+        cache: &Arc<WatchCache>,
         filter: Filter,
         bookmarks: Option<Bookmarks>,
     ) -> Option<Self> {
         let (sender, receiver) = channel();
         let filter = Arc::new(filter);
-        let newcomer = Newcomer {
+        let watcher = NewWatcher {
             sender,
             filter: Arc::clone(&filter),
             bookmarks,
             came: cache.clock.now(),
         };
-        let entered = cache.gate.enter(newcomer).ok()?;
+        let registered = cache.registrar.add(watcher).ok()?;
         let attachment = Self {
             cache: Arc::clone(cache),
             whole_scope: filter.is_scope(),
             filter,
             receiver,
-            number: entered.number,
+            number: registered.number,
         };
         cache.metrics.engine.watchers.inc();
-        if entered.crowded {
-            cache.watchers().admit();
+        if registered.crowded {
+            cache.watchers().apply_registrations();
         }
         Some(attachment)
     }
@@ -61,8 +61,8 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         self.cache.metrics.engine.watchers.dec();
-        if self.cache.gate.leave(self.number) {
-            self.cache.watchers().admit();
+        if self.cache.registrar.remove(self.number) {
+            self.cache.watchers().apply_registrations();
         }
     }
 }

@@ -19,13 +19,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::bookmark::BOOKMARK_TICK;
+use super::cache_writer::CacheWriter;
 use super::config::TypeConfig;
 use super::freshness::Freshness;
 use super::handle::Cacher;
 use super::metrics::CacheMetrics;
 use super::probe::RevisionProbe;
 use super::reflector::Reflector;
-use super::type_cache::TypeCache;
 use super::watch_cache::WatchCache;
 use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
@@ -57,9 +57,6 @@ pub struct Feed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TypeId(u64);
 
-/// The cache of a type in the present history of the store.
-pub(super) type PresentCache = ArcSwap<TypeCache>;
-
 /// The part that the reflector, the feed and the types' caches share.
 #[derive(Debug)]
 pub(super) struct FeedShared {
@@ -78,32 +75,32 @@ pub(super) struct FeedShared {
     pub(super) metrics: CacheMetrics,
     /// Where the types' memory is written.
     pub(super) ledger: Ledger,
-    /// The orders for the reflector.
-    orders: Mutex<Orders>,
-    /// Told of each order.
-    ordered: Notify,
+    /// The commands for the reflector.
+    commands: Mutex<Commands>,
+    /// Notified of each command.
+    commands_pending: Notify,
     /// All types.
     caches: Mutex<Caches>,
 }
 
-/// The orders for the reflector. Bounded by the number of types.
+/// The commands for the reflector. Bounded by the number of types.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
+pub(super) struct Commands {
     /// Types to list and follow.
-    pub(super) added: Vec<(TypeId, WatchCache)>,
+    pub(super) added: Vec<(TypeId, CacheWriter)>,
     /// Types to list again.
     pub(super) relisted: BTreeSet<TypeId>,
     /// Types to forget.
     pub(super) removed: BTreeSet<TypeId>,
     /// The epoch of the history in which the store was found behind what it has told of.
-    pub(super) put_back: Option<u64>,
+    pub(super) store_rolled_back: Option<u64>,
 }
 
 /// All types of a feed.
 #[derive(Debug, Default)]
 struct Caches {
-    /// Each with the cache that it has at present.
-    by_id: BTreeMap<TypeId, Arc<PresentCache>>,
+    /// Each type's cache, exchanged when the store begins a new history.
+    by_id: BTreeMap<TypeId, Arc<ArcSwap<WatchCache>>>,
     /// The next type's number.
     next_id: u64,
     /// True if no watch may begin any more.
@@ -129,8 +126,8 @@ impl Feed {
             turns: Arc::new(Semaphore::new(LAGGING_LISTS_MAX)),
             metrics,
             ledger,
-            orders: Mutex::default(),
-            ordered: Notify::new(),
+            commands: Mutex::default(),
+            commands_pending: Notify::new(),
             caches: Mutex::default(),
         });
         let reflector = Reflector::new(Arc::clone(&shared), publisher);
@@ -145,9 +142,9 @@ impl Feed {
         let clock = shared.clock.clone();
         // The lock is taken first, so that the cache is of the history that the lock guards.
         let mut caches = shared.caches();
-        let (cache, window) = TypeCache::new(config, metrics, clock, shared.fresh());
+        let (cache, window) = WatchCache::new(config, metrics, clock, shared.fresh());
         let cache = Arc::new(cache);
-        let present = Arc::new(PresentCache::new(Arc::clone(&cache)));
+        let present = Arc::new(ArcSwap::new(Arc::clone(&cache)));
         let id = TypeId(caches.next_id);
         caches.next_id += 1;
         caches.by_id.insert(id, Arc::clone(&present));
@@ -155,10 +152,10 @@ impl Feed {
             cache.drain();
         }
         drop(caches);
-        shared.order(|orders| {
-            orders
+        shared.command(|commands| {
+            commands
                 .added
-                .push((id, WatchCache::new(cache, window, &shared.ledger)))
+                .push((id, CacheWriter::new(cache, window, &shared.ledger)))
         });
         Arc::new(Cacher::new(id, present, Arc::clone(shared)))
     }
@@ -175,21 +172,21 @@ impl Feed {
         shared
             .metrics
             .forget_type(&cache.config.group, &cache.config.resource);
-        shared.order(|orders| {
-            orders.removed.insert(id);
+        shared.command(|commands| {
+            commands.removed.insert(id);
         });
     }
 
     /// Lists a type again while the others go on. Its watches end.
     pub fn relist(&self, cacher: &Cacher) {
-        self.shared.order(|orders| {
-            orders.relisted.insert(cacher.id());
+        self.shared.command(|commands| {
+            commands.relisted.insert(cacher.id());
         });
     }
 
     /// Has windows give back memory if they owe any. Who notices that memory is short calls it.
-    pub fn relieve(&self) {
-        self.shared.order(|_| {});
+    pub fn shrink_windows(&self) {
+        self.shared.command(|_| {});
     }
 
     /// Ends all watches of all types, each with a last bookmark if it wants bookmarks.
@@ -203,19 +200,19 @@ impl Feed {
 }
 
 impl FeedShared {
-    /// Takes what has been ordered.
-    pub(super) fn take_orders(&self) -> Orders {
-        std::mem::take(&mut *self.lock_orders())
+    /// Takes the commands that wait.
+    pub(super) fn take_commands(&self) -> Commands {
+        std::mem::take(&mut *self.lock_commands())
     }
 
-    /// Completes when something has been ordered.
-    pub(super) async fn ordered(&self) {
-        self.ordered.notified().await;
+    /// Completes when a command waits.
+    pub(super) async fn commands_pending(&self) {
+        self.commands_pending.notified().await;
     }
 
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
-        change(&mut self.lock_orders());
-        self.ordered.notify_one();
+    fn command(&self, change: impl FnOnce(&mut Commands)) {
+        change(&mut self.lock_commands());
+        self.commands_pending.notify_one();
     }
 
     /// The feed's revision, in the present history of the store.
@@ -225,7 +222,7 @@ impl FeedShared {
 
     /// Begins a new history: every type that is still there gets a new cache. For the reflector,
     /// who then ends the old ones.
-    pub(super) fn begin_anew(&self, published: Published) -> Vec<(TypeId, WatchCache)> {
+    pub(super) fn begin_anew(&self, published: Published) -> Vec<(TypeId, CacheWriter)> {
         let caches = self.caches();
         let fresh = Arc::new(self.fresh().successor(published));
         self.fresh.store(Arc::clone(&fresh));
@@ -237,7 +234,7 @@ impl FeedShared {
                 cache.drain();
             }
             present.store(Arc::clone(&cache));
-            writers.push((*id, WatchCache::new(cache, window, &self.ledger)));
+            writers.push((*id, CacheWriter::new(cache, window, &self.ledger)));
         }
         writers
     }
@@ -258,10 +255,10 @@ impl FeedShared {
         let newest = self.probe.revision(&self.clock, deadline).await?;
         if newest < told {
             tracing::error!(newest, told, "the store was restored from an older state");
-            self.order(|orders| {
-                orders.put_back = orders.put_back.max(Some(fresh.epoch()));
+            self.command(|commands| {
+                commands.store_rolled_back = commands.store_rolled_back.max(Some(fresh.epoch()));
             });
-            return Err(Freshness::put_back());
+            return Err(Freshness::store_rolled_back());
         }
         Ok(newest)
     }
@@ -321,8 +318,8 @@ impl FeedShared {
         }
     }
 
-    fn lock_orders(&self) -> MutexGuard<'_, Orders> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_commands(&self) -> MutexGuard<'_, Commands> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn caches(&self) -> MutexGuard<'_, Caches> {

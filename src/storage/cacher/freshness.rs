@@ -32,7 +32,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 pub(super) struct Freshness {
     /// The revision, as the reflector publishes it.
     published: Published,
-    /// Told by each wait that begins, in whichever history.
+    /// Notified by each wait that begins, in whichever history.
     wanted: Arc<Notify>,
     /// The source of time.
     clock: Clock,
@@ -88,7 +88,7 @@ impl Freshness {
     }
 
     /// Returns the error for readers whose history is over.
-    pub(super) fn put_back() -> StorageError {
+    pub(super) fn store_rolled_back() -> StorageError {
         StorageError::NotReady {
             reason: Some("the store was restored from an older state".to_owned()),
             retry_after_seconds: RETRY_AFTER_SECONDS,
@@ -132,7 +132,7 @@ impl Freshness {
         };
         match reached {
             Ok(_) => Ok(()),
-            Err(_) if self.is_over() => Err(Self::put_back()),
+            Err(_) if self.is_over() => Err(Self::store_rolled_back()),
             Err(_) => Err(StorageError::NotReady {
                 reason: Some("the watch cache has stopped".to_owned()),
                 retry_after_seconds: RETRY_AFTER_SECONDS,

@@ -1,4 +1,4 @@
-//! The reading half of a type's cache: gets, lists and watches from memory.
+//! The handle of a type's cache: gets, lists and watches from memory.
 
 use std::sync::Arc;
 
@@ -8,27 +8,28 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::attachment::Attachment;
 use super::bookmark::Bookmarks;
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
-use super::feed::{FeedShared, PresentCache, TypeId};
+use super::feed::{FeedShared, TypeId};
 use super::filter::Filter;
 use super::read::{list_folder, list_key};
 use super::readiness::Readiness;
 use super::snapshot::{Entry, SnapshotMap};
-use super::type_cache::TypeCache;
-use super::view::View;
+use super::view::CacheView;
+use super::watch_cache::WatchCache;
 use super::watcher::{CacheWatcher, StateInterval, WatchStart};
 use crate::meta::Object;
 use crate::storage::{
     CORRUPT_KEYS_MAX, List, ListOptions, SelectionPredicate, StorageError, WatchStream,
 };
+use crate::sync::ArcSwap;
 
-/// The cache of one type, filled by a [`super::Reflector`].
+/// The handle of one type's cache, which a [`super::Reflector`] fills.
 #[derive(Debug)]
 pub struct Cacher {
     /// The type's number in the feed.
     id: TypeId,
     /// The cache in the present history of the store. A request takes it once, and with it the
     /// clock that its revisions are of.
-    present: Arc<PresentCache>,
+    present: Arc<ArcSwap<WatchCache>>,
     /// The stream of changes.
     feed: Arc<FeedShared>,
 }
@@ -45,7 +46,11 @@ pub(super) enum Listed {
 
 impl Cacher {
     /// A handle on a type's cache.
-    pub(super) fn new(id: TypeId, present: Arc<PresentCache>, feed: Arc<FeedShared>) -> Self {
+    pub(super) fn new(
+        id: TypeId,
+        present: Arc<ArcSwap<WatchCache>>,
+        feed: Arc<FeedShared>,
+    ) -> Self {
         Self { id, present, feed }
     }
 
@@ -54,8 +59,8 @@ impl Cacher {
         self.id
     }
 
-    /// The cache as of now.
-    fn cache(&self) -> Arc<TypeCache> {
+    /// Returns the cache of the present history of the store.
+    fn cache(&self) -> Arc<WatchCache> {
         self.present.load_full()
     }
 
@@ -254,7 +259,7 @@ impl Cacher {
 
     /// Waits for what a watch needs before it begins, and returns the store's revision if the
     /// watch begins there.
-    async fn await_watch(&self, cache: &TypeCache, plan: WatchPlan) -> Result<u64, StorageError> {
+    async fn await_watch(&self, cache: &WatchCache, plan: WatchPlan) -> Result<u64, StorageError> {
         let fresh = &cache.fresh;
         match plan {
             WatchPlan::State(fresh) => self.wait(cache, fresh).await.map(|()| 0),
@@ -268,7 +273,7 @@ impl Cacher {
     }
 
     /// Waits until a cache is as fresh as a read demands.
-    async fn wait(&self, cache: &TypeCache, fresh: Fresh) -> Result<(), StorageError> {
+    async fn wait(&self, cache: &WatchCache, fresh: Fresh) -> Result<(), StorageError> {
         let deadline = cache.fresh.deadline();
         let revision = match fresh {
             Fresh::Any => return Ok(()),
@@ -330,7 +335,7 @@ fn check_readable(state: &SnapshotMap, scope: &str) -> Result<(), StorageError> 
 
 /// Where a watch begins in a view of `revision`. `newest` is the store's revision, if asked for.
 fn start(
-    view: &View,
+    view: &CacheView,
     revision: u64,
     plan: WatchPlan,
     newest: u64,

@@ -30,7 +30,7 @@ use super::event::{CacheEvent, Current};
 use super::filter::{ExactTerm, Filter, TermKind, folders};
 use super::watchers::Sender;
 use crate::meta::Attributes;
-use crate::ring::channel::Told;
+use crate::ring::channel::PushOutcome;
 
 /// Of so many label names an event looks at each. If watchers use more, it goes by its object's own.
 const LABEL_NAMES_LOOKED_AT_MAX: usize = 16;
@@ -156,14 +156,14 @@ impl Index {
         overflows
     }
 
-    /// Tells one watcher of a revision that it has been told everything up to.
+    /// Pushes a bookmark of a revision up to which everything was pushed to the watcher.
     pub(super) fn bookmark(&mut self, number: u32, revision: u64, wake: &mut Vec<Waker>) {
         let place = self.places.get(number as usize).copied().flatten();
         if let Some(place) = place {
             let group = &mut self.groups[place.group as usize];
             let sender = &mut group.entries[place.position as usize].sender;
-            let told = sender.bookmark(revision);
-            note(sender, told, wake);
+            let outcome = sender.bookmark(revision);
+            note(sender, outcome, wake);
         }
     }
 
@@ -171,8 +171,8 @@ impl Index {
     pub(super) fn end_all(&mut self, last: impl Fn(u32) -> Option<u64>, wake: &mut Vec<Waker>) {
         let ended = std::mem::take(self);
         for mut entry in ended.groups.into_iter().flat_map(|it| it.entries) {
-            let told = entry.sender.end(last(entry.number));
-            note(&entry.sender, told, wake);
+            let outcome = entry.sender.end(last(entry.number));
+            note(&entry.sender, outcome, wake);
         }
     }
 
@@ -258,37 +258,37 @@ impl Scope {
     }
 
     /// Names each group once that an event of the scope may concern.
-    fn concerned(&self, sides: Sides<'_>, mut tell: impl FnMut(u32)) {
-        self.others.iter().copied().for_each(&mut tell);
+    fn concerned(&self, sides: Sides<'_>, mut push: impl FnMut(u32)) {
+        self.others.iter().copied().for_each(&mut push);
         for (name, values) in &self.fields {
             let current = sides.current.map(|it| field(it, name));
             let previous = sides.previous.map(|it| field(it, name));
-            either(values, current, previous, &mut tell);
+            either(values, current, previous, &mut push);
         }
         if self.labels.len() <= LABEL_NAMES_LOOKED_AT_MAX {
             for (name, values) in &self.labels {
                 let current = sides.current.and_then(|it| it.labels.get(name));
                 let previous = sides.previous.and_then(|it| it.labels.get(name));
-                either(values, current, previous, &mut tell);
+                either(values, current, previous, &mut push);
             }
         } else {
-            self.concerned_by_own_labels(sides, tell);
+            self.concerned_by_own_labels(sides, push);
         }
     }
 
     /// The same for labels of which watchers use too many to try each.
-    fn concerned_by_own_labels(&self, sides: Sides<'_>, mut tell: impl FnMut(u32)) {
+    fn concerned_by_own_labels(&self, sides: Sides<'_>, mut push: impl FnMut(u32)) {
         let current = sides.current.into_iter().flat_map(|it| it.labels.iter());
         for (name, value) in current {
             if let Some(values) = self.labels.get(name) {
-                either(values, Some(value), None, &mut tell);
+                either(values, Some(value), None, &mut push);
             }
         }
         let previous = sides.previous.into_iter().flat_map(|it| it.labels.iter());
         for (name, value) in previous {
             let current = sides.current.and_then(|it| it.labels.get(name));
             if let Some(values) = self.labels.get(name).filter(|_| current != Some(value)) {
-                either(values, None, Some(value), &mut tell);
+                either(values, None, Some(value), &mut push);
             }
         }
     }
@@ -304,11 +304,11 @@ fn either(
     groups: &HashMap<Box<str>, u32>,
     current: Option<&str>,
     previous: Option<&str>,
-    tell: &mut impl FnMut(u32),
+    push: &mut impl FnMut(u32),
 ) {
     let left = previous.filter(|_| previous != current);
     for value in current.into_iter().chain(left) {
-        groups.get(value).copied().into_iter().for_each(&mut *tell);
+        groups.get(value).copied().into_iter().for_each(&mut *push);
     }
 }
 
@@ -317,20 +317,20 @@ impl Group {
         let mut overflows = 0;
         for entry in &mut self.entries {
             if entry.filter.as_ref().is_none_or(|it| it.concerns(event)) {
-                let told = entry.sender.push(sequence);
-                overflows += u64::from(told == Told::Parked);
-                note(&entry.sender, told, wake);
+                let outcome = entry.sender.push(sequence);
+                overflows += u64::from(outcome == PushOutcome::Full);
+                note(&entry.sender, outcome, wake);
             }
         }
         overflows
     }
 }
 
-/// Collects the waker of a watcher that was told in its sleep.
-fn note(sender: &Sender, told: Told, wake: &mut Vec<Waker>) {
-    match told {
-        Told::Asleep => wake.extend(sender.waker()),
-        Told::Awake | Told::Parked => {}
+/// Collects the waker of a watcher that sleeps.
+fn note(sender: &Sender, outcome: PushOutcome, wake: &mut Vec<Waker>) {
+    match outcome {
+        PushOutcome::QueuedNeedsWake => wake.extend(sender.waker()),
+        PushOutcome::Queued | PushOutcome::Full => {}
     }
 }
 

@@ -33,10 +33,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cache_writer::{Filling, read_entry};
 use super::feed::FeedShared;
 use super::snapshot::Entry;
-use super::type_cache::TypeCache;
-use super::watch_cache::{Filling, read_entry};
+use super::watch_cache::WatchCache;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeKind, StorageError};
 
@@ -154,7 +154,7 @@ impl Listing {
     }
 
     /// Takes a page. `now` is when the next one may be asked for.
-    pub(super) fn take(&mut self, cache: &TypeCache, page: Page, now: Instant) {
+    pub(super) fn take(&mut self, cache: &WatchCache, page: Page, now: Instant) {
         self.asked = None;
         self.due = now;
         self.failures = 0;
@@ -202,7 +202,7 @@ impl Listing {
     }
 
     /// Applies a change to what has been listed.
-    pub(super) fn absorb(&mut self, cache: &TypeCache, change: Change) {
+    pub(super) fn absorb(&mut self, cache: &WatchCache, change: Change) {
         let key: Arc<str> = change.key.into();
         if self.filling.revision_of(&key) >= Some(change.revision) {
             return;
@@ -242,7 +242,7 @@ impl Listing {
 /// The store's error; [`StorageError::Timeout`] if it does not answer.
 pub(super) async fn read_page(
     feed: &FeedShared,
-    cache: &TypeCache,
+    cache: &WatchCache,
     request: PageRequest,
 ) -> Result<Page, StorageError> {
     let after = request.after.as_deref();
@@ -279,7 +279,7 @@ pub(super) async fn read_page(
 /// [`StorageError::Expired`] when the revision is compacted; what else the store says.
 pub(super) async fn read_all(
     feed: &FeedShared,
-    cache: &TypeCache,
+    cache: &WatchCache,
     mut filling: Filling,
     revision: u64,
 ) -> Result<Filling, StorageError> {

@@ -5,10 +5,10 @@
 //! [`CacheDelegator`] puts that in front of the type's store.
 //!
 //! ```text
-//!  ChangeSource --> Reflector --> WatchCache (a type's writer)
+//!  ChangeSource --> Reflector --> CacheWriter (a type's writer)
 //!                       |              | appends to the window, tells the Watchers
 //!                       |              v
-//!                   revision        TypeCache <--- Cacher <--- CacheDelegator ---> store
+//!                   revision       WatchCache <--- Cacher <--- CacheDelegator ---> store
 //!                  (all types)         ^
 //!                                      +--- CacheWatcher (one per watch)
 //! ```
@@ -31,11 +31,16 @@
 //! # Reading order
 //!
 //! `decide` is the table of who answers what. `reflector` fills the caches through
-//! `watch_cache`, out of `event`, `snapshot`, `window` and `view`. `watcher` follows
-//! them from its `attachment` on, told by `watchers`, where an `index` finds those concerned.
+//! `cache_writer`, out of `event`, `snapshot`, `window` and `view`. `watcher` follows
+//! them from its `attachment` on; `watchers` pushes the numbers of events to it, and an `index` finds
+//! the watchers that an event concerns.
+//!
+//! Of one type's cache, [`Cacher`] is the handle, `WatchCache` the shared state, `CacheWriter` its
+//! single writer, and `CacheView` the snapshot that one read works on.
 
 mod attachment;
 mod bookmark;
+mod cache_writer;
 mod config;
 mod decide;
 mod delegator;
@@ -44,7 +49,6 @@ mod engine_metrics;
 mod event;
 mod feed;
 mod filter;
-mod followed;
 mod freshness;
 mod handle;
 mod index;
@@ -56,7 +60,7 @@ mod readiness;
 mod reflector;
 mod relief;
 mod snapshot;
-mod type_cache;
+mod types;
 mod view;
 mod watch_cache;
 mod watcher;

@@ -36,7 +36,7 @@ type Answer = Result<u64, Arc<StorageError>>;
 pub(super) struct RevisionProbe {
     /// Those who came since the last question.
     waiting: Mutex<Vec<oneshot::Sender<Answer>>>,
-    /// Told of each who comes.
+    /// Notified of each who comes.
     asked: Notify,
 }
 

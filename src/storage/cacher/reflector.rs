@@ -40,11 +40,11 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt, stream};
 
+use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
-use super::followed::Types;
 use super::listing::{Page, read_all, read_page};
-use super::relief::{RELIEF_PERIOD, relieve};
-use super::watch_cache::WatchCache;
+use super::relief::{RELIEF_PERIOD, shrink_windows};
+use super::types::Types;
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
@@ -79,17 +79,17 @@ pub struct Reflector {
     /// The types that are followed.
     types: Types,
     /// The pages that are under way.
-    pages: FuturesUnordered<BoxFuture<'static, Asked>>,
+    pages: FuturesUnordered<BoxFuture<'static, PageAnswer>>,
     /// The next page's ticket.
     next_ticket: u64,
     /// The revision at which what was listed a while ago is served; `None` once it is.
     serve_from: Option<u64>,
-    /// A key and the revision at which it was written, as late as possible.
-    witness: Option<(String, u64)>,
+    /// The key and the revision of the last put that was applied, to recognise the history by.
+    last_put: Option<(String, u64)>,
 }
 
-/// A page that was asked for.
-struct Asked {
+/// The answer to the request for a page.
+struct PageAnswer {
     /// Of which type.
     id: TypeId,
     /// Its ticket.
@@ -132,7 +132,7 @@ impl Reflector {
             pages: FuturesUnordered::new(),
             next_ticket: 0,
             serve_from: None,
-            witness: None,
+            last_put: None,
         }
     }
 
@@ -164,7 +164,7 @@ impl Reflector {
     /// Lists all types at one revision, or leaves it to the time when the stream is there.
     async fn begin(&mut self, attempt: u32, from: Origin) -> State {
         self.back_off(attempt).await;
-        if self.obey() {
+        if self.apply_commands() {
             return State::PutBack;
         }
         let failed = match self.first_revision(from).await {
@@ -218,7 +218,7 @@ impl Reflector {
     /// [`StorageError::Expired`] when compaction was faster; what the store said if it said nothing
     /// else.
     async fn list_all(&mut self, revision: u64) -> Result<(), StorageError> {
-        let list = |(id, cache): (TypeId, &WatchCache)| {
+        let list = |(id, cache): (TypeId, &CacheWriter)| {
             let (feed, filling) = (Arc::clone(&self.feed), cache.begin_filling());
             let cache = Arc::clone(cache.shared());
             async move { (id, read_all(&feed, &cache, filling, revision).await) }.boxed()
@@ -267,7 +267,7 @@ impl Reflector {
     /// Opens the stream after the last revision.
     async fn open(&mut self, attempt: u32) -> State {
         self.back_off(attempt).await;
-        if self.obey() {
+        if self.apply_commands() {
             return State::PutBack;
         }
         match self.open_stream().await {
@@ -290,7 +290,7 @@ impl Reflector {
         if source.current_revision().await? < self.publisher.current() {
             return Ok(false);
         }
-        match &self.witness {
+        match &self.last_put {
             Some((key, revision)) => source.has_written(key, *revision).await,
             None => Ok(true),
         }
@@ -317,7 +317,7 @@ impl Reflector {
                 Some(asked) = self.pages.next() => if self.take_page(asked) {
                     return State::PutBack;
                 },
-                () = feed.ordered() => if self.obey() {
+                () = feed.commands_pending() => if self.apply_commands() {
                     return State::PutBack;
                 },
                 () = feed.clock.sleep_until(page_due.unwrap_or(expiry)), if page_due.is_some() => {}
@@ -330,11 +330,11 @@ impl Reflector {
                 }
                 () = feed.clock.sleep_until(relief), if feed.ledger.owed_by_windows() > 0 => {
                     let now = feed.clock.now();
-                    relieve(self.types.caches_mut(), &feed.ledger, now);
+                    shrink_windows(self.types.caches_mut(), &feed.ledger, now);
                     relief = now + RELIEF_PERIOD;
                 }
                 () = feed.clock.sleep_until(expiry) => {
-                    self.types.caches_mut().for_each(WatchCache::expire_events);
+                    self.types.caches_mut().for_each(CacheWriter::expire_events);
                     expiry = feed.clock.now() + EXPIRY_PERIOD;
                 }
             }
@@ -361,23 +361,23 @@ impl Reflector {
         }
     }
 
-    /// Does what has been ordered. Whether the store was found put back.
-    fn obey(&mut self) -> bool {
+    /// Applies the commands that wait. Returns true if the store was found rolled back to an older state.
+    fn apply_commands(&mut self) -> bool {
         let now = self.feed.clock.now();
-        let orders = self.feed.take_orders();
-        for (id, cache) in orders.added {
+        let commands = self.feed.take_commands();
+        for (id, cache) in commands.added {
             self.types.add(id, cache, now);
         }
-        for id in orders.relisted {
+        for id in commands.relisted {
             let reason = StorageError::Internal {
                 message: "the type is listed again".to_owned(),
             };
             self.types.relist(id, &reason, now);
         }
-        for id in orders.removed {
+        for id in commands.removed {
             self.types.remove(id);
         }
-        orders.put_back == Some(self.feed.fresh().epoch())
+        commands.store_rolled_back == Some(self.feed.fresh().epoch())
     }
 
     /// Asks for the pages that are due, and returns when the next one is.
@@ -401,7 +401,7 @@ impl Reflector {
             let (feed, cache) = (Arc::clone(&self.feed), Arc::clone(cache.shared()));
             let page = async move {
                 let page = read_page(&feed, &cache, request).await;
-                Asked {
+                PageAnswer {
                     id,
                     ticket,
                     told,
@@ -414,7 +414,7 @@ impl Reflector {
     }
 
     /// Takes a page that has come. Whether it shows that the store was put back.
-    fn take_page(&mut self, asked: Asked) -> bool {
+    fn take_page(&mut self, asked: PageAnswer) -> bool {
         let now = self.feed.clock.now();
         let Some((cache, listing)) = self.types.listing(asked.id) else {
             return false;
@@ -443,7 +443,7 @@ impl Reflector {
             let put = matches!(change.kind, ChangeKind::Put { .. });
             put.then(|| (change.key.clone(), change.revision))
         });
-        self.witness = last_put.or_else(|| self.witness.take());
+        self.last_put = last_put.or_else(|| self.last_put.take());
         for id in self.types.apply(batch) {
             let error = StorageError::Internal {
                 message: "a change came that cannot be: an earlier one was lost".to_owned(),
@@ -472,7 +472,7 @@ impl Reflector {
         self.publisher = publisher;
         self.pages = FuturesUnordered::new();
         self.serve_from = None;
-        self.witness = None;
+        self.last_put = None;
         let now = self.feed.clock.now();
         for (id, cache) in writers {
             self.types.add(id, cache, now);
@@ -506,7 +506,7 @@ impl State {
 impl Drop for Reflector {
     /// Nobody would tell the watches any more.
     fn drop(&mut self) {
-        self.obey();
+        self.apply_commands();
         for (_, cache) in self.types.iter() {
             cache.stop();
         }

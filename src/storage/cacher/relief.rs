@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::watch_cache::WatchCache;
+use super::cache_writer::CacheWriter;
 use crate::budget::Ledger;
 use crate::clock::Instant;
 
@@ -18,8 +18,8 @@ pub(super) const RELIEF_PERIOD: Duration = Duration::from_secs(1);
 const RELIEF_SEGMENTS_MAX: usize = 64;
 
 /// Shrinks windows until they owe nothing more, or have nothing to spare.
-pub(super) fn relieve<'a>(
-    caches: impl Iterator<Item = &'a mut WatchCache>,
+pub(super) fn shrink_windows<'a>(
+    caches: impl Iterator<Item = &'a mut CacheWriter>,
     ledger: &Ledger,
     now: Instant,
 ) {

@@ -1,4 +1,4 @@
-//! A type as of one moment: its newest state, and the events that led there.
+//! The snapshot of a type's cache that one read works on: the newest state, and the events that led there.
 //!
 //! A view is a look into the window's log; taking one copies nothing and waits for nobody. It keeps
 //! the events that it shows alive, so readers take what they need out of it and let it go before
@@ -11,12 +11,12 @@ use super::snapshot::SnapshotMap;
 use super::window::Base;
 use crate::ring::log::{Reader, Slot};
 
-/// A type as of one moment.
-pub(super) struct View {
+/// The snapshot of a type's cache that one read works on.
+pub(super) struct CacheView {
     log: Reader<Arc<CacheEvent>, Base>,
 }
 
-impl View {
+impl CacheView {
     /// Makes the view of a reader of the window's log.
     pub(super) fn new(log: Reader<Arc<CacheEvent>, Base>) -> Self {
         Self { log }
@@ -30,7 +30,7 @@ impl View {
         newest.map_or(base.revision, |event| event.revision)
     }
 
-    /// The objects.
+    /// The objects as of the view's revision, by key.
     pub(super) fn state(&self) -> &SnapshotMap {
         let base = self.log.base();
         let newest = self.log.last();

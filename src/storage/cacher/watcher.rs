@@ -29,7 +29,7 @@ use super::engine_metrics::Parked;
 use super::event::CacheEvent;
 use super::filter::Filter;
 use super::snapshot::{Entry, SnapshotMap};
-use super::view::View;
+use super::view::CacheView;
 use crate::meta::{Object, WatchEvent};
 use crate::ring::channel::Signal;
 use crate::ring::log::Slot;
@@ -164,7 +164,7 @@ impl CacheWatcher {
     fn follow(&mut self, signal: Signal) -> Step {
         match signal {
             Signal::Event(sequence) => self.deliver(sequence),
-            Signal::Missed(sequence) => {
+            Signal::Lagged(sequence) => {
                 self.cursor = self.cursor.max(sequence);
                 self.phase = Phase::CatchUp { resumed: false };
                 self.parked = Some(Parked::count(&self.attachment.cache.metrics.engine));
@@ -230,7 +230,7 @@ impl CacheWatcher {
 
     /// The event at the cursor is gone. Goes on behind it if all that is gone is what the client has
     /// or does not want: a watch of a later version than the cache had reached. Otherwise ends.
-    fn skip_or_expire(&mut self, view: &View) -> Step {
+    fn skip_or_expire(&mut self, view: &CacheView) -> Step {
         if let Some(next) = view.after(self.complete) {
             self.cursor = next;
             return ControlFlow::Continue(());

@@ -1,5 +1,5 @@
 //! The newest events of a type: how much of them is kept. Readers see them as a
-//! [`View`](super::view::View).
+//! [`CacheView`](super::view::CacheView).
 //!
 //! ```text
 //!   base               log of segments
@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
-use super::view::View;
+use super::view::CacheView;
 use crate::clock::Instant;
 use crate::ring::log::{Evicted, Log, Writer, log};
 
@@ -125,8 +125,8 @@ pub(super) struct Window {
 
 impl Window {
     /// The window as it is now.
-    pub(super) fn view(&self) -> View {
-        View::new(self.log.read())
+    pub(super) fn view(&self) -> CacheView {
+        CacheView::new(self.log.read())
     }
 }
 

@@ -6,7 +6,7 @@ use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
 use super::super::expression::Variables;
-use super::super::scene::Scene;
+use super::super::match_context::MatchContext;
 use super::policy::{Annotation, Policy, Validation};
 
 /// Bytes of a message that an expression makes.
@@ -34,7 +34,7 @@ impl Violation {
 
 /// The input of a policy's evaluation.
 pub(super) struct Seen<'a> {
-    pub(super) scene: &'a Scene,
+    pub(super) match_context: &'a MatchContext,
     pub(super) written: &'a Request<'a>,
     pub(super) resource: &'a Resource,
     pub(super) object: &'a Value,
@@ -57,7 +57,7 @@ impl Seen<'_> {
         ] {
             variables.add(name, value);
         }
-        variables.add_authorizer(self.scene, self.written, self.resource);
+        variables.add_authorizer(self.match_context, self.written, self.resource);
         variables
     }
 }

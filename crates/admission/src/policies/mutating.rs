@@ -11,9 +11,9 @@ use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
 use super::super::chain::{Plugin, Round};
+use super::super::match_context::RequestNamespace;
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe, is_own_kind};
-use super::super::scene::RequestNamespace;
 use super::binding::Binding;
 use super::evaluate::Seen;
 use super::plugin::{Policies, bound};
@@ -42,10 +42,10 @@ impl Plugin for MutatingPolicies {
         if round.second {
             round.policies.begin_again(object);
         }
-        let mut namespace = self.0.scene.namespace_of(request);
+        let mut namespace = self.0.match_context.namespace_of(request);
         let mut refusals = Vec::new();
         for (policy, binding) in bound(&objects) {
-            let asked = Asked {
+            let asked = PolicyCall {
                 policy,
                 binding,
                 request,
@@ -79,8 +79,8 @@ impl Wrong {
     }
 }
 
-/// A policy under a binding that is asked to change an object.
-struct Asked<'a> {
+/// A call of a policy under one of its bindings, with the request whose object it changes.
+struct PolicyCall<'a> {
     policy: &'a Policy,
     binding: &'a Binding,
     request: &'a Request<'a>,
@@ -90,7 +90,7 @@ impl MutatingPolicies {
     /// Lets a policy change the object; what went wrong.
     async fn ask(
         &self,
-        asked: &Asked<'_>,
+        asked: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
         object: &mut Value,
         round: &mut Round,
@@ -105,8 +105,8 @@ impl MutatingPolicies {
             return Ok(Vec::new());
         }
         work::leave(Work::Expressions).await;
-        let scene = &self.0.scene;
-        let params = scene.params(policy, binding.params.as_ref(), asked.request);
+        let match_context = &self.0.match_context;
+        let params = match_context.params(policy, binding.params.as_ref(), asked.request);
         let params = match params.await {
             Ok(params) => params,
             Err(why) => {
@@ -152,7 +152,7 @@ impl MutatingPolicies {
         let described = Value::Object(describe(request, resource, ""));
         let variables = |shown: &Shown| {
             let seen = Seen {
-                scene: &self.0.scene,
+                match_context: &self.0.match_context,
                 written: request,
                 resource,
                 object: &shown.object,
@@ -194,13 +194,13 @@ impl MutatingPolicies {
 
 /// One evaluation of a policy, with one of its params.
 struct Part<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a PolicyCall<'a>,
     resource: &'a Resource,
     params: &'a Value,
     namespace: &'a Value,
 }
 
-impl Asked<'_> {
+impl PolicyCall<'_> {
     /// Returns the identity of this evaluation among those of the request: policy, binding and params.
     fn id(&self, params: &Value) -> [String; 4] {
         let of_params = |member: &str| {

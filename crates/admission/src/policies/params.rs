@@ -7,14 +7,14 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::scene::{Scene, namespace_name};
+use super::super::match_context::{MatchContext, namespace_name};
 use super::binding::ParamRef;
 use super::policy::Policy;
 
 /// How many params a binding has at most.
 const PARAMS_MAX: u64 = 1_000;
 
-impl Scene {
+impl MatchContext {
     /// The params of a policy under a binding; one that is null if it has none.
     ///
     /// # Errors

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::super::chain::Plugin;
 use super::super::followed::Followed;
+use super::super::match_context::{MatchContext, RequestNamespace};
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe};
-use super::super::scene::{RequestNamespace, Scene};
 use super::binding::Binding;
 use super::evaluate::{Seen, Violation, violations};
 use super::policy::Policy;
@@ -50,7 +50,7 @@ pub struct Policies {
     /// All policies and bindings, in the order of their names.
     pub objects: Arc<Followed<PolicyObject>>,
     /// The stores and caches in which matching looks things up.
-    pub scene: Scene,
+    pub match_context: MatchContext,
 }
 
 #[async_trait]
@@ -64,10 +64,10 @@ impl Plugin for Policies {
             return Ok(());
         }
         let objects = self.current(request, object).await?;
-        let mut namespace = self.scene.namespace_of(request);
+        let mut namespace = self.match_context.namespace_of(request);
         let mut refusal = None;
         for (policy, binding) in bound(&objects) {
-            let asked = Asked {
+            let asked = PolicyCall {
                 policy,
                 binding,
                 request,
@@ -103,8 +103,8 @@ pub(super) fn bound(
     })
 }
 
-/// A policy under a binding that is asked about a request.
-struct Asked<'a> {
+/// A call of a policy under one of its bindings, with the request that it validates.
+struct PolicyCall<'a> {
     policy: &'a Policy,
     binding: &'a Binding,
     request: &'a Request<'a>,
@@ -128,10 +128,10 @@ impl Policies {
     /// Returns the violations of a policy under one of its bindings.
     async fn ask(
         &self,
-        asked: &Asked<'_>,
+        asked: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
     ) -> Result<Vec<Violation>, Error> {
-        let Asked {
+        let PolicyCall {
             policy,
             binding,
             request,
@@ -146,7 +146,9 @@ impl Policies {
             return Ok(Vec::new());
         }
         work::leave(Work::Expressions).await;
-        let params = self.scene.params(policy, binding.params.as_ref(), request);
+        let params = self
+            .match_context
+            .params(policy, binding.params.as_ref(), request);
         let params = match params.await {
             Ok(params) => params,
             Err(why) if policy.fails => {
@@ -160,7 +162,7 @@ impl Policies {
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
         let violations = params.iter().flat_map(|params| {
             let seen = Seen {
-                scene: &self.scene,
+                match_context: &self.match_context,
                 written: request,
                 resource: &resource,
                 object: &shown.object,
@@ -175,7 +177,7 @@ impl Policies {
     }
 }
 
-impl Asked<'_> {
+impl PolicyCall<'_> {
     fn warn(&self, violation: &Violation) {
         let (policy, binding) = (&self.policy.name, &self.binding.name);
         self.request.context.warn(format!(

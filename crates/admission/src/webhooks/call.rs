@@ -10,9 +10,9 @@ use ringwatch_registry::admission::Request;
 use serde_json::{Map, Value, json};
 
 use super::super::expression::Variables;
+use super::super::match_context::RequestNamespace;
 use super::super::matching::is_exempt;
 use super::super::review::{Shown, describe};
-use super::super::scene::RequestNamespace;
 use super::Webhooks;
 use super::answer::{self, Verdict};
 use super::configuration::{Configuration, Hook};
@@ -67,7 +67,7 @@ impl Webhooks {
         variables.add("oldObject", &shown.old);
         let described = describe(request, &resource, "");
         variables.add("request", &Value::Object(described));
-        variables.add_authorizer(&self.scene, request, &resource);
+        variables.add_authorizer(&self.match_context, request, &resource);
         match hook.conditions.hold(&mut variables) {
             Ok(true) => Ok(Some(resource)),
             Err(why) if hook.fails => Err(request.forbid(object, why)),

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 
 use super::followed::Followed;
-use super::scene::Scene;
+use super::match_context::MatchContext;
 
 /// The plugin that calls webhooks of one sort, mutating or validating.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Webhooks {
     /// The configurations.
     pub configurations: Arc<Followed<Configuration>>,
     /// The stores and caches in which matching looks things up.
-    pub scene: Scene,
+    pub match_context: MatchContext,
     /// The client that makes the calls.
     pub client: Arc<dyn WebhookClient>,
 }

@@ -36,7 +36,7 @@ impl Plugin for MutatingWebhooks {
         if round.second {
             round.webhooks.begin_again(object);
         }
-        let mut namespace = self.0.scene.namespace_of(request);
+        let mut namespace = self.0.match_context.namespace_of(request);
         let mut asked = false;
         for hook in configurations.iter().flat_map(|it| &it.hooks) {
             if round.second && !round.webhooks.is_outdated(&hook.id) {

@@ -22,7 +22,7 @@ impl Plugin for ValidatingWebhooks {
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let webhooks = &self.0;
         let configurations = webhooks.configurations(request, object).await?;
-        let mut namespace = webhooks.scene.namespace_of(request);
+        let mut namespace = webhooks.match_context.namespace_of(request);
         let mut calls = Vec::new();
         for hook in configurations.iter().flat_map(|it| &it.hooks) {
             let applies = webhooks.applies(hook, request, &mut namespace, object);

@@ -87,16 +87,16 @@ pub struct Api {
     config: ApiConfig,
     /// The resources and documents that are served now.
     served: ArcSwap<Served>,
-    /// The part of them that is not served from the start.
-    later: Mutex<Later>,
+    /// The resources among them that are added and removed while the server runs.
+    dynamic: Mutex<DynamicResources>,
     memory: MemoryGate,
     /// The cached OpenAPI documents.
     documents: Documents,
 }
 
-/// The resources that come and go while the server runs.
+/// The resources that are added and removed while the server runs: custom ones, and those of other servers.
 #[derive(Debug, Default)]
-struct Later {
+struct DynamicResources {
     custom: Vec<Arc<Store>>,
     remotes: Remotes,
 }
@@ -111,13 +111,13 @@ struct Served {
 }
 
 impl Served {
-    fn new(config: &ApiConfig, later: &Later) -> Self {
-        let stores = [config.stores.as_slice(), &later.custom].concat();
+    fn new(config: &ApiConfig, dynamic: &DynamicResources) -> Self {
+        let stores = [config.stores.as_slice(), &dynamic.custom].concat();
         Self {
             routes: Routes::new(&stores, &config.storeless),
-            discovery: Discovery::new(config, &stores, &later.remotes),
-            openapi: OpenApi::new(config, &stores, &later.remotes),
-            remotes: later.remotes.clone(),
+            discovery: Discovery::new(config, &stores, &dynamic.remotes),
+            openapi: OpenApi::new(config, &stores, &dynamic.remotes),
+            remotes: dynamic.remotes.clone(),
         }
     }
 }
@@ -129,8 +129,8 @@ fn expect_watches(config: &ApiConfig, stores: &[Arc<Store>]) {
     }
 }
 
-/// A request without its body.
-struct Asked<'a> {
+/// The head of a request: everything but its body.
+struct RequestHead<'a> {
     method: &'a Method,
     info: &'a RequestInfo,
     query: &'a Query,
@@ -144,8 +144,8 @@ impl Api {
     pub fn new(config: ApiConfig) -> Self {
         expect_watches(&config, &config.stores);
         Self {
-            served: ArcSwap::from_pointee(Served::new(&config, &Later::default())),
-            later: Mutex::default(),
+            served: ArcSwap::from_pointee(Served::new(&config, &DynamicResources::default())),
+            dynamic: Mutex::default(),
             memory: MemoryGate::new(config.ledger.clone(), config.metrics.clone()),
             documents: Documents::new(&config.ledger),
             config,
@@ -156,18 +156,18 @@ impl Api {
     /// the custom resources that were served before.
     pub fn serve_custom(&self, custom: &[Arc<Store>]) {
         expect_watches(&self.config, custom);
-        self.serve(|later| later.custom = custom.to_vec());
+        self.serve(|dynamic| dynamic.custom = custom.to_vec());
     }
 
     /// Has these APIs served by others from now on, instead of those that were before.
     pub fn serve_remote(&self, remotes: Remotes) {
-        self.serve(|later| later.remotes = remotes);
+        self.serve(|dynamic| dynamic.remotes = remotes);
     }
 
-    fn serve(&self, change: impl FnOnce(&mut Later)) {
-        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut later);
-        let served = Served::new(&self.config, &later);
+    fn serve(&self, change: impl FnOnce(&mut DynamicResources)) {
+        let mut dynamic = self.dynamic.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut dynamic);
+        let served = Served::new(&self.config, &dynamic);
         self.served.store(Arc::new(served));
     }
 
@@ -183,7 +183,7 @@ impl Api {
         let query_text = parts.uri.query().unwrap_or_default();
         let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
         let query = Query::parse(query_text);
-        let asked = Asked {
+        let asked = RequestHead {
             method: &parts.method,
             info: &info,
             query: &query,
@@ -192,7 +192,7 @@ impl Api {
         };
         let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();
-            let asked = aggregation::Asked {
+            let asked = aggregation::RequestHead {
                 method: &parts.method,
                 path_and_query: path.map_or(&info.path, |path| path.as_str()),
                 headers: &parts.headers,
@@ -219,7 +219,7 @@ impl Api {
     async fn answer(
         &self,
         served: &Served,
-        asked: &Asked<'_>,
+        asked: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
@@ -237,7 +237,7 @@ impl Api {
     }
 
     /// Answers a request for a document about the API.
-    async fn document(&self, served: &Served, asked: &Asked<'_>) -> Response<ResponseBody> {
+    async fn document(&self, served: &Served, asked: &RequestHead<'_>) -> Response<ResponseBody> {
         let (method, path, headers) = (asked.method, &asked.info.path, asked.headers);
         if OpenApi::has(path) {
             let Served { openapi, .. } = served;
@@ -252,7 +252,7 @@ impl Api {
     async fn resource(
         &self,
         served: &Served,
-        asked: &Asked<'_>,
+        asked: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
@@ -281,7 +281,7 @@ impl Api {
     async fn binding(
         &self,
         routes: &Routes,
-        asked: &Asked<'_>,
+        asked: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
@@ -298,7 +298,7 @@ impl Api {
             subresource: "binding".to_owned(),
             ..asked.info.clone()
         };
-        let asked = Asked {
+        let asked = RequestHead {
             info: &info,
             ..*asked
         };
@@ -311,12 +311,12 @@ impl Api {
     async fn review(
         &self,
         routes: &Routes,
-        asked: &Asked<'_>,
+        asked: &RequestHead<'_>,
         resource: &Resource,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let Asked {
+        let RequestHead {
             info,
             query,
             headers,
@@ -347,13 +347,13 @@ impl Api {
     async fn stored(
         &self,
         routes: &Routes,
-        asked: &Asked<'_>,
+        asked: &RequestHead<'_>,
         (store, verb): (&Arc<Store>, Verb),
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
         let format = status_format(asked.headers, asked.pretty);
-        let Asked {
+        let RequestHead {
             info,
             query,
             headers,

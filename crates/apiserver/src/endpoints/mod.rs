@@ -30,7 +30,7 @@ mod version;
 mod warnings;
 
 pub use aggregation::{
-    FromElsewhere, NotDiscovery, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
+    DiscoveryError, ProxiedResponse, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
     set_identity,
 };
 pub use api::{Api, ApiConfig};

@@ -20,9 +20,9 @@ use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::{Asking, HeldBody, InFlight, LargeWork, Start, answer, deadline};
 use crate::endpoints::{
-    self, Api, FromElsewhere, NotImpersonated, RequestBody, RequestInfo, ResponseBody,
+    self, Api, NotImpersonated, ProxiedResponse, RequestBody, RequestInfo, ResponseBody,
 };
-use crate::transport::ending::Ending;
+use crate::transport::cancellation::CancellationFlag;
 use crate::transport::unauthenticated::Standing;
 
 /// The header that names a request in logs.
@@ -79,7 +79,7 @@ pub struct Filters {
     /// How much is served at a time.
     pub limits: Limits,
     /// Ends watches that have not ended by themselves when the server does.
-    pub end_of_watches: Ending,
+    pub end_of_watches: CancellationFlag,
     /// The server's own paths.
     pub own: Arc<dyn OwnPaths>,
     /// The API.
@@ -210,7 +210,7 @@ impl Filters {
                 let Ok(answer) = answered.await else {
                     return answer::status(&deadline::exceeded()).map(HeldBody::from);
                 };
-                if answer.extensions().get::<FromElsewhere>().is_none() {
+                if answer.extensions().get::<ProxiedResponse>().is_none() {
                     return answer;
                 }
                 let left = end - self.clock.now().min(end);
@@ -426,7 +426,7 @@ mod tests {
                 large_work: LargeWork::here(),
                 request_timeout: Duration::from_secs(60),
             },
-            end_of_watches: Ending::default(),
+            end_of_watches: CancellationFlag::default(),
             own: Arc::new(Nothing),
             api: Arc::new(Stub {
                 entered: Arc::clone(&entered),

@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 use super::Permit;
 use crate::endpoints::{BoxError, ResponseBody};
-use crate::transport::ending::{Ended, Ending};
+use crate::transport::cancellation::{CancellationFlag, Cancelled};
 
 /// A response body with something that lasts as long as it does.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct HeldBody {
     /// Held for its drop.
     _held: Held,
     /// When it is over although the inner body is not.
-    end: Option<Ended>,
+    end: Option<Cancelled>,
     /// When it breaks off although it is not over.
     time: Option<Pin<Box<Sleep>>>,
 }
@@ -59,7 +59,7 @@ impl HeldBody {
 
     /// A body that ends regularly when the server says so, once what is ready has been sent.
     #[must_use]
-    pub fn until(inner: ResponseBody, end: &Ending, place: Option<WatchPlace>) -> Self {
+    pub fn until(inner: ResponseBody, end: &CancellationFlag, place: Option<WatchPlace>) -> Self {
         Self {
             end: Some(end.cancelled()),
             _held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
@@ -138,7 +138,7 @@ mod tests {
             first,
             futures::stream::pending::<Result<_, BoxError>>(),
         ));
-        let end = Ending::default();
+        let end = CancellationFlag::default();
         let mut body = HeldBody::until(inner.boxed_unsync(), &end, None);
         let frame = body.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.into_data().expect("data"), "event");

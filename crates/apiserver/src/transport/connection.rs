@@ -30,9 +30,9 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::cancellation::CancellationFlag;
 use super::current_credentials::CurrentCredentials;
-use super::ending::Ending;
-use super::event_stream::{self, Ended, Waiting};
+use super::event_stream::{self, StreamEnd, Waiting};
 use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::{Preface, read_preface};
@@ -91,7 +91,7 @@ pub struct Connections {
     /// Handshakes that failed.
     pub handshake_errors: Counter,
     /// When connections should end as soon as their requests are answered.
-    pub closing: Ending,
+    pub closing: CancellationFlag,
 }
 
 /// The count of TLS handshakes that failed, made part of what `/metrics` shows.
@@ -245,7 +245,7 @@ impl Connections {
             let mut delivery = Box::new(begun);
             let ended = poll_fn(|context| delivery.poll(context)).await?;
             let mut taken = delivery.into_io();
-            if last || ended == Ended::Gone || self.closing.is_cancelled() {
+            if last || ended == StreamEnd::Gone || self.closing.is_cancelled() {
                 tokio::select! {
                     ended = taken.shutdown() => ended?,
                     // The client does not read: the connection ends without its last bytes.

@@ -55,7 +55,7 @@ const READING_SECONDS_MAX: Duration = Duration::from_secs(30);
 
 /// How a watch ended for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub enum StreamEnd {
     /// It is written to its end, and the next request may come.
     Whole,
     /// The client has gone, or has sent what was not asked for.
@@ -189,7 +189,7 @@ where
     /// # Errors
     /// Those of the connection and of the body, and when the client has not read what was written
     /// until after the watch should have been over. Nothing more can be written then.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamEnd, BoxError>> {
         loop {
             match self.poll_write(context) {
                 Poll::Ready(written) => written?,
@@ -202,9 +202,9 @@ where
                     Poll::Pending => return self.poll_stalled(context),
                 }
                 let ended = if self.unasked {
-                    Ended::Gone
+                    StreamEnd::Gone
                 } else {
-                    Ended::Whole
+                    StreamEnd::Whole
                 };
                 return Poll::Ready(Ok(ended));
             }
@@ -243,7 +243,7 @@ where
     }
 
     /// Fails at the deadline. Until then the client may read on.
-    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
+    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamEnd, BoxError>> {
         let Some(deadline) = self.deadline else {
             return Poll::Pending;
         };
@@ -260,7 +260,7 @@ where
 
     /// Completes when the client has closed the connection. One that sends a request before it has
     /// the answer to the last loses the connection when that is over.
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Result<Ended, BoxError>> {
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamEnd, BoxError>> {
         if self.unasked {
             return Poll::Pending;
         }
@@ -272,7 +272,7 @@ where
         let mut context = Context::from_waker(&waker);
         ready!(Pin::new(&mut self.io).poll_read(&mut context, &mut read))?;
         if read.filled().is_empty() {
-            return Poll::Ready(Ok(Ended::Gone));
+            return Poll::Ready(Ok(StreamEnd::Gone));
         }
         self.unasked = true;
         Poll::Pending

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::endpoints::{RequestBody, ResponseBody, full};
     use crate::filters::Handler;
-    use crate::transport::ending::Ending;
+    use crate::transport::cancellation::CancellationFlag;
     use crate::transport::testing;
 
     /// Names the user, or never ends.
@@ -179,8 +179,8 @@ mod tests {
     struct Server {
         address: SocketAddr,
         certificates: Certificates,
-        closing: Ending,
-        end_of_watches: Ending,
+        closing: CancellationFlag,
+        end_of_watches: CancellationFlag,
         stop: CancellationToken,
         running: JoinHandle<JoinSet<()>>,
     }

@@ -3,10 +3,10 @@
 //! A connection's writes are joined, so that many small frames of watches go out as few TLS records; see `outgoing` and
 //! `joined_io`. What a connection may take before its client is known is bounded in [`unauthenticated`].
 
+pub(crate) mod cancellation;
 pub mod connection;
 pub mod current_credentials;
 mod doorbell;
-pub(crate) mod ending;
 mod event_stream;
 pub mod https_get;
 mod joined_io;

@@ -18,9 +18,9 @@ use ringwatch_tls::pem;
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
+use super::cancellation::CancellationFlag;
 use super::connection::Connections;
 use super::current_credentials::{Credentials, CurrentCredentials};
-use super::ending::Ending;
 use super::tls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::endpoints::ResponseBody;
@@ -81,7 +81,7 @@ pub fn connections(
             large_work: LargeWork::here(),
             request_timeout,
         },
-        end_of_watches: Ending::default(),
+        end_of_watches: CancellationFlag::default(),
         own: Arc::new(Nothing),
         api,
         clock: Clock::real(),
@@ -96,6 +96,6 @@ pub fn connections(
             &Clock::real(),
         ),
         handshake_errors: Counter::default(),
-        closing: Ending::default(),
+        closing: CancellationFlag::default(),
     }
 }

@@ -25,7 +25,7 @@ use ringwatch_apiserver::transport::connection::Connections;
 use ringwatch_apiserver::transport::threads::Elsewhere;
 use ringwatch_authentication::Peer;
 use ringwatch_server::assembly::Assembly;
-use ringwatch_server::bootstrap::Begun;
+use ringwatch_server::bootstrap::PostStartHooks;
 use ringwatch_server::flags::ServeFlags;
 use ringwatch_server::security::Security;
 use serde_json::json;
@@ -84,7 +84,7 @@ impl Serving {
             flags: &line.flags,
             backend: Arc::clone(&store.backend) as Arc<dyn Backend>,
             embedded: None,
-            begun: Begun::default(),
+            hooks: PostStartHooks::default(),
             steps: &steps,
             end: &end,
             elsewhere: Elsewhere {

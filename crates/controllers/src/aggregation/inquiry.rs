@@ -8,7 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_apiserver::endpoints::{
-    NotDiscovery, RelayError, Remote, ResourceDiscovery, aggregated, fetch, full, legacy,
+    DiscoveryError, RelayError, Remote, ResourceDiscovery, aggregated, fetch, full, legacy,
     set_identity,
 };
 use serde::Deserialize;
@@ -49,7 +49,7 @@ pub(super) enum InquiryError {
     #[error("the answer is {0}")]
     Status(StatusCode),
     #[error("{0}")]
-    Discovery(#[from] NotDiscovery),
+    Discovery(#[from] DiscoveryError),
     #[error("the server does not know {0}")]
     NotServed(String),
 }

@@ -264,7 +264,7 @@ impl Session {
 /// A list, of one page or several.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
-    pub(crate) asked: Asked,
+    pub(crate) asked: RevisionMatch,
     pub(crate) selector: Selector,
     /// How many objects a page could have.
     pub(crate) limit: Option<usize>,
@@ -273,9 +273,9 @@ pub(crate) struct Read {
     pub(crate) pages: Vec<Page>,
 }
 
-/// The states that a list may answer.
+/// The state that a list asks for, by its `resourceVersion` and `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RevisionMatch {
     /// Any state (`resourceVersion=0`).
     Any,
     /// The newest state.
@@ -465,10 +465,10 @@ impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: list ", At(self.invoked()))?;
         match self.asked {
-            Asked::Any => f.write_str("any state"),
-            Asked::Newest => f.write_str("the newest state"),
-            Asked::NotOlderThan(revision) => write!(f, "a state not older than {revision}"),
-            Asked::Exact(revision) => write!(f, "the state of {revision}"),
+            RevisionMatch::Any => f.write_str("any state"),
+            RevisionMatch::Newest => f.write_str("the newest state"),
+            RevisionMatch::NotOlderThan(revision) => write!(f, "a state not older than {revision}"),
+            RevisionMatch::Exact(revision) => write!(f, "the state of {revision}"),
         }?;
         let (pages, objects) = (self.pages.len(), self.objects().count());
         write!(

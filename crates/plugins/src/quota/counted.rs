@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_registry::Operation;
 use ringwatch_registry::Resource;
-use ringwatch_resources::{Amounts, Which, container_amounts, pod_amounts};
+use ringwatch_resources::{ResourceList, Which, container_resources, pod_resources};
 use serde_json::Value;
 
 use super::Scope;
@@ -130,7 +130,7 @@ impl Counted {
         let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let containers = list(object, "spec.containers").iter();
         for container in containers.chain(list(object, "spec.initContainers")) {
-            let said = |which| container_amounts(container, which);
+            let said = |which| container_resources(container, which);
             let said = compute(&said(Which::Requests), &said(Which::Limits));
             for name in required.iter().filter(|name| said.get(name).is_none()) {
                 missing
@@ -150,10 +150,10 @@ impl Counted {
     }
 
     /// How much an object uses.
-    pub(crate) fn usage(&self, object: &Value) -> Amounts {
+    pub(crate) fn usage(&self, object: &Value) -> ResourceList {
         match self {
             Self::Pods => {
-                let of = |which| pod_amounts(object, which);
+                let of = |which| pod_resources(object, which);
                 let mut usage = compute(&of(Which::Requests), &of(Which::Limits));
                 usage.count("pods", 1);
                 usage.count("count/pods", 1);
@@ -163,7 +163,7 @@ impl Counted {
             Self::Claims => claim(object),
             Self::DeviceClaims => device_claim(object),
             Self::Objects(names) => {
-                let mut usage = Amounts::default();
+                let mut usage = ResourceList::default();
                 for name in names {
                     usage.count(name, 1);
                 }
@@ -174,8 +174,8 @@ impl Counted {
 }
 
 /// Requests and limits under the names of quotas.
-fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
-    let mut usage = Amounts::default();
+fn compute(requests: &ResourceList, limits: &ResourceList) -> ResourceList {
+    let mut usage = ResourceList::default();
     for (name, amount) in requests.iter() {
         if COMPUTE.contains(&name) || name.starts_with(HUGE_PAGES) {
             usage.set(name, amount);
@@ -198,7 +198,7 @@ fn is_extended(name: &str) -> bool {
     !native && !name.starts_with(REQUESTS)
 }
 
-fn service(service: &Value) -> Amounts {
+fn service(service: &Value) -> ResourceList {
     let ports = list(service, "spec.ports");
     let allocated = get(service, "spec.allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
     let explicit = || {
@@ -213,7 +213,7 @@ fn service(service: &Value) -> Amounts {
         "LoadBalancer" => (explicit(), 1),
         _ => (0, 0),
     };
-    let mut usage = Amounts::default();
+    let mut usage = ResourceList::default();
     usage.count("count/services", 1);
     usage.count("services", 1);
     usage.count("services.nodeports", node_ports);
@@ -221,8 +221,8 @@ fn service(service: &Value) -> Amounts {
     usage
 }
 
-fn claim(claim: &Value) -> Amounts {
-    let mut usage = Amounts::default();
+fn claim(claim: &Value) -> ResourceList {
+    let mut usage = ResourceList::default();
     usage.count("count/persistentvolumeclaims", 1);
     usage.count(CLAIMS, 1);
     let beta = claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"].as_str();
@@ -231,9 +231,9 @@ fn claim(claim: &Value) -> Amounts {
         usage.count(format!("{class}{OF_CLASS}{CLAIMS}"), 1);
     }
     let mut asked = get(claim, "spec.resources.requests")
-        .map(Amounts::read)
+        .map(ResourceList::read)
         .unwrap_or_default();
-    let allocated = get(claim, "status.allocatedResources").map(Amounts::read);
+    let allocated = get(claim, "status.allocatedResources").map(ResourceList::read);
     if let Some(allocated) = allocated.filter(|_| asked.get("storage").is_some()) {
         asked.raise(&allocated);
     }
@@ -247,7 +247,7 @@ fn claim(claim: &Value) -> Amounts {
 }
 
 /// Returns the usage of a ResourceClaim. Of alternatives the largest counts, for each class.
-fn device_claim(claim: &Value) -> Amounts {
+fn device_claim(claim: &Value) -> ResourceList {
     let mut devices: BTreeMap<&str, usize> = BTreeMap::new();
     for request in list(claim, "spec.devices.requests") {
         let alternatives = list(request, "firstAvailable");
@@ -267,7 +267,7 @@ fn device_claim(claim: &Value) -> Amounts {
             *sum = sum.saturating_add(number);
         }
     }
-    let mut usage = Amounts::default();
+    let mut usage = ResourceList::default();
     usage.count(DEVICE_CLAIMS, 1);
     for (class, number) in devices {
         usage.count(format!("{class}{DEVICES_OF_CLASS}"), number);

@@ -8,11 +8,11 @@ pub(crate) mod validation;
 use ringwatch_admission::{mutating_errors, validating_errors, webhook_errors};
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::set;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::Value;
 
 use super::strategy::generic::Generic;
-use super::strategy::peculiar::Peculiar;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{Group, Row};
 
 const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
@@ -40,7 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 policy(defaults::POLICY)
                     .check(validation::policy)
-                    .peculiar(MutatingPolicies),
+                    .hooks(MutatingPolicies),
             ),
         V1.cluster(
             "mutatingadmissionpolicybindings",
@@ -50,23 +50,23 @@ pub(super) fn rows() -> Vec<Row> {
         .strategy(
             policy(defaults::POLICY_BINDING)
                 .check(validation::binding)
-                .peculiar(Relabelled),
+                .hooks(Relabelled),
         ),
         V1.cluster(
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).hooks(Checked(webhook_errors))),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
                 Generic::with_status()
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
                     .conditional_update()
                     .check(validation::policy)
-                    .peculiar(Checked(validating_errors)),
+                    .hooks(Checked(validating_errors)),
             ),
         V1.cluster(
             "validatingadmissionpolicybindings",
@@ -77,7 +77,7 @@ pub(super) fn rows() -> Vec<Row> {
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).peculiar(Checked(webhook_errors))),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).hooks(Checked(webhook_errors))),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))
@@ -91,7 +91,7 @@ type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 #[derive(Debug)]
 pub(crate) struct Checked(pub Check);
 
-impl Peculiar for Checked {
+impl KindHooks for Checked {
     fn is_costly(&self) -> bool {
         true
     }
@@ -109,7 +109,7 @@ impl Peculiar for Checked {
 #[derive(Debug)]
 struct MutatingPolicies;
 
-impl Peculiar for MutatingPolicies {
+impl KindHooks for MutatingPolicies {
     fn is_costly(&self) -> bool {
         true
     }
@@ -139,7 +139,7 @@ impl Peculiar for MutatingPolicies {
 #[derive(Debug)]
 struct Relabelled;
 
-impl Peculiar for Relabelled {
+impl KindHooks for Relabelled {
     fn to_served(&self, mut object: Value) -> Value {
         set(
             &mut object,

@@ -27,13 +27,13 @@ const AUDIT_ANNOTATIONS_MAX: usize = 20;
 
 /// The rules that webhooks must follow. A rule that all older webhooks break is not enforced.
 #[derive(Clone, Copy)]
-struct Asked {
+struct EnforcedRules {
     no_side_effects: bool,
     known_version: bool,
     unique_names: bool,
 }
 
-const EVERYTHING: Asked = Asked {
+const EVERYTHING: EnforcedRules = EnforcedRules {
     no_side_effects: true,
     known_version: true,
     unique_names: true,
@@ -50,7 +50,7 @@ pub(crate) fn webhooks(object: &At<'_, '_>, errors: &mut Errors) {
 pub(crate) fn changed_webhooks(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     let is_known = |version: At<'_, '_>| REVIEW_VERSIONS.contains(&version.text());
-    let asked = Asked {
+    let asked = EnforcedRules {
         no_side_effects: old
             .items("webhooks")
             .all(|it| SIDE_EFFECTS[..NO_SIDE_EFFECTS].contains(&it.at("sideEffects").text())),
@@ -65,7 +65,7 @@ pub(crate) fn changed_webhooks(object: &At<'_, '_>, old: &At<'_, '_>, errors: &m
     all_webhooks(object, asked, errors);
 }
 
-fn all_webhooks(object: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+fn all_webhooks(object: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for hook in object.items("webhooks") {
         webhook(&hook, asked, errors);
@@ -77,7 +77,7 @@ fn all_webhooks(object: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
     }
 }
 
-fn webhook(hook: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+fn webhook(hook: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
     qualified_domain(&hook.at("name"), errors);
     for rule in hook.items("rules") {
         rule_with_operations(&rule, errors);
@@ -125,7 +125,7 @@ fn qualified_domain(name: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn review_versions(versions: &At<'_, '_>, asked: Asked, errors: &mut Errors) {
+fn review_versions(versions: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
     if versions.is_empty() {
         let known = REVIEW_VERSIONS.join(", ");
         errors.push(versions.required(&format!("must specify one of {known}")));

@@ -16,11 +16,11 @@ use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::RequestContext;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Map, Value, json};
 
 use super::strategy::generic::Generic;
-use super::strategy::peculiar::Peculiar;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{Group, Row};
 
 const V1: Group = Group::new("apiextensions.k8s.io", "v1");
@@ -51,9 +51,9 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .verbatim()
                     .defaults(defaults::DEFINITION)
-                    .peculiar(Definitions)
+                    .hooks(Definitions)
                     .initial_status(status)
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .generation(&["spec"])
                     .conditional_update(),
             ),
@@ -64,7 +64,7 @@ pub(super) fn rows() -> Vec<Row> {
 #[derive(Debug)]
 struct Definitions;
 
-impl Peculiar for Definitions {
+impl KindHooks for Definitions {
     fn is_costly(&self) -> bool {
         true
     }

@@ -4,7 +4,7 @@ pub(crate) mod registrations;
 pub(crate) mod validation;
 
 use ringwatch_apimachinery::NameRule;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::admissionregistration::defaults;
 use super::strategy::generic::Generic;
@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .defaults(defaults::API_SERVICE)
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .name_rule(NameRule::PathSegment)
                     .check(validation::api_service)
                     .conditional_update(),

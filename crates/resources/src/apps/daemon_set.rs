@@ -5,7 +5,7 @@ use ringwatch_apimachinery::path::{get, get_mut};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value, json};
 
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 
 /// Annotation with the number of the template's generation.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -14,7 +14,7 @@ pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.gene
 #[derive(Debug)]
 pub(super) struct DaemonSets;
 
-impl Peculiar for DaemonSets {
+impl KindHooks for DaemonSets {
     /// Writes the annotation as a default, so that the field manager of the write owns it.
     fn default(&self, object: &mut Value) {
         set_template_generation(object, template_generation(object));

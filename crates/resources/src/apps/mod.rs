@@ -8,7 +8,7 @@ pub(crate) mod validation;
 
 use ringwatch_apimachinery::NameRule;
 use ringwatch_registry::SelectorForm;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use self::daemon_set::DaemonSets;
@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .status_metadata(PartMetadata::KeepsLabels)
+                    .status_metadata(SubresourceMetadata::KeepsLabels)
                     .defaults(defaults::DEPLOYMENT)
                     .defaults_on_read(stored::spec_template)
                     .check(validation::deployment)
@@ -74,7 +74,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .name_rule(NameRule::DnsLabel)
                     .defaults(defaults::STATEFUL_SET)
                     .defaults_on_read(stored::spec_template)
-                    .peculiar(StatefulSets)
+                    .hooks(StatefulSets)
                     .check(validation::stateful_set)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .warn_always(warnings::template)
@@ -89,7 +89,7 @@ fn daemon_set() -> Generic {
         .initial_status(daemon_set::initial_status())
         .defaults(defaults::DAEMON_SET)
         .defaults_on_read(stored::daemon_set)
-        .peculiar(DaemonSets)
+        .hooks(DaemonSets)
         .check(validation::daemon_set)
         .check_unless_old_fails(security::host_settings_of_template)
         .warn_always(warnings::template)

@@ -4,7 +4,7 @@ use ringwatch_apimachinery::path::{get, remove};
 use ringwatch_registry::RequestContext;
 use serde_json::Value;
 
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 
 /// Path of the number of pods that a rolling update may take down at a time. The feature gate is off in Kubernetes 1.36, so
 /// the field is dropped from new sets; sets that have it may change it.
@@ -14,7 +14,7 @@ const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable"
 #[derive(Debug)]
 pub(super) struct StatefulSets;
 
-impl Peculiar for StatefulSets {
+impl KindHooks for StatefulSets {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         drop(remove(object, MAX_UNAVAILABLE));
     }

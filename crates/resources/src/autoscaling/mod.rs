@@ -9,7 +9,7 @@ pub(crate) mod validation;
 use serde_json::{Value, json};
 
 use super::strategy::generic::Generic;
-use super::strategy::peculiar::Peculiar;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{Group, Row};
 
 const V2: Group = Group::new("autoscaling", "v2");
@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn autoscaler(group: Group, peculiar: Autoscalers) -> Row {
+fn autoscaler(group: Group, hooks: Autoscalers) -> Row {
     group
         .namespaced("horizontalpodautoscalers", "HorizontalPodAutoscaler")
         .short(&["hpa"])
@@ -40,12 +40,12 @@ fn autoscaler(group: Group, peculiar: Autoscalers) -> Row {
                 .defaults(defaults::AUTOSCALER)
                 .check_on_create(validation::autoscaler)
                 .check_on_update(validation::changed_autoscaler)
-                .peculiar(peculiar)
+                .hooks(hooks)
                 .initial_status(json!({"desiredReplicas": 0, "currentMetrics": null})),
         )
 }
 
-impl Peculiar for Autoscalers {
+impl KindHooks for Autoscalers {
     fn to_served(&self, object: Value) -> Value {
         if self.old {
             conversion::to_v1(object)

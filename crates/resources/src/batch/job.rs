@@ -4,13 +4,13 @@ use ringwatch_apimachinery::path::{get, set, text};
 use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
 
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 
 /// The behaviour of jobs: the server generates the selector and the labels of the pods.
 #[derive(Debug)]
 pub(super) struct Jobs;
 
-impl Peculiar for Jobs {
+impl KindHooks for Jobs {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         if get(object, "spec.manualSelector") == Some(&Value::Bool(true)) {
             return;

@@ -9,7 +9,7 @@ pub(crate) mod table;
 pub(crate) mod validation;
 
 use ringwatch_registry::GarbageCollection;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use self::job_status::job_status_update;
 use super::{
@@ -21,7 +21,7 @@ use self::job::Jobs;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row, field_or};
 use super::strategy::stored;
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 const V1: Group = Group::new("batch", "v1");
 
@@ -51,7 +51,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .defaults(defaults::JOB)
                     .defaults_on_read(stored::spec_template)
-                    .peculiar(Jobs)
+                    .hooks(Jobs)
                     .part("status", status())
                     .check(validation::job)
                     .check_unless_old_fails(security::host_settings_of_template)
@@ -64,7 +64,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// Returns the strategy of a job's status subresource, which validates changes of the status.
-fn status() -> Part {
-    let part = Part::new("status", PartMetadata::Free);
+fn status() -> SubresourceStrategy {
+    let part = SubresourceStrategy::new("status", SubresourceMetadata::Free);
     part.validate_update(|job, old| found_in_change(job_status_update, job, old))
 }

@@ -11,13 +11,13 @@ use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::accessor::format_time;
 use ringwatch_apimachinery::path::{get, get_mut, keep, list, set};
 use ringwatch_registry::RequestContext;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
 use super::strategy::generic::Generic;
-use super::strategy::peculiar::Peculiar;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{Group, Row, field};
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .peculiar(SigningRequests)
+                    .hooks(SigningRequests)
                     .check_on_create(validation::new_request)
                     .part("approval", approval())
                     .part("status", status())
@@ -42,7 +42,7 @@ pub(super) fn rows() -> Vec<Row> {
 #[derive(Debug)]
 struct SigningRequests;
 
-impl Peculiar for SigningRequests {
+impl KindHooks for SigningRequests {
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let user = &context.user;
         for (path, value) in [
@@ -64,8 +64,8 @@ impl Peculiar for SigningRequests {
 }
 
 /// Returns the strategy of the `approval` subresource, which writes the conditions.
-fn approval() -> Part {
-    Part::new("status.conditions", PartMetadata::Free)
+fn approval() -> SubresourceStrategy {
+    SubresourceStrategy::new("status.conditions", SubresourceMetadata::Free)
         .finish(date)
         .validate_update(validation::approval)
 }
@@ -101,8 +101,8 @@ fn date(context: &RequestContext, object: &mut Value, old: &Value) {
 
 /// Returns the strategy of the status subresource, which writes the certificate and conditions of failure. The conditions
 /// `Approved` and `Denied` are kept, since an approver writes them and not the signer.
-fn status() -> Part {
-    Part::new("status", PartMetadata::Free)
+fn status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free)
         .finish(|context, object, old| {
             for verdict in ["Approved", "Denied"] {
                 keep_conditions(object, old, verdict);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::pod::defaults::SPEC_TEMPLATE;
 use crate::core::namespace::NAME_LABEL;
 use crate::defaults::Literal::{Empty, Int, Null, Text, True};
-use crate::defaults::Rule::{self, Amounts, In, Run, Set, When, With, Zero};
+use crate::defaults::Rule::{self, In, Quantities, Run, Set, When, With, Zero};
 use crate::defaults::is_absent;
 
 /// Defaults of namespaces, which are labelled with their name.
@@ -81,8 +81,8 @@ pub(crate) const ENDPOINTS: &[Rule] = &[In("subsets[].ports[]", &[Set("protocol"
 /// Defaults of nodes. Members that the kubelet left out are written with empty values.
 pub(crate) const NODE: &[Rule] = &[
     Zero("spec", Empty),
-    Amounts("status.capacity"),
-    Amounts("status.allocatable"),
+    Quantities("status.capacity"),
+    Quantities("status.allocatable"),
     Run(&["status.allocatable"], allocate_the_capacity),
     In(
         "status.conditions[]",
@@ -121,11 +121,11 @@ pub(crate) const LIMIT_RANGE: &[Rule] = &[
     In(
         "spec.limits[]",
         &[
-            Amounts("max"),
-            Amounts("min"),
-            Amounts("default"),
-            Amounts("defaultRequest"),
-            Amounts("maxLimitRequestRatio"),
+            Quantities("max"),
+            Quantities("min"),
+            Quantities("default"),
+            Quantities("defaultRequest"),
+            Quantities("maxLimitRequestRatio"),
             Run(&["default", "defaultRequest"], limit_by_default),
         ],
     ),
@@ -133,9 +133,9 @@ pub(crate) const LIMIT_RANGE: &[Rule] = &[
 
 pub(crate) const RESOURCE_QUOTA: &[Rule] = &[
     Zero("spec", Empty),
-    Amounts("spec.hard"),
-    Amounts("status.hard"),
-    Amounts("status.used"),
+    Quantities("spec.hard"),
+    Quantities("status.hard"),
+    Quantities("status.used"),
 ];
 
 /// Defaults of events, whose empty members are written nevertheless.

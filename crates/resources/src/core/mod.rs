@@ -13,7 +13,7 @@ pub(crate) mod volume;
 
 use ringwatch::meta::FieldPath;
 use ringwatch_apimachinery::NameRule;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{GarbageCollection, SelectorForm, Served, Verb};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ use super::{
         volume::claim_validation,
     },
 };
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The core group in its only version.
 pub(super) const V1: Group = Group::new("", "v1");
@@ -56,7 +56,7 @@ fn configuration() -> Vec<Row> {
     vec![
         V1.namespaced("configmaps", "ConfigMap")
             .short(&["cm"])
-            .strategy(Generic::new().peculiar(ConfigMaps)),
+            .strategy(Generic::new().hooks(ConfigMaps)),
         V1.namespaced("events", "Event")
             .short(&["ev"])
             .fields(event_fields())
@@ -85,7 +85,7 @@ fn configuration() -> Vec<Row> {
                 Generic::new()
                     .defaults(defaults::SECRET)
                     .defaults_on_read(stored::secret)
-                    .peculiar(Secrets),
+                    .hooks(Secrets),
             ),
         V1.namespaced("serviceaccounts", "ServiceAccount")
             .short(&["sa"])
@@ -128,7 +128,7 @@ fn cluster() -> Vec<Row> {
                     .initial_status(json!({"phase": "Active"}))
                     .defaults(defaults::NAMESPACE)
                     .defaults_on_read(stored::namespace)
-                    .peculiar(Namespaces)
+                    .hooks(Namespaces)
                     .check(cluster::namespace)
                     .part("finalize", namespace::finalize())
                     .part("status", namespace::status())
@@ -144,10 +144,13 @@ fn cluster() -> Vec<Row> {
                 Generic::new()
                     .defaults(defaults::NODE)
                     .defaults_on_read(stored::node)
-                    .peculiar(Nodes)
+                    .hooks(Nodes)
                     .check(cluster::node)
                     .check_on_update(cluster::node_update)
-                    .part("status", Part::new("status", PartMetadata::Free)),
+                    .part(
+                        "status",
+                        SubresourceStrategy::new("status", SubresourceMetadata::Free),
+                    ),
             ),
         V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
             .short(&["pvc"])
@@ -165,7 +168,7 @@ fn cluster() -> Vec<Row> {
             .strategy(
                 claimed()
                     .defaults(volume::defaults::PERSISTENT_VOLUME)
-                    .peculiar(PersistentVolumes)
+                    .hooks(PersistentVolumes)
                     .part("status", persistent_volume::status())
                     .check(claim_validation::volume)
                     .warn_always(warnings::volume)
@@ -214,7 +217,7 @@ fn workload() -> Vec<Row> {
                     .check(pod_checks::pod)
                     .warn(warnings::pod)
                     .check_on_create(pod_checks::new_pod)
-                    .peculiar(Pods)
+                    .hooks(Pods)
                     .part("status", pod::status())
                     .part("binding", pod::Bound)
                     .part("eviction", pod::Bound)
@@ -280,7 +283,7 @@ fn network() -> Vec<Row> {
                     .check(service_checks::service)
                     .warn_always(warnings::service)
                     .check_on_update(service_checks::service_update)
-                    .peculiar(Services)
+                    .hooks(Services)
                     .create_on_update()
                     .name_rule(NameRule::Dns1035Label)
                     .returns_deleted_object(),
@@ -292,7 +295,7 @@ fn network() -> Vec<Row> {
 pub(super) fn event_strategy(events: Events) -> Generic {
     Generic::new()
         .defaults(defaults::EVENT)
-        .peculiar(events)
+        .hooks(events)
         .create_on_update()
         .name_rule(NameRule::PathSegment)
         .garbage_collection(GarbageCollection::Unsupported)

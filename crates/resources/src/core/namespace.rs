@@ -2,13 +2,13 @@
 
 use ringwatch_apimachinery::path::{keep, list, set};
 use ringwatch_registry::RequestContext;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
 use super::cluster::{namespace, namespace_status};
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 use crate::validation::found;
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// Label of a namespace with its own name, by which selectors can find it.
 pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -20,7 +20,7 @@ const FINALIZER: &str = "kubernetes";
 #[derive(Debug)]
 pub(super) struct Namespaces;
 
-impl Peculiar for Namespaces {
+impl KindHooks for Namespaces {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         let mut finalizers = list(object, "spec.finalizers").to_vec();
         if !finalizers.iter().any(|it| it == FINALIZER) {
@@ -45,14 +45,14 @@ impl Peculiar for Namespaces {
 }
 
 /// Returns the strategy of the subresource `finalize`, which writes `spec.finalizers`.
-pub(super) fn finalize() -> Part {
-    Part::new("spec.finalizers", PartMetadata::Free)
+pub(super) fn finalize() -> SubresourceStrategy {
+    SubresourceStrategy::new("spec.finalizers", SubresourceMetadata::Free)
         .validate_update(|object, _| found(namespace, object))
 }
 
 /// Returns the strategy of the status subresource, which writes phase and conditions.
-pub(super) fn status() -> Part {
-    Part::new("status", PartMetadata::Free).validate_update(namespace_status)
+pub(super) fn status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free).validate_update(namespace_status)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(super) enum Rule {
     /// Applies rules if a path has a value.
     With(&'static str, &'static [Self]),
     /// Rounds the quantities in the map at a path to thousandths, away from zero.
-    Amounts(&'static str),
+    Quantities(&'static str),
     /// Runs a function for defaults that the other rules cannot express. The paths are those of the fields that it fills in.
     Run(
         #[cfg_attr(
@@ -97,8 +97,8 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
             Rule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
             Rule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
             Rule::Run(_, run) if pass == Pass::Values => run(object),
-            Rule::Amounts(path) if pass == Pass::Values => round(object, path),
-            Rule::Set(..) | Rule::Zero(..) | Rule::Run(..) | Rule::Amounts(_) => {}
+            Rule::Quantities(path) if pass == Pass::Values => round(object, path),
+            Rule::Set(..) | Rule::Zero(..) | Rule::Run(..) | Rule::Quantities(_) => {}
             Rule::In(path, rules) => visit(object, path, rules, pass),
             Rule::When(path, texts, rules) => {
                 if texts.contains(&text(object, path)) {

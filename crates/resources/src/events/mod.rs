@@ -9,7 +9,7 @@ use ringwatch_apimachinery::path::{get, remove, set};
 use serde_json::{Value, json};
 
 use super::core;
-use super::strategy::peculiar::Peculiar;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{Group, Row};
 
 /// Members whose names differ: that of the core group, and that of `events.k8s.io`.
@@ -37,7 +37,7 @@ impl Events {
     const NEWER: Self = Self { newer: true };
 }
 
-impl Peculiar for Events {
+impl KindHooks for Events {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         validation::event(object, self.newer)
     }

@@ -4,7 +4,7 @@ mod defaults;
 pub(crate) mod table;
 pub(crate) mod validation;
 
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row};
@@ -15,7 +15,7 @@ pub(super) fn rows() -> Vec<Row> {
     let strategy = |rules| {
         Generic::with_status()
             .defaults(rules)
-            .status_metadata(PartMetadata::KeepsAll)
+            .status_metadata(SubresourceMetadata::KeepsAll)
             .generation(&["spec"])
     };
     vec![

@@ -5,13 +5,13 @@ mod slice;
 mod slice_validation;
 pub(crate) mod table;
 
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use self::slice::ResourceSlices;
 use super::storage::defaults;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row, field};
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 const V1: Group = Group::new("resource.k8s.io", "v1");
 
@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .check_on_update(claim_validation::update)
                     .part(
                         "status",
-                        Part::new("status", PartMetadata::Free)
+                        SubresourceStrategy::new("status", SubresourceMetadata::Free)
                             .validate_update(claim_validation::status),
                     ),
             ),
@@ -45,7 +45,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::new()
                     .generation(&["spec"])
                     .check_on_update(slice_validation::update)
-                    .peculiar(ResourceSlices),
+                    .hooks(ResourceSlices),
             ),
     ]
 }

@@ -5,13 +5,13 @@ use ringwatch_apimachinery::path::{get_mut, set};
 use ringwatch_registry::RequestContext;
 use serde_json::Value;
 
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 
 /// The behaviour of ResourceSlices: a taint of a device without `timeAdded` gets the time of the write.
 #[derive(Debug)]
 pub(super) struct ResourceSlices;
 
-impl Peculiar for ResourceSlices {
+impl KindHooks for ResourceSlices {
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         date_taints(context, object);
     }

@@ -3,7 +3,7 @@
 //! Follows defaults.go in pkg/apis/storage/v1, pkg/apis/scheduling/v1 and pkg/apis/resource/v1, of Kubernetes 1.36.
 
 use crate::defaults::Literal::{Empty, False, Int, Null, One, Text, True};
-use crate::defaults::Rule::{self, Amounts, In, Set, When, Zero};
+use crate::defaults::Rule::{self, In, Quantities, Set, When, Zero};
 
 pub(crate) const STORAGE_CLASS: &[Rule] = &[
     Set("reclaimPolicy", Text("Delete")),
@@ -21,7 +21,7 @@ pub(crate) const CSI_DRIVER: &[Rule] = &[
 ];
 
 /// Defaults of RuntimeClasses: the overhead is rounded to thousandths.
-pub(crate) const RUNTIME_CLASS: &[Rule] = &[Amounts("overhead.podFixed")];
+pub(crate) const RUNTIME_CLASS: &[Rule] = &[Quantities("overhead.podFixed")];
 
 pub(crate) const CSI_NODE: &[Rule] = &[Zero("spec.drivers", Null)];
 

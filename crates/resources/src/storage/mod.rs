@@ -4,7 +4,7 @@ mod csi_driver;
 pub(crate) mod defaults;
 pub(crate) mod validation;
 
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use self::csi_driver::CsiDrivers;
@@ -22,7 +22,7 @@ pub(super) fn rows() -> Vec<Row> {
                 .check(validation::driver_kind)
                 .check_on_update(validation::driver_update)
                 .generation(&["spec"])
-                .peculiar(CsiDrivers)
+                .hooks(CsiDrivers)
                 .conditional_update(),
         ),
         V1.cluster("csinodes", "CSINode").strategy(
@@ -52,7 +52,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"attached": false}))
-                    .status_metadata(PartMetadata::KeepsAll)
+                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .check(validation::attachment)
                     .check_on_update(validation::attachment_update)
                     .conditional_update(),

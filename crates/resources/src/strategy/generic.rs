@@ -2,7 +2,7 @@
 //!
 //! On the object itself the status is the server's: reset on creation, kept on update. On a
 //! subresource such as `status` everything but one member is kept. The generation counts changes
-//! of what a kind declares as its desired state. All that the switches cannot express is the kind's [`Peculiar`].
+//! of what a kind declares as its desired state. All that the switches cannot express is the kind's [`KindHooks`].
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use ringwatch::meta::Object;
 use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{get, keep, set};
 use ringwatch_apimachinery::{FieldError, NameRule};
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, GarbageCollection, Graceful, RequestContext, Strategy};
 use serde_json::{Value, json};
 
-use super::peculiar::Peculiar;
+use super::kind_hooks::KindHooks;
 use super::stored::LacksDefaults;
 use crate::defaults::{self, Rule};
 use crate::validation::{At, Check};
 use crate::validation::{CheckOfChange, Warn, found, found_in_change};
-use ringwatch_registry::part::Part;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// A strategy with switches. With none of them on, the object is stored as it comes.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Generic {
     checks_unless_old_fails: Vec<Check>,
     warn: Option<Warn>,
     warns_on_update: bool,
-    peculiar: Arc<dyn Peculiar>,
+    hooks: Arc<dyn KindHooks>,
     parts: Vec<(&'static str, Arc<dyn Strategy>)>,
 }
 
@@ -66,7 +66,7 @@ impl Generic {
             checks_unless_old_fails: Vec::new(),
             warn: None,
             warns_on_update: false,
-            peculiar: Arc::new(()),
+            hooks: Arc::new(()),
             parts: Vec::new(),
         }
     }
@@ -75,7 +75,7 @@ impl Generic {
     pub(crate) fn with_status() -> Self {
         let mut this = Self::new();
         this.status = Some(json!({}));
-        this.status_metadata(PartMetadata::Free)
+        this.status_metadata(SubresourceMetadata::Free)
     }
 
     /// Sets the status of new objects.
@@ -85,8 +85,8 @@ impl Generic {
     }
 
     /// Sets which metadata a write to the status subresource may change.
-    pub(crate) fn status_metadata(self, metadata: PartMetadata) -> Self {
-        self.part("status", Part::new("status", metadata))
+    pub(crate) fn status_metadata(self, metadata: SubresourceMetadata) -> Self {
+        self.part("status", SubresourceStrategy::new("status", metadata))
     }
 
     /// Adds a subresource through which the object is written, or replaces the one of this name.
@@ -199,8 +199,8 @@ impl Generic {
     }
 
     /// Sets the behaviour that the switches cannot express.
-    pub(crate) fn peculiar(mut self, peculiar: impl Peculiar + 'static) -> Self {
-        self.peculiar = Arc::new(peculiar);
+    pub(crate) fn hooks(mut self, hooks: impl KindHooks + 'static) -> Self {
+        self.hooks = Arc::new(hooks);
         self
     }
 }
@@ -210,7 +210,7 @@ impl Strategy for Generic {
         if !self.verbatim {
             defaults::tidy(object);
         }
-        self.peculiar.default(object);
+        self.hooks.default(object);
         defaults::apply(self.defaults, object);
     }
 
@@ -225,19 +225,19 @@ impl Strategy for Generic {
         if !self.generation.is_empty() {
             set(object, "metadata.generation", json!(1));
         }
-        self.peculiar.prepare_for_create(context, object);
+        self.hooks.prepare_for_create(context, object);
     }
 
     fn is_costly(&self) -> bool {
-        self.peculiar.is_costly()
+        self.hooks.is_costly()
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let checks = self.checks.iter().chain(&self.checks_on_create);
         let checks = checks.chain(&self.checks_unless_old_fails);
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
-        errors.extend(self.peculiar.validate(object));
-        errors.extend(self.peculiar.validate_create(object));
+        errors.extend(self.hooks.validate(object));
+        errors.extend(self.hooks.validate_create(object));
         errors
     }
 
@@ -274,7 +274,7 @@ impl Strategy for Generic {
         if self.status.is_some() {
             keep(object, old, "status");
         }
-        self.peculiar.prepare_for_update(context, object, old);
+        self.hooks.prepare_for_update(context, object, old);
         count_generation(object, old, self.generation);
     }
 
@@ -285,8 +285,8 @@ impl Strategy for Generic {
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
         let checks = self.checks_on_update.iter();
         errors.extend(checks.flat_map(|check| found_in_change(*check, object, old)));
-        errors.extend(self.peculiar.validate(object));
-        errors.extend(self.peculiar.validate_update(object, old));
+        errors.extend(self.hooks.validate(object));
+        errors.extend(self.hooks.validate_update(object, old));
         errors
     }
 
@@ -296,7 +296,7 @@ impl Strategy for Generic {
         object: &Value,
         options: &mut DeleteOptions,
     ) -> Graceful {
-        self.peculiar.check_graceful_delete(object, options)
+        self.hooks.check_graceful_delete(object, options)
     }
 
     fn default_garbage_collection(&self) -> GarbageCollection {
@@ -308,23 +308,23 @@ impl Strategy for Generic {
     }
 
     fn holds_deletion(&self, object: &Value) -> bool {
-        self.peculiar.holds_deletion(object)
+        self.hooks.holds_deletion(object)
     }
 
     fn prepare_for_deletion(&self, object: &mut Value) {
-        self.peculiar.prepare_for_deletion(object);
+        self.hooks.prepare_for_deletion(object);
     }
 
     fn to_served(&self, object: Value) -> Value {
-        self.peculiar.to_served(object)
+        self.hooks.to_served(object)
     }
 
     fn to_stored(&self, object: Value) -> Value {
-        self.peculiar.to_stored(object)
+        self.hooks.to_stored(object)
     }
 
     fn converts(&self) -> bool {
-        self.peculiar.converts()
+        self.hooks.converts()
     }
 
     fn subresource(&self, name: &str) -> Option<&dyn Strategy> {

@@ -70,7 +70,7 @@ async fn f11_a_store_that_was_put_back_is_noticed_when_the_stream_is_opened() {
     }
     let mut watch = world.watch(since(4)).await;
     assert_eq!(heard(&mut watch).await, "+d@5");
-    world.script.put_back(3);
+    world.script.roll_back(3);
     let too_old = "The resourceVersion for the provided watch is too old.";
     assert_eq!(heard_all(&mut watch, 2).await, format!("{too_old} end"));
     world.pods.ready().await.expect("listed");
@@ -90,7 +90,7 @@ async fn f11_a_store_that_was_put_back_and_went_on_is_told_apart() {
     let mut watch = world.watch(since(4)).await;
     assert_eq!(heard(&mut watch).await, "+d@5");
     world.script.state().reachable = false;
-    world.script.put_back(3);
+    world.script.roll_back(3);
     for name in ["w", "x", "y", "z"] {
         world.script.put(&format!("/pods/d/{name}"), "x");
     }

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 
 use super::super::attachment::Attachment;
 use super::super::bookmark::Bookmarks;
+use super::super::cache_writer::{CacheWriter, Filling};
 use super::super::filter::Filter;
 use super::super::freshness::Freshness;
-use super::super::type_cache::TypeCache;
-use super::super::watch_cache::{Filling, WatchCache};
+use super::super::watch_cache::WatchCache;
 use super::super::watcher::{CacheWatcher, StateInterval, WatchStart};
 use super::scripted::pod;
 use super::*;
@@ -56,8 +56,8 @@ struct Watched {
 }
 
 struct Model {
-    cache: Arc<TypeCache>,
-    writer: WatchCache,
+    cache: Arc<WatchCache>,
+    writer: CacheWriter,
     publisher: Publisher,
     /// The label of each key.
     state: BTreeMap<String, bool>,
@@ -81,14 +81,14 @@ impl Model {
     fn new() -> Self {
         let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
         let (publisher, published) = published(0);
-        let (cache, window) = TypeCache::new(
+        let (cache, window) = WatchCache::new(
             of_type("pods", "/pods/", LIMITS),
             CacheMetrics::default().of_type("", "pods"),
             clock.clone(),
             Arc::new(Freshness::new(published, clock)),
         );
         let cache = Arc::new(cache);
-        let mut writer = WatchCache::new(Arc::clone(&cache), window, &Ledger::unlimited());
+        let mut writer = CacheWriter::new(Arc::clone(&cache), window, &Ledger::unlimited());
         writer.replace(1, Filling::default());
         writer.serve();
         Self {

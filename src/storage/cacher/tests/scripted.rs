@@ -158,7 +158,7 @@ impl Script {
     }
 
     /// Puts the store back to what it was at a revision. The streams break.
-    pub(super) fn put_back(&self, revision: u64) {
+    pub(super) fn roll_back(&self, revision: u64) {
         self.fall_back(revision);
         self.break_streams();
     }

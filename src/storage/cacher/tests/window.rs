@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::event::{CacheEvent, Current};
 use super::super::snapshot::{Entry, SnapshotMap};
-use super::super::view::View;
+use super::super::view::CacheView;
 use super::super::window::{Window, WindowWriter, window};
 use super::*;
 use crate::clock::Instant;
@@ -151,7 +151,7 @@ impl Model {
         drop(self.writer.reset(self.revision, self.state.clone()));
     }
 
-    fn check(&self, view: &View) {
+    fn check(&self, view: &CacheView) {
         let end = self.first + self.events.len() as u64;
         assert_eq!((view.first(), view.end()), (self.first, end));
         assert_eq!(view.base_revision(), self.base.0);

@@ -49,13 +49,13 @@ fn list<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Why a document is none of discovery.
+/// The error of reading a discovery document of another server.
 #[derive(Debug, thiserror::Error)]
-pub enum NotDiscovery {
-    /// It is not written so.
+pub enum DiscoveryError {
+    /// The document is not JSON of the expected form.
     #[error("not a document of discovery: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is about something else.
+    /// The document describes another group or version than the one asked for.
     #[error("the document is about {0:?}")]
     Other(String),
 }
@@ -90,11 +90,11 @@ struct Version {
 /// The resources of a group version in the document of all groups; `None` if that does not know it.
 ///
 /// # Errors
-/// [`NotDiscovery::Json`]
+/// [`DiscoveryError::Json`]
 pub fn aggregated(
     document: &[u8],
     wanted: &GroupVersion,
-) -> Result<Option<Vec<ResourceDiscovery>>, NotDiscovery> {
+) -> Result<Option<Vec<ResourceDiscovery>>, DiscoveryError> {
     let list: GroupList = serde_json::from_slice(document)?;
     let groups = list.items.into_iter();
     let mut versions = groups
@@ -133,14 +133,14 @@ struct LegacyResource {
 /// The resources in the document of a group version.
 ///
 /// # Errors
-/// [`NotDiscovery`]
+/// [`DiscoveryError`]
 pub fn legacy(
     document: &[u8],
     wanted: &GroupVersion,
-) -> Result<Vec<ResourceDiscovery>, NotDiscovery> {
+) -> Result<Vec<ResourceDiscovery>, DiscoveryError> {
     let list: ResourceList = serde_json::from_slice(document)?;
     if list.group_version != wanted.to_string() {
-        return Err(NotDiscovery::Other(list.group_version));
+        return Err(DiscoveryError::Other(list.group_version));
     }
     let mut found: Vec<ResourceDiscovery> = Vec::new();
     for told in list.resources {
@@ -220,12 +220,12 @@ mod tests {
         let wanted = GroupVersion::new("example.com", "v1");
         let other = br#"{"groupVersion": "apps/v1", "resources": [{"name": "deployments"}]}"#;
         let refused = legacy(other, &wanted);
-        assert!(matches!(refused, Err(NotDiscovery::Other(it)) if it == "apps/v1"));
+        assert!(matches!(refused, Err(DiscoveryError::Other(it)) if it == "apps/v1"));
         assert!(matches!(aggregated(b"{\"items\": []}", &wanted), Ok(None)));
         for wrong in [&b"3"[..], b"", b"{\"items\": 3}", b"<html>"] {
             assert!(matches!(
                 aggregated(wrong, &wanted),
-                Err(NotDiscovery::Json(_))
+                Err(DiscoveryError::Json(_))
             ));
         }
     }

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 
-pub use self::discovery::{NotDiscovery, ResourceDiscovery, aggregated, legacy};
+pub use self::discovery::{DiscoveryError, ResourceDiscovery, aggregated, legacy};
 pub use self::identity::set_identity;
-pub(super) use self::proxy::{Asked, proxy};
+pub(super) use self::proxy::{RequestHead, proxy};
 use ringwatch_apimachinery::GroupVersion;
 
 use super::openapi;
@@ -30,9 +30,9 @@ use crate::{RemoteApi, ServiceAddresses};
 /// How many parts of a path after the version say what is asked for: `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
 const AUTHORISED_PARTS: usize = 6;
 
-/// Marks an answer whose body comes from another server, which may never end it.
+/// The mark of a response whose body comes from another server, which may never end it.
 #[derive(Clone, Copy, Debug)]
-pub struct FromElsewhere;
+pub struct ProxiedResponse;
 
 /// An API that another server serves, and what that server says of it.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::super::body::{RequestBody, ResponseBody, full};
 use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
 use super::super::response::{error_text, respond};
 use super::identity::set_identity;
-use super::{FromElsewhere, Remote, Remotes};
+use super::{ProxiedResponse, Remote, Remotes};
 
 /// The path under which the client reaches what is proxied.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -18,9 +18,9 @@ const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// The message about a server that redirects clients elsewhere, where its authority would not be checked.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
 
-/// A request that is to be proxied.
+/// The head of a request that is passed on to another server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestHead<'a> {
     /// The method.
     pub(in super::super) method: &'a Method,
     /// The path and query as the client wrote them.
@@ -33,7 +33,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) async fn proxy(
     remotes: &Remotes,
     remote: &Remote,
-    asked: Asked<'_>,
+    asked: RequestHead<'_>,
     body: RequestBody,
     user: &User,
 ) -> Response<ResponseBody> {
@@ -80,7 +80,7 @@ pub(crate) async fn proxy(
         return respond(StatusCode::BAD_GATEWAY, text, full(REDIRECTED));
     }
     strip_answer(answer.headers_mut());
-    answer.extensions_mut().insert(FromElsewhere);
+    answer.extensions_mut().insert(ProxiedResponse);
     answer
 }
 

@@ -24,7 +24,10 @@ fn answer() -> (Chunks, Response<ResponseBody>) {
     (sender, answer.body(body).expect("an answer"))
 }
 
-async fn deliver(io: &mut DuplexStream, answer: Response<ResponseBody>) -> Result<Ended, BoxError> {
+async fn deliver(
+    io: &mut DuplexStream,
+    answer: Response<ResponseBody>,
+) -> Result<StreamEnd, BoxError> {
     let clock = Clock::stepped(Timestamp::UNIX_EPOCH);
     let mut delivery = begin(io, answer, &clock).await?;
     poll_fn(|context| delivery.poll(context)).await
@@ -75,7 +78,7 @@ async fn chunks_go_out_as_they_come_and_the_end_is_marked() {
         assert_eq!(read(&mut client, "\r\n\r\n").await, "0\r\n\r\n");
     };
     let (ended, ()) = tokio::join!(delivered, following);
-    assert_eq!(ended.expect("no error"), Ended::Whole);
+    assert_eq!(ended.expect("no error"), StreamEnd::Whole);
 }
 
 #[tokio::test]
@@ -85,7 +88,7 @@ async fn a_client_that_goes_ends_the_watch() {
     drop(client);
     let ended = deliver(&mut server, answer).await;
     // The head may or may not be taken by a closed connection.
-    assert_eq!(ended.unwrap_or(Ended::Gone), Ended::Gone);
+    assert_eq!(ended.unwrap_or(StreamEnd::Gone), StreamEnd::Gone);
 }
 
 #[tokio::test]
@@ -102,7 +105,7 @@ async fn a_client_that_talks_out_of_turn_is_answered_to_the_end_and_left() {
         assert_eq!(read(&mut client, "\r\n\r\n").await, "0\r\n\r\n");
     };
     let (ended, ()) = tokio::join!(delivered, following);
-    assert_eq!(ended.expect("no error"), Ended::Gone);
+    assert_eq!(ended.expect("no error"), StreamEnd::Gone);
 }
 
 #[tokio::test]

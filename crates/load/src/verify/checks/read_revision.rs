@@ -1,7 +1,7 @@
 //! A read is of a revision that it may be of: the newest is not older than anything known before it began.
 
 use super::{Facts, read_name};
-use crate::verify::history::{Asked, At, Nanos, Read};
+use crate::verify::history::{At, Nanos, Read, RevisionMatch};
 use crate::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
@@ -16,8 +16,8 @@ fn wrong(known: &Known, place: usize, read: &Read) -> Option<Violation> {
     let revision = read.revision();
     let violation = |rule, message| Violation::new(rule, read_name(place), message);
     match read.asked {
-        Asked::Any => None,
-        Asked::Newest => {
+        RevisionMatch::Any => None,
+        RevisionMatch::Newest => {
             let (least, source) = known.before(read.invoked())?;
             let message = format!("the newest state was of {revision}, and {least} was known");
             (revision < least).then(|| {
@@ -26,11 +26,11 @@ fn wrong(known: &Known, place: usize, read: &Read) -> Option<Violation> {
                     .shown_by(read)
             })
         }
-        Asked::NotOlderThan(least) => (revision < least).then(|| {
+        RevisionMatch::NotOlderThan(least) => (revision < least).then(|| {
             let message = format!("the answer is of {revision}, and older than {least}");
             violation(Rule::ReadRevision, message).shown_by(read)
         }),
-        Asked::Exact(right) => (revision != right).then(|| {
+        RevisionMatch::Exact(right) => (revision != right).then(|| {
             let message = format!("the answer is of {revision} instead of {right}");
             violation(Rule::ReadRevision, message).shown_by(read)
         }),

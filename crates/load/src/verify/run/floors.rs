@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::client::Encoding;
 use crate::output::number::count;
 use crate::verify::checks::Tally;
-use crate::verify::history::{Asked, History, Read, Verb, Watcher, Write};
+use crate::verify::history::{History, Read, RevisionMatch, Verb, Watcher, Write};
 use crate::verify::violation::{Rule, Violation};
 
 use super::Flags;
@@ -147,11 +147,11 @@ impl Floors<'_> {
             let who = format!("lists in {}", form(encoding));
             look(&who, asked / 2, &|it| it.encoding == encoding);
         }
-        let newest = |read: &Read| read.asked == Asked::Newest;
-        let exact = |read: &Read| matches!(read.asked, Asked::Exact(_));
-        let later = |read: &Read| matches!(read.asked, Asked::NotOlderThan(_));
+        let newest = |read: &Read| read.asked == RevisionMatch::Newest;
+        let exact = |read: &Read| matches!(read.asked, RevisionMatch::Exact(_));
+        let later = |read: &Read| matches!(read.asked, RevisionMatch::NotOlderThan(_));
         look("lists of any state", asked / WAYS, &|it| {
-            it.asked == Asked::Any
+            it.asked == RevisionMatch::Any
         });
         look("lists of an exact revision", asked / WAYS, &exact);
         look("lists not older than a revision", asked / WAYS, &later);
@@ -247,7 +247,7 @@ mod tests {
         vec![write; count]
     }
 
-    fn reads(count: usize, asked: Asked, limit: Option<usize>) -> Vec<Read> {
+    fn reads(count: usize, asked: RevisionMatch, limit: Option<usize>) -> Vec<Read> {
         let read = |encoding| Read {
             asked,
             selector: Selector::Everything,
@@ -319,11 +319,11 @@ mod tests {
             ]
             .concat(),
             reads: [
-                reads(3, Asked::Any, None),
-                reads(3, Asked::Exact(5), None),
-                reads(3, Asked::NotOlderThan(5), None),
-                reads(6, Asked::Newest, Some(3)),
-                reads(9, Asked::Newest, None),
+                reads(3, RevisionMatch::Any, None),
+                reads(3, RevisionMatch::Exact(5), None),
+                reads(3, RevisionMatch::NotOlderThan(5), None),
+                reads(6, RevisionMatch::Newest, Some(3)),
+                reads(9, RevisionMatch::Newest, None),
             ]
             .concat(),
             watchers: vec![

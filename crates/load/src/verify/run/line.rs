@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::client::{Client, ClientError, Connection, Encoding, Request, Response};
-use crate::verify::history::{Asked, Nanos, Page, Read, Selector};
+use crate::verify::history::{Nanos, Page, Read, RevisionMatch, Selector};
 
 use super::journal::Journal;
 use super::objects;
@@ -60,7 +60,7 @@ impl Scope {
 pub(super) struct Wish<'a> {
     pub(super) scope: &'a Scope,
     pub(super) selector: &'a Selector,
-    pub(super) asked: Asked,
+    pub(super) asked: RevisionMatch,
     /// How many objects a page may have.
     pub(super) limit: Option<usize>,
     pub(super) encoding: Encoding,
@@ -153,12 +153,12 @@ impl Wish<'_> {
             return path + "&continue=" + next;
         }
         path + &match self.asked {
-            Asked::Newest => String::new(),
-            Asked::Any => "&resourceVersion=0".to_owned(),
-            Asked::NotOlderThan(revision) => {
+            RevisionMatch::Newest => String::new(),
+            RevisionMatch::Any => "&resourceVersion=0".to_owned(),
+            RevisionMatch::NotOlderThan(revision) => {
                 format!("&resourceVersion={revision}&resourceVersionMatch=NotOlderThan")
             }
-            Asked::Exact(revision) => {
+            RevisionMatch::Exact(revision) => {
                 format!("&resourceVersion={revision}&resourceVersionMatch=Exact")
             }
         }

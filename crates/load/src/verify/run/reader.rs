@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 
 use crate::client::{ClientError, Encoding};
 use crate::time::{Instant, now};
-use crate::verify::history::{Asked, Selector};
+use crate::verify::history::{RevisionMatch, Selector};
 
 use super::journal::Journal;
 use super::line::{Line, RETRY_PAUSE, Scope, Wish};
@@ -57,14 +57,14 @@ impl Reader<'_> {
         let older = newest.saturating_sub(back);
         let is_known = newest > 0;
         let (asked, limit) = match turn % WAYS {
-            0 => (Asked::Any, None),
-            1 if is_known => (Asked::Exact(older.max(1)), None),
-            2 if is_known => (Asked::NotOlderThan(newest), None),
+            0 => (RevisionMatch::Any, None),
+            1 if is_known => (RevisionMatch::Exact(older.max(1)), None),
+            2 if is_known => (RevisionMatch::NotOlderThan(newest), None),
             3 | 4 => {
                 let limit = self.random.random_range(1..=PAGE_OBJECTS_MAX);
-                (Asked::Newest, Some(limit))
+                (RevisionMatch::Newest, Some(limit))
             }
-            _ => (Asked::Newest, None),
+            _ => (RevisionMatch::Newest, None),
         };
         let selector = self.random.random_range(0..self.selectors.len());
         let encoding = if self.random.random_ratio(1, 2) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::client::Encoding;
 use crate::time::now;
 use crate::verify::checks::difference;
-use crate::verify::history::{Asked, End, History, Selector};
+use crate::verify::history::{End, History, RevisionMatch, Selector};
 
 use super::journal::Journal;
 use super::line::{Line, Scope, Wish};
@@ -50,7 +50,7 @@ pub(super) async fn settle(journal: &Journal, mut line: Line, scope: &Scope) -> 
     let wish = Wish {
         scope,
         selector: &Selector::Everything,
-        asked: Asked::Newest,
+        asked: RevisionMatch::Newest,
         limit: None,
         encoding: Encoding::Json,
     };

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use tokio::sync::watch;
 
 use crate::client::{Client, ClientError, Encoding, EventKind, OwnedEvent, Watch};
-use crate::verify::history::{Asked, End, Kind, Nanos, Selector, Start, What};
+use crate::verify::history::{End, Kind, Nanos, RevisionMatch, Selector, Start, What};
 
 use super::journal::Journal;
 use super::line::{Line, RETRY_PAUSE, Scope, Wish};
@@ -126,7 +126,7 @@ impl Follower<'_> {
         let wish = Wish {
             scope: &self.scope,
             selector: &self.selector,
-            asked: Asked::Newest,
+            asked: RevisionMatch::Newest,
             limit: None,
             encoding: self.encoding,
         };

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::client::{ClientError, Content, Encoding, Request, Response};
 use crate::time::{Instant, now};
-use crate::verify::history::{Answer, Asked, Group, Key, Selector, Verb, Write, WriteId};
+use crate::verify::history::{Answer, Group, Key, RevisionMatch, Selector, Verb, Write, WriteId};
 
 use super::journal::Journal;
 use super::line::{Line, RETRY_PAUSE, Scope, Wish};
@@ -188,7 +188,7 @@ impl Writer<'_> {
         let wish = Wish {
             scope: &Scope::namespace(&self.desk.collection),
             selector: &Selector::Name(key),
-            asked: Asked::Newest,
+            asked: RevisionMatch::Newest,
             limit: None,
             encoding: self.encoding,
         };

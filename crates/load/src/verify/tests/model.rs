@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use crate::client::Encoding;
 use crate::verify::history::{
-    Answer, Asked, End, Group, History, Key, Kind, Nanos, Page, Read, Seen, Selector, Session,
-    Start, Type, Verb, Version, Watcher, What, Write, WriteId,
+    Answer, End, Group, History, Key, Kind, Nanos, Page, Read, RevisionMatch, Seen, Selector,
+    Session, Start, Type, Verb, Version, Watcher, What, Write, WriteId,
 };
 
 const KEYS: u32 = 4;
@@ -386,10 +386,10 @@ impl World {
     fn read(&mut self, asked: u8, selector: Selector, back: u64, page: usize) {
         let older = self.revision_back(back);
         let (asked, revision) = match asked % 4 {
-            0 => (Asked::Any, older),
-            1 => (Asked::Newest, self.revision),
-            2 => (Asked::NotOlderThan(older), self.revision),
-            _ => (Asked::Exact(older), older),
+            0 => (RevisionMatch::Any, older),
+            1 => (RevisionMatch::Newest, self.revision),
+            2 => (RevisionMatch::NotOlderThan(older), self.revision),
+            _ => (RevisionMatch::Exact(older), older),
         };
         let objects = self.state(revision, &selector);
         let mut pages: Vec<Vec<Version>> = objects.chunks(page).map(<[_]>::to_vec).collect();

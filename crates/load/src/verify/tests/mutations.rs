@@ -9,8 +9,8 @@ use super::config;
 use super::model::{play, steps};
 use crate::verify::checks::{Checked, check};
 use crate::verify::history::{
-    Answer, Asked, End, History, Kind, Page, Seen, Selector, Session, Start, Verb, Version, What,
-    WriteId,
+    Answer, End, History, Kind, Page, RevisionMatch, Seen, Selector, Session, Start, Verb, Version,
+    What, WriteId,
 };
 use crate::verify::violation::Rule;
 
@@ -464,7 +464,7 @@ fn a_stale_list() {
             })
         };
         let (place, who) = read(history, pick, |it| {
-            it.asked == Asked::Newest && known(it.invoked())
+            it.asked == RevisionMatch::Newest && known(it.invoked())
         })?;
         let read = &mut history.reads[place];
         read.pages.truncate(1);
@@ -480,7 +480,9 @@ fn a_stale_list() {
 #[test]
 fn a_list_of_another_revision() {
     is_found(Rule::ReadRevision, |history, pick| {
-        let (place, who) = read(history, pick, |it| matches!(it.asked, Asked::Exact(_)))?;
+        let (place, who) = read(history, pick, |it| {
+            matches!(it.asked, RevisionMatch::Exact(_))
+        })?;
         for page in &mut history.reads[place].pages {
             page.revision += 1;
         }

@@ -8,7 +8,7 @@ use ringwatch_apimachinery::path::{get, remove, set, text};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 
 /// Maximum size of an object's data in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
@@ -34,7 +34,7 @@ const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
-impl Peculiar for ConfigMaps {
+impl KindHooks for ConfigMaps {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let mut bytes = 0;
@@ -64,7 +64,7 @@ impl Peculiar for ConfigMaps {
     }
 }
 
-impl Peculiar for Secrets {
+impl KindHooks for Secrets {
     /// Moves `stringData`, which is write-only, into `data` as base64.
     fn default(&self, object: &mut Value) {
         let Some(Value::Object(strings)) = remove(object, "stringData") else {

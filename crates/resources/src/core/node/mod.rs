@@ -6,13 +6,13 @@ use ringwatch_apimachinery::path::{get, keep, list, set};
 use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
 
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 
 /// The behaviour of nodes: pairs of pod CIDR fields, and a pod CIDR that stays once it is assigned.
 #[derive(Debug)]
 pub(super) struct Nodes;
 
-impl Peculiar for Nodes {
+impl KindHooks for Nodes {
     /// Makes `spec.podCIDR` and the first of `spec.podCIDRs` equal; if both are given and differ, `spec.podCIDR` wins.
     fn default(&self, object: &mut Value) {
         let first = list(object, "spec.podCIDRs").first().cloned();

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::core::volume::defaults::VOLUME;
 use crate::defaults::Literal::{Empty, False, Int, Text, True};
-use crate::defaults::Rule::{self, Amounts, In, Run, Set, With, Zero};
+use crate::defaults::Rule::{self, In, Quantities, Run, Set, With, Zero};
 use crate::defaults::is_absent;
-use crate::{Which, amounts_of_containers};
+use crate::{Which, resources_of_containers};
 
 /// Resources with pod-level limits of which a pod may request less.
 const SHARED: [&str; 2] = ["cpu", "memory"];
@@ -59,9 +59,9 @@ pub(super) const POD_SPEC: &[Rule] = &[
         &["serviceAccountName", "serviceAccount"],
         pair_service_account,
     ),
-    Amounts("overhead"),
-    Amounts("resources.limits"),
-    Amounts("resources.requests"),
+    Quantities("overhead"),
+    Quantities("resources.limits"),
+    Quantities("resources.requests"),
     In("containers[]", CONTAINER),
     In("initContainers[]", CONTAINER),
     In("ephemeralContainers[]", CONTAINER),
@@ -76,15 +76,15 @@ const CONDITION: &[Rule] = &[
 
 /// Defaults of the resources in the status of a container or a pod.
 const ALLOCATED: &[Rule] = &[
-    Amounts("allocatedResources"),
-    Amounts("resources.limits"),
-    Amounts("resources.requests"),
+    Quantities("allocatedResources"),
+    Quantities("resources.limits"),
+    Quantities("resources.requests"),
 ];
 
 const CONTAINER: &[Rule] = &[
     Set("resources", Empty),
-    Amounts("resources.limits"),
-    Amounts("resources.requests"),
+    Quantities("resources.limits"),
+    Quantities("resources.requests"),
     Set("terminationMessagePath", Text("/dev/termination-log")),
     Set("terminationMessagePolicy", Text("File")),
     Run(&["imagePullPolicy"], pull_policy),
@@ -165,11 +165,11 @@ fn request_the_limits(container: &mut Value) {
 /// sizes that the pod requests are left alone.
 fn whole_limits(spec: &mut Value) {
     let [limits, requests] =
-        ["limits", "requests"].map(|which| crate::Amounts::read(&spec["resources"][which]));
+        ["limits", "requests"].map(|which| crate::ResourceList::read(&spec["resources"][which]));
     if limits.is_empty() && requests.is_empty() {
         return;
     }
-    let of_containers = amounts_of_containers(spec, Which::Limits);
+    let of_containers = resources_of_containers(spec, Which::Limits);
     let unsaid = of_containers.only(|name, _| requests.get(name).is_none());
     fill(spec, Which::Limits, &unsaid, |name| name.starts_with(PAGES));
 }
@@ -177,11 +177,11 @@ fn whole_limits(spec: &mut Value) {
 /// Sets missing pod-level requests in a pod with pod-level limits: CPU and memory to the requests of the containers
 /// together, then CPU, memory and huge pages that are still missing to the limits.
 fn whole_requests(spec: &mut Value) {
-    let limits = crate::Amounts::read(&spec["resources"]["limits"]);
+    let limits = crate::ResourceList::read(&spec["resources"]["limits"]);
     if limits.is_empty() {
         return;
     }
-    let of_containers = amounts_of_containers(spec, Which::Requests);
+    let of_containers = resources_of_containers(spec, Which::Requests);
     fill(spec, Which::Requests, &of_containers, |name| {
         SHARED.contains(&name)
     });
@@ -190,11 +190,11 @@ fn whole_requests(spec: &mut Value) {
     });
 }
 
-/// Adds amounts of wanted resources to the pod-level ones, without replacing any.
-fn fill(spec: &mut Value, which: Which, amounts: &crate::Amounts, wanted: fn(&str) -> bool) {
+/// Adds quantities of wanted resources to the pod-level ones, without replacing any.
+fn fill(spec: &mut Value, which: Which, amounts: &crate::ResourceList, wanted: fn(&str) -> bool) {
     let mut all = amounts.only(|name, _| wanted(name));
     let path = format!("resources.{}", which.member());
-    for (name, amount) in crate::Amounts::read(&spec["resources"][which.member()]).iter() {
+    for (name, amount) in crate::ResourceList::read(&spec["resources"][which.member()]).iter() {
         all.set(name, amount);
     }
     if !all.is_empty() {

@@ -23,17 +23,17 @@ pub use self::eviction::mark_evicted;
 pub use self::quality::class as quality_class;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, keep, set, text};
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, Graceful, RequestContext};
 
-use crate::strategy::peculiar::Peculiar;
-use ringwatch_registry::part::Part;
+use crate::strategy::kind_hooks::KindHooks;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The behaviour of pods: initial status and priority, rules of updates, and graceful deletion.
 #[derive(Debug)]
 pub(super) struct Pods;
 
-impl Peculiar for Pods {
+impl KindHooks for Pods {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         let class = quality_class(object);
         set(
@@ -78,8 +78,8 @@ impl Peculiar for Pods {
 }
 
 /// Returns the strategy of the status subresource, which nodes write.
-pub(super) fn status() -> Part {
-    Part::new("status", PartMetadata::KeepsOwners)
+pub(super) fn status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::KeepsOwners)
         .finish(|_, object, old| status::keep_what_is_left_out(object, old))
         .validate_update(|object, old| {
             let mut errors = annotations::forbidden_changes(object, old);
@@ -89,15 +89,15 @@ pub(super) fn status() -> Part {
 }
 
 /// Returns the strategy of the subresource `ephemeralcontainers`, which adds containers to a running pod for debugging.
-pub(super) fn ephemeral_containers() -> Part {
-    Part::new("spec.ephemeralContainers", PartMetadata::KeepsAll)
+pub(super) fn ephemeral_containers() -> SubresourceStrategy {
+    SubresourceStrategy::new("spec.ephemeralContainers", SubresourceMetadata::KeepsAll)
         .finish(|_, object, old| crate::strategy::generic::count_generation(object, old, &["spec"]))
         .validate_update(update::forbidden_ephemeral_changes)
 }
 
 /// Returns the strategy of the subresource `resize`, which changes the resources of a running pod's containers.
-pub(super) fn resize() -> Part {
-    Part::new("spec", PartMetadata::KeepsAll)
+pub(super) fn resize() -> SubresourceStrategy {
+    SubresourceStrategy::new("spec", SubresourceMetadata::KeepsAll)
         .finish(|_, object, old| {
             resize::keep_all_but_resources(object, old);
             crate::strategy::generic::count_generation(object, old, &["spec"]);

@@ -6,7 +6,7 @@
 use ringwatch_apimachinery::path::{get, list, text};
 use serde_json::Value;
 
-use crate::Amounts;
+use crate::ResourceList;
 
 /// Requests or limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,19 +28,19 @@ impl Which {
 }
 
 /// Returns the requests or limits of a container.
-pub fn container_amounts(container: &Value, which: Which) -> Amounts {
-    Amounts::read(&container["resources"][which.member()])
+pub fn container_resources(container: &Value, which: Which) -> ResourceList {
+    ResourceList::read(&container["resources"][which.member()])
 }
 
 /// Returns the requests or limits of all containers in the spec of a pod.
-pub(crate) fn amounts_of_containers(spec: &Value, which: Which) -> Amounts {
-    let mut sum = Amounts::default();
+pub(crate) fn resources_of_containers(spec: &Value, which: Which) -> ResourceList {
+    let mut sum = ResourceList::default();
     for container in list(spec, "containers") {
-        sum.add(&container_amounts(container, which));
+        sum.add(&container_resources(container, which));
     }
-    let (mut beside, mut before) = (Amounts::default(), Amounts::default());
+    let (mut beside, mut before) = (ResourceList::default(), ResourceList::default());
     for container in list(spec, "initContainers") {
-        let own = container_amounts(container, which);
+        let own = container_resources(container, which);
         let runs_on = text(container, "restartPolicy") == "Always";
         if runs_on {
             sum.add(&own);
@@ -61,13 +61,13 @@ pub(crate) fn amounts_of_containers(spec: &Value, which: Which) -> Amounts {
 }
 
 /// Returns the requests or limits of a pod.
-pub fn pod_amounts(pod: &Value, which: Which) -> Amounts {
-    let mut sum = amounts_of_containers(&pod["spec"], which);
-    for (name, amount) in Amounts::read(&pod["spec"]["resources"][which.member()]).iter() {
+pub fn pod_resources(pod: &Value, which: Which) -> ResourceList {
+    let mut sum = resources_of_containers(&pod["spec"], which);
+    for (name, amount) in ResourceList::read(&pod["spec"]["resources"][which.member()]).iter() {
         sum.set(name, amount);
     }
     let overhead = get(pod, "spec.overhead")
-        .map(Amounts::read)
+        .map(ResourceList::read)
         .unwrap_or_default();
     let known = sum.clone();
     sum.add(&overhead.only(|name, _| which == Which::Requests || known.get(name).is_some()));
@@ -85,7 +85,7 @@ mod tests {
         let container = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
         let sidecar =
             |cpu: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": cpu}}});
-        let cpu = |spec: Value| pod_amounts(&json!({"spec": spec}), Which::Requests).to_string();
+        let cpu = |spec: Value| pod_resources(&json!({"spec": spec}), Which::Requests).to_string();
         assert_eq!(
             cpu(json!({"containers": [container("1"), container("500m"), {}]})),
             "cpu=1500m"
@@ -102,7 +102,7 @@ mod tests {
         );
         let limits = json!({"containers": [{"resources": {"limits": {"cpu": "1"}}}],
             "overhead": {"cpu": "1", "memory": "1Mi"}});
-        let limits = pod_amounts(&json!({"spec": limits}), Which::Limits);
+        let limits = pod_resources(&json!({"spec": limits}), Which::Limits);
         assert_eq!(limits.to_string(), "cpu=2");
     }
 }

@@ -12,7 +12,7 @@ pub(crate) use self::changes::{has_address, has_node_ports, is_health_checked};
 use ringwatch_apimachinery::path::{get, list, set, text};
 use ringwatch_registry::RequestContext;
 
-use crate::strategy::peculiar::Peculiar;
+use crate::strategy::kind_hooks::KindHooks;
 
 /// Value of `spec.clusterIP` of headless services.
 pub(crate) const HEADLESS: &str = "None";
@@ -38,7 +38,7 @@ impl Owner {
 #[derive(Debug)]
 pub(super) struct Services;
 
-impl Peculiar for Services {
+impl KindHooks for Services {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         name_addresses(object);
     }

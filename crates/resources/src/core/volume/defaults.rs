@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::core::pod::defaults::{FIELD_REF, fill_pull_policy};
 use crate::defaults::Literal::{Empty, False, Int, Text};
-use crate::defaults::Rule::{self, Amounts, In, Run, Set, Zero};
+use crate::defaults::Rule::{self, In, Quantities, Run, Set, Zero};
 
 /// Default permissions of files: 0644.
 const FILE_MODE: Rule = Set("defaultMode", Int(0o644));
@@ -69,8 +69,8 @@ const SCALE_IO: &[Rule] = &[
 /// Defaults of the spec of a PersistentVolumeClaim.
 const CLAIM_SPEC: &[Rule] = &[
     Set("volumeMode", Text("Filesystem")),
-    Amounts("resources.limits"),
-    Amounts("resources.requests"),
+    Quantities("resources.limits"),
+    Quantities("resources.requests"),
     Zero("resources", Empty),
 ];
 
@@ -79,8 +79,8 @@ pub(crate) const CLAIM: &[Rule] = &[
     Set("spec", Empty),
     In("spec", CLAIM_SPEC),
     Set("status.phase", Text("Pending")),
-    Amounts("status.capacity"),
-    Amounts("status.allocatedResources"),
+    Quantities("status.capacity"),
+    Quantities("status.allocatedResources"),
 ];
 
 /// Defaults of PersistentVolumes, whose sources have those of a pod's volumes.
@@ -88,7 +88,7 @@ pub(crate) const PERSISTENT_VOLUME: &[Rule] = &[
     Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     Set("spec.volumeMode", Text("Filesystem")),
     Set("status.phase", Text("Pending")),
-    Amounts("spec.capacity"),
+    Quantities("spec.capacity"),
     In("spec.hostPath", &[Set("type", Text(""))]),
     In("spec.iscsi", &[Set("iscsiInterface", Text("default"))]),
     In("spec.rbd", RBD),

@@ -3,11 +3,11 @@
 use ringwatch_apimachinery::accessor::format_time;
 use ringwatch_apimachinery::path::{get, set};
 use ringwatch_registry::RequestContext;
-use ringwatch_registry::part::PartMetadata;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
-use crate::strategy::peculiar::Peculiar;
-use ringwatch_registry::part::Part;
+use crate::strategy::kind_hooks::KindHooks;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
 const PHASE: &str = "status.phase";
 const SINCE: &str = "status.lastPhaseTransitionTime";
@@ -16,7 +16,7 @@ const SINCE: &str = "status.lastPhaseTransitionTime";
 #[derive(Debug)]
 pub(crate) struct PersistentVolumes;
 
-impl Peculiar for PersistentVolumes {
+impl KindHooks for PersistentVolumes {
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         set(object, SINCE, json!(format_time(context.clock.wall())));
     }
@@ -24,8 +24,8 @@ impl Peculiar for PersistentVolumes {
 
 /// Returns the strategy of the status subresource. A change of the phase sets `lastPhaseTransitionTime` to now, unless
 /// the client sets another time.
-pub(crate) fn status() -> Part {
-    Part::new("status", PartMetadata::Free).finish(|context, object, old| {
+pub(crate) fn status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free).finish(|context, object, old| {
         let untold =
             get(object, SINCE).is_none_or(|time| time.is_null() || Some(time) == get(old, SINCE));
         if get(object, PHASE) != get(old, PHASE) && untold {

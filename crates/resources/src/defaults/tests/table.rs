@@ -60,7 +60,7 @@ fn fields(rules: &[Rule], base: &str, given: &[Given]) -> Vec<Field> {
     let of_rule = |rule: &Rule| match *rule {
         Rule::Set(path, literal) => vec![field(path, Some(literal))],
         Rule::Run(paths, _) => paths.iter().map(|path| field(path, None)).collect(),
-        Rule::Zero(..) | Rule::Amounts(_) => Vec::new(),
+        Rule::Zero(..) | Rule::Quantities(_) => Vec::new(),
         Rule::In(path, rules) => fields(rules, &join(base, path), given),
         Rule::When(path, texts, rules) => {
             let texts = texts.iter();

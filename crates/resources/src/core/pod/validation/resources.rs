@@ -6,7 +6,7 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use crate::validation::at::{At, Errors};
 use crate::validation::quantities::{is_pages, requirements};
-use crate::{Amounts, Which, amounts_of_containers};
+use crate::{ResourceList, Which, resources_of_containers};
 
 /// The resources that pods as a whole may have, as kube-apiserver lists them.
 const OF_PODS: [&str; 3] = ["cpu", "hugepages-", "memory"];
@@ -58,9 +58,9 @@ fn of_pods(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
 fn covers_the_containers(spec: &At<'_, '_>, errors: &mut Errors) {
     for which in [Which::Requests, Which::Limits] {
         let member = which.member();
-        let of_containers = amounts_of_containers(spec.value(), which);
+        let of_containers = resources_of_containers(spec.value(), which);
         let whole = spec.at("resources");
-        let known = Amounts::read(whole.at(member).value());
+        let known = ResourceList::read(whole.at(member).value());
         for (name, amount) in whole.members(member) {
             let sum = of_containers.get(name).zip(known.get(name));
             let more = sum.filter(|(sum, whole)| sum.quantity > whole.quantity);

@@ -10,11 +10,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::cache_writer::{CacheWriter, Filling};
 use super::feed::TypeId;
 use super::filter::folders;
 use super::listing::Listing;
 use super::readiness::Event;
-use super::watch_cache::{Filling, WatchCache};
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeBatch, StorageError};
 
@@ -31,7 +31,7 @@ pub(super) struct Types {
 #[derive(Debug)]
 pub(super) struct Followed {
     /// The writer of its cache.
-    pub(super) cache: WatchCache,
+    pub(super) cache: CacheWriter,
     /// How far it is.
     phase: Phase,
     /// How often a change came that cannot be after what is known.
@@ -52,7 +52,7 @@ enum Phase {
 
 impl Types {
     /// Takes in a type, which is to be listed. One that is there already stays as it is.
-    pub(super) fn add(&mut self, id: TypeId, cache: WatchCache, now: Instant) {
+    pub(super) fn add(&mut self, id: TypeId, cache: CacheWriter, now: Instant) {
         if self.by_id.contains_key(&id) {
             cache.stop();
             return;
@@ -181,7 +181,7 @@ impl Types {
     }
 
     /// The list of a type, if it is under way, and its cache.
-    pub(super) fn listing(&mut self, id: TypeId) -> Option<(&WatchCache, &mut Listing)> {
+    pub(super) fn listing(&mut self, id: TypeId) -> Option<(&CacheWriter, &mut Listing)> {
         let followed = self.by_id.get_mut(&id)?;
         match &mut followed.phase {
             Phase::Listing(listing) => Some((&followed.cache, &mut **listing)),
@@ -206,12 +206,12 @@ impl Types {
     }
 
     /// All types.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (TypeId, &WatchCache)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TypeId, &CacheWriter)> {
         self.by_id.iter().map(|(id, it)| (*id, &it.cache))
     }
 
     /// The writers of all caches.
-    pub(super) fn caches_mut(&mut self) -> impl Iterator<Item = &mut WatchCache> {
+    pub(super) fn caches_mut(&mut self) -> impl Iterator<Item = &mut CacheWriter> {
         self.by_id.values_mut().map(|it| &mut it.cache)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Behaviour of a kind beyond the switches. Each method runs after the switches, `default` before them, and does nothing
 /// unless a kind implements it.
-pub(crate) trait Peculiar: Debug + Send + Sync {
+pub(crate) trait KindHooks: Debug + Send + Sync {
     /// Normalizes fields that clients may write in several ways, before the table of defaults is applied.
     fn default(&self, object: &mut Value) {
         let _ = object;
@@ -82,4 +82,4 @@ pub(crate) trait Peculiar: Debug + Send + Sync {
 }
 
 /// The behaviour of kinds for which the switches suffice.
-impl Peculiar for () {}
+impl KindHooks for () {}

@@ -1,4 +1,4 @@
-//! Models of `ring/arrivals.rs`, with the channel and a window of which only the length is known.
+//! Models of `ring/registrations.rs`, with the channel and a window of which only the length is known.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -9,10 +9,12 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use crate::model::{Seen, explore};
-use crate::ring::arrivals::{Arrivals, Gate, Passage, WAITING_MAX, arrivals};
-use crate::ring::channel::{Receiver, Sender, Signal, Told, channel};
+use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
+use crate::ring::registrations::{
+    Registrar, Registration, Registrations, WAITING_MAX, registrations,
+};
 
-type Newcomer = Sender<1>;
+type NewWatcher = Sender<1>;
 
 /// The state that readers of the feed see.
 struct Feed {
@@ -20,84 +22,84 @@ struct Feed {
     end: AtomicU64,
     /// True if the feed has stopped.
     stopped: AtomicU64,
-    gate: Gate<Newcomer>,
+    registrar: Registrar<NewWatcher>,
 }
 
 /// The dispatcher, and those it knows to be present.
 struct Dispatcher {
     feed: PlainArc<Feed>,
-    arrivals: Arrivals<Newcomer>,
-    present: BTreeMap<u32, Newcomer>,
+    registrations: Registrations<NewWatcher>,
+    present: BTreeMap<u32, NewWatcher>,
 }
 
 impl Dispatcher {
     fn new() -> Self {
-        let (gate, arrivals) = arrivals();
+        let (registrar, registrations) = registrations();
         Self {
             feed: PlainArc::new(Feed {
                 end: AtomicU64::new(0),
                 stopped: AtomicU64::new(0),
-                gate,
+                registrar,
             }),
-            arrivals,
+            registrations,
             present: BTreeMap::new(),
         }
     }
 
-    fn admit(&mut self) {
-        for passage in self.arrivals.take() {
-            note(&mut self.present, passage);
+    fn apply_registrations(&mut self) {
+        for registration in self.registrations.take() {
+            note(&mut self.present, registration);
         }
     }
 
     fn publish(&mut self, number: u64) {
         self.feed.end.store(number + 1, Ordering::Release);
-        self.admit();
+        self.apply_registrations();
         for sender in self.present.values_mut() {
-            let told = sender.push(number);
-            wake(sender, told);
+            let outcome = sender.push(number);
+            wake(sender, outcome);
         }
     }
 
     /// Says that the feed has stopped, then ends everyone.
     fn stop(&mut self) {
         self.feed.stopped.store(1, Ordering::Release);
-        self.admit();
+        self.apply_registrations();
         self.end_all(None);
     }
 
     /// Sends away whoever comes from now on, and ends everyone.
     fn close(&mut self, last: Option<u64>) {
-        for passage in self.arrivals.close() {
-            note(&mut self.present, passage);
+        for registration in self.registrations.close() {
+            note(&mut self.present, registration);
         }
         self.end_all(last);
     }
 
     fn end_all(&mut self, last: Option<u64>) {
         for sender in self.present.values_mut() {
-            let told = sender.end(last);
-            wake(sender, told);
+            let outcome = sender.end(last);
+            wake(sender, outcome);
         }
     }
 }
 
-fn note(present: &mut BTreeMap<u32, Newcomer>, passage: Passage<Newcomer>) {
-    let number = match passage {
-        Passage::Entered(number, sender) => {
+fn note(present: &mut BTreeMap<u32, NewWatcher>, registration: Registration<NewWatcher>) {
+    let number = match registration {
+        Registration::Add(number, sender) => {
             assert!(
                 present.insert(number, sender).is_none(),
                 "two have one number"
             );
             return;
         }
-        Passage::Left(number) => number,
+        Registration::Remove(number) => number,
     };
     assert!(present.remove(&number).is_some(), "who left was not there");
 }
 
-fn wake(sender: &Newcomer, told: Told) {
-    if told == Told::Asleep
+fn wake(sender: &NewWatcher, outcome: PushOutcome) {
+    if outcome == PushOutcome::QueuedNeedsWake
         && let Some(waker) = sender.waker()
     {
         waker.wake();
@@ -116,7 +118,7 @@ fn follow(feed: &Feed, mut receiver: Receiver<1>, mut cursor: u64) -> u64 {
                     assert!(number <= cursor, "an event was left out");
                     cursor = cursor.max(number + 1);
                 }
-                Signal::Missed(number) => {
+                Signal::Lagged(number) => {
                     assert!(number <= cursor, "an event was left out");
                     break;
                 }
@@ -127,7 +129,7 @@ fn follow(feed: &Feed, mut receiver: Receiver<1>, mut cursor: u64) -> u64 {
     }
 }
 
-/// Whoever enters before the gate closes gets every event from where it begins on; others are sent
+/// Whoever registers before the queue closes gets every event from where it begins on; others are sent
 /// away.
 #[test]
 fn attaching_against_a_publish_leaves_no_gap() {
@@ -137,7 +139,7 @@ fn attaching_against_a_publish_leaves_no_gap() {
         let (noted, feed) = (seen.clone(), PlainArc::clone(&dispatcher.feed));
         let watching = thread::spawn(move || {
             let (sender, receiver) = channel::<1>();
-            if feed.gate.enter(sender).is_err() {
+            if feed.registrar.add(sender).is_err() {
                 noted.note("sent away");
                 return;
             }
@@ -161,9 +163,9 @@ fn attaching_against_a_stop_hangs_nobody() {
         let (noted, feed) = (seen.clone(), PlainArc::clone(&dispatcher.feed));
         let watching = thread::spawn(move || {
             let (sender, receiver) = channel::<1>();
-            let entered = feed.gate.enter(sender).expect("open");
+            let registered = feed.registrar.add(sender).expect("open");
             if feed.stopped.load(Ordering::Acquire) == 1 {
-                feed.gate.leave(entered.number);
+                feed.registrar.remove(registered.number);
                 noted.note("refused");
             } else {
                 follow(&feed, receiver, 0);
@@ -183,7 +185,7 @@ fn attaching_against_a_drain_gets_the_last_bookmark_or_is_sent_away() {
         let (noted, feed) = (seen.clone(), PlainArc::clone(&dispatcher.feed));
         let watching = thread::spawn(move || {
             let (sender, mut receiver) = channel::<1>();
-            if feed.gate.enter(sender).is_err() {
+            if feed.registrar.add(sender).is_err() {
                 noted.note("sent away");
                 return;
             }
@@ -209,11 +211,11 @@ fn numbers_are_used_again_and_never_by_two() {
                 let (noted, feed) = (seen.clone(), PlainArc::clone(&dispatcher.feed));
                 thread::spawn(move || {
                     let (sender, _receiver) = channel::<1>();
-                    let first = feed.gate.enter(sender).expect("open").number;
-                    feed.gate.leave(first);
+                    let first = feed.registrar.add(sender).expect("open").number;
+                    feed.registrar.remove(first);
                     if turn == 0 {
                         let (sender, _receiver) = channel::<1>();
-                        let second = feed.gate.enter(sender).expect("open").number;
+                        let second = feed.registrar.add(sender).expect("open").number;
                         assert!(second < 2, "a free number was not used");
                         noted.note(if first == second {
                             "its own number"
@@ -223,11 +225,11 @@ fn numbers_are_used_again_and_never_by_two() {
                     }
                 })
             });
-            dispatcher.admit();
+            dispatcher.apply_registrations();
             for comer in comers {
                 comer.join().expect("it goes");
             }
-            dispatcher.admit();
+            dispatcher.apply_registrations();
             assert_eq!(dispatcher.present.len(), 1, "one is present");
         },
     );
@@ -236,20 +238,27 @@ fn numbers_are_used_again_and_never_by_two() {
 #[test]
 fn a_crowd_is_told_to_help_and_a_closed_gate_takes_nobody() {
     explore(1, &["done"], |seen: &Seen| {
-        let (gate, mut arrivals) = arrivals::<u32>();
-        for newcomer in 0..WAITING_MAX as u32 {
-            let entered = gate.enter(newcomer).expect("open");
-            assert_eq!((entered.number, entered.crowded), (newcomer, false));
+        let (registrar, mut registrations) = registrations::<u32>();
+        for watcher in 0..WAITING_MAX as u32 {
+            let registered = registrar.add(watcher).expect("open");
+            assert_eq!((registered.number, registered.crowded), (watcher, false));
         }
-        assert!(gate.leave(5), "more wait than may");
-        let entered = gate.enter(7).expect("open");
-        assert_eq!((entered.number, entered.crowded), (5, true));
-        assert_eq!(arrivals.take().count(), WAITING_MAX + 2);
-        assert!(!gate.leave(9));
-        assert_eq!(arrivals.close().collect::<Vec<_>>(), [Passage::Left(9)]);
-        assert_eq!(gate.enter(1), Err(1));
-        assert!(!gate.leave(2));
-        assert_eq!(arrivals.take().count(), 0, "a closed gate keeps nothing");
+        assert!(registrar.remove(5), "more wait than may");
+        let registered = registrar.add(7).expect("open");
+        assert_eq!((registered.number, registered.crowded), (5, true));
+        assert_eq!(registrations.take().count(), WAITING_MAX + 2);
+        assert!(!registrar.remove(9));
+        assert_eq!(
+            registrations.close().collect::<Vec<_>>(),
+            [Registration::Remove(9)]
+        );
+        assert_eq!(registrar.add(1), Err(1));
+        assert!(!registrar.remove(2));
+        assert_eq!(
+            registrations.take().count(),
+            0,
+            "a closed queue keeps nothing"
+        );
         seen.note("done");
     });
 }

@@ -8,7 +8,7 @@ use crate::{RequestContext, Strategy};
 
 /// The metadata that a write to a subresource may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartMetadata {
+pub enum SubresourceMetadata {
     /// All metadata that a client may write, such as labels and annotations, may change.
     Free,
     /// All but the labels may change.
@@ -24,17 +24,16 @@ pub(crate) type Finish = fn(&RequestContext, &mut Value, &Value);
 
 /// The strategy of a subresource that owns the value at one dotted path.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct SubresourceStrategy {
     path: &'static str,
-    metadata: PartMetadata,
+    metadata: SubresourceMetadata,
     /// The step that runs after all else is kept.
     finish: Finish,
     validate_update: fn(&Value, &Value) -> Vec<FieldError>,
 }
 
-impl Part {
-    /// Creates the strategy of a subresource that owns the part at `path`.
-    pub fn new(path: &'static str, metadata: PartMetadata) -> Self {
+impl SubresourceStrategy {
+    pub fn new(path: &'static str, metadata: SubresourceMetadata) -> Self {
         Self {
             path,
             metadata,
@@ -56,7 +55,7 @@ impl Part {
     }
 }
 
-impl Strategy for Part {
+impl Strategy for SubresourceStrategy {
     fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
         keep_all_but(object, old, self.path);
         for path in self.metadata.kept() {
@@ -70,7 +69,7 @@ impl Strategy for Part {
     }
 }
 
-impl PartMetadata {
+impl SubresourceMetadata {
     /// Returns the paths of metadata that are kept. The store looks after versions, times and managed fields.
     fn kept(self) -> &'static [&'static str] {
         match self {
@@ -122,7 +121,7 @@ mod tests {
             "spec": {"x": 2}, "status": {"y": 2}, "more": 1});
         let context = RequestContext::new(User::default(), String::new(), Clock::real());
         let mut object = new.clone();
-        Part::new("status", PartMetadata::KeepsLabels).prepare_for_update(
+        SubresourceStrategy::new("status", SubresourceMetadata::KeepsLabels).prepare_for_update(
             &context,
             &mut object,
             &old,
@@ -133,7 +132,11 @@ mod tests {
                 "generation": 3}, "spec": {"x": 1, "list": [1]}, "status": {"y": 2}})
         );
         let mut object = new;
-        Part::new("spec.list", PartMetadata::Free).prepare_for_update(&context, &mut object, &old);
+        SubresourceStrategy::new("spec.list", SubresourceMetadata::Free).prepare_for_update(
+            &context,
+            &mut object,
+            &old,
+        );
         assert_eq!(object["spec"], json!({"x": 1}));
         assert_eq!(object["status"], json!({"y": 1}));
     }

@@ -1,4 +1,4 @@
-//! Amounts of resources by their names: Kubernetes' ResourceList.
+//! Quantities by the names of resources, as in the ResourceList of Kubernetes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use ringwatch_apimachinery::quantity::Amount;
 use serde_json::{Map, Value};
 
-/// Amounts by the names of what they are of.
+/// Quantities by the names of resources, such as `cpu` and `memory`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Amounts(BTreeMap<String, Amount>);
+pub struct ResourceList(BTreeMap<String, Amount>);
 
-impl Amounts {
+impl ResourceList {
     /// Reads what an object says. What is no quantity does not count: validation refuses it.
     pub fn read(list: &Value) -> Self {
         let members = list.as_object().into_iter().flatten();
@@ -111,7 +111,7 @@ impl Amounts {
 }
 
 /// As kube-apiserver tells people: `cpu=1,memory=2Gi`.
-impl fmt::Display for Amounts {
+impl fmt::Display for ResourceList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self
             .iter()
@@ -129,18 +129,19 @@ mod tests {
 
     #[test]
     fn amounts_are_added_and_written_as_they_were_written_first() {
-        let mut used = Amounts::read(&json!({"cpu": "500m", "memory": "1Gi", "pods": "0", "x": 2}));
-        used.add(&Amounts::read(
+        let mut used =
+            ResourceList::read(&json!({"cpu": "500m", "memory": "1Gi", "pods": "0", "x": 2}));
+        used.add(&ResourceList::read(
             &json!({"cpu": "1", "memory": "512Mi", "pods": "1", "y": "1k"}),
         ));
         assert_eq!(used.to_string(), "cpu=1500m,memory=1536Mi,pods=1,x=2,y=1k");
-        used.subtract(&Amounts::read(
+        used.subtract(&ResourceList::read(
             &json!({"cpu": "1.5", "memory": "1Gi", "z": "1"}),
         ));
         assert_eq!(used.to_string(), "cpu=0,memory=512Mi,pods=1,x=2,y=1k,z=-1");
         assert_eq!(used.negative(), ["z"]);
-        let mut most = Amounts::read(&json!({"cpu": "1", "memory": "1Ki"}));
-        most.raise(&Amounts::read(
+        let mut most = ResourceList::read(&json!({"cpu": "1", "memory": "1Ki"}));
+        most.raise(&ResourceList::read(
             &json!({"cpu": "900m", "memory": "1Mi", "pods": "3"}),
         ));
         assert_eq!(
@@ -151,8 +152,8 @@ mod tests {
 
     #[test]
     fn nothing_takes_the_form_of_what_is_added_to_it() {
-        let mut used = Amounts::read(&json!({"memory": "0"}));
-        used.add(&Amounts::read(&json!({"memory": "64Mi"})));
+        let mut used = ResourceList::read(&json!({"memory": "0"}));
+        used.add(&ResourceList::read(&json!({"memory": "64Mi"})));
         assert_eq!(used.to_string(), "memory=64Mi");
     }
 }

@@ -93,10 +93,10 @@ pub fn mutating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     reader.errors
 }
 
-/// The names of a policy's expressions.
-pub(crate) struct Known {
+/// The names that the expressions of a policy may use.
+pub struct PolicyNames {
     names: Names,
-    /// Those of expressions that make messages.
+    /// The names that message expressions may use.
     of_messages: Names,
 }
 
@@ -134,7 +134,7 @@ impl<'o> Reader<'o> {
     }
 
     /// Checks the parts that policies of both kinds have, and returns the names that their expressions may use.
-    fn policy(&mut self, object: &Value, mutations: bool) -> Known {
+    fn policy(&mut self, object: &Value, mutations: bool) -> PolicyNames {
         let spec = &object["spec"];
         let param_kind = get(spec, "paramKind").filter(|it| it.is_object());
         let given = Given {
@@ -170,7 +170,7 @@ impl<'o> Reader<'o> {
             ..given
         });
         of_messages.add("variables", variables(&known));
-        Known {
+        PolicyNames {
             names: plain,
             of_messages,
         }
@@ -238,7 +238,7 @@ impl<'o> Reader<'o> {
         known
     }
 
-    fn validation(&mut self, validation: &Value, path: &str, known: &Known) {
+    fn validation(&mut self, validation: &Value, path: &str, known: &PolicyNames) {
         let written = text(validation, "expression");
         let field = format!("{path}.expression");
         if written.trim().is_empty() {

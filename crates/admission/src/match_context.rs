@@ -16,7 +16,7 @@ use super::served_types::ServedTypes;
 
 /// The stores and caches that matching needs.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct MatchContext {
     /// The namespaces.
     pub namespaces: Arc<dyn Interface>,
     /// In which versions what is written is served.
@@ -27,15 +27,15 @@ pub struct Scene {
 
 /// The namespace of a request, looked up when it is first asked for.
 pub(super) struct RequestNamespace<'a> {
-    scene: &'a Scene,
+    match_context: &'a MatchContext,
     request: &'a Request<'a>,
     found: Option<Value>,
 }
 
-impl Scene {
+impl MatchContext {
     pub(super) fn namespace_of<'a>(&'a self, request: &'a Request<'a>) -> RequestNamespace<'a> {
         RequestNamespace {
-            scene: self,
+            match_context: self,
             request,
             found: None,
         }
@@ -63,7 +63,7 @@ impl RequestNamespace<'_> {
         criteria: &Criteria,
         object: &Value,
     ) -> Result<Option<Arc<Resource>>, Error> {
-        let Some(resource) = criteria.matched(self.request, &self.scene.types) else {
+        let Some(resource) = criteria.matched(self.request, &self.match_context.types) else {
             return Ok(None);
         };
         if !criteria.selects(object, self.request.old) || !self.selected(criteria, object).await? {
@@ -99,7 +99,7 @@ impl RequestNamespace<'_> {
             return Ok(None);
         }
         if self.found.is_none() {
-            self.found = Some(self.scene.namespace(name).await?);
+            self.found = Some(self.match_context.namespace(name).await?);
         }
         Ok(self.found.as_ref())
     }

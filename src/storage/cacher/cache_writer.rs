@@ -1,0 +1,322 @@
+//! The single writer of a type's cache: applies changes, keeps the window, pushes to the watchers.
+//!
+//! There is one for each type and it is not shared: it keeps the newest state as a plain value, and
+//! publishes the events that lead there batch by batch. Everything that costs time (decoding,
+//! looking up what an event replaces) happens before the watchers' lock is taken.
+
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+use super::engine_metrics::WindowFigures;
+use super::event::{CacheEvent, Current};
+use super::readiness::Event;
+use super::snapshot::{Entry, SnapshotMap};
+use super::watch_cache::WatchCache;
+use super::window::WindowWriter;
+use crate::budget::{Account, Ledger, Share};
+use crate::clock::Instant;
+use crate::meta::Object;
+use crate::storage::{Change, ChangeKind, StorageError};
+
+/// The single writer of a type's cache.
+#[derive(Debug)]
+pub(super) struct CacheWriter {
+    cache: Arc<WatchCache>,
+    /// The events, for readers.
+    window: WindowWriter,
+    /// The objects after the last event.
+    state: SnapshotMap,
+    /// Every change of the type up to here has been applied.
+    revision: u64,
+    /// The state's share of the memory budget.
+    objects: Share,
+    /// The window's share of the memory budget.
+    history: Share,
+    /// How often the cache has been filled.
+    generation: u64,
+}
+
+/// A type's content while it is listed, page by page.
+#[derive(Debug, Default)]
+pub(super) struct Filling {
+    state: SnapshotMap,
+    /// How many objects there are.
+    objects: u64,
+    /// Their share of the memory budget, beside the state that is served meanwhile.
+    share: Option<Share>,
+}
+
+impl CacheWriter {
+    /// The writer of a cache that has not been filled.
+    pub(super) fn new(cache: Arc<WatchCache>, window: WindowWriter, ledger: &Ledger) -> Self {
+        Self {
+            cache,
+            window,
+            state: SnapshotMap::default(),
+            revision: 0,
+            objects: ledger.share(Account::Objects),
+            history: ledger.share(Account::Windows),
+            generation: 0,
+        }
+    }
+
+    /// The prefix of the type's keys in the store.
+    pub(super) fn prefix(&self) -> &str {
+        &self.cache.config.prefix
+    }
+
+    /// Begins to fill the cache from a list of the type, with no objects yet.
+    pub(super) fn begin_filling(&self) -> Filling {
+        Filling {
+            share: Some(self.objects.another()),
+            ..Filling::default()
+        }
+    }
+
+    /// Returns the part that is shared with readers.
+    pub(super) fn shared(&self) -> &Arc<WatchCache> {
+        &self.cache
+    }
+
+    /// Takes what was listed at `revision` for the state. Watches of what was there before end.
+    pub(super) fn replace(&mut self, revision: u64, filling: Filling) {
+        self.cache.note(Event::Listed { revision });
+        let mut wake = Vec::new();
+        self.generation += 1;
+        self.revision = revision;
+        self.state = filling.state;
+        drop(filling.share);
+        self.objects.set(self.state.bytes());
+        let mut watchers = self.cache.watchers();
+        let before = self.window.reset(revision, self.state.clone());
+        // Who comes after this begins with the new state.
+        watchers.end_all(&mut wake);
+        drop(watchers);
+        // The old events go outside the lock.
+        drop(before);
+        wake.into_iter().for_each(Waker::wake);
+        self.show_window(self.cache.clock.now());
+        self.cache.metrics.initializations.inc();
+        self.cache.metrics.set_resource_version(revision);
+    }
+
+    /// Begins to serve what the last [`CacheWriter::replace`] and the changes since have brought.
+    pub(super) fn serve(&self) {
+        let generation = self.generation;
+        self.cache.note(Event::Current { generation });
+    }
+
+    /// Stops serving, because history has a gap from here on: all watches end.
+    pub(super) fn invalidate(&self, reason: &StorageError) {
+        let reason = reason.to_string();
+        self.cache.note(Event::HistoryLost { reason });
+        self.end_watches();
+    }
+
+    /// Notes why the type could not be listed.
+    pub(super) fn note_failure(&self, reason: &StorageError) {
+        self.cache.metrics.initialization_errors.inc();
+        let reason = reason.to_string();
+        self.cache.note(Event::Failed { reason });
+    }
+
+    /// Stops serving for good.
+    pub(super) fn stop(&self) {
+        self.cache.note(Event::Stop);
+        self.end_watches();
+    }
+
+    fn end_watches(&self) {
+        let mut wake = Vec::new();
+        self.cache.watchers().end_all(&mut wake);
+        wake.into_iter().for_each(Waker::wake);
+    }
+
+    /// Applies the type's changes of a batch, of which `revision` is the last. What the cache has
+    /// seen already is passed over. False if one cannot have happened to what is known here: then
+    /// an earlier one was lost, nothing of the batch is shown to anybody, and the type must be
+    /// listed again.
+    #[must_use]
+    pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> bool {
+        let reached = self.revision;
+        let now = self.cache.clock.now();
+        let new = changes.into_iter().filter(|it| it.revision > reached);
+        let mut events = Vec::new();
+        for change in new {
+            self.cache.metrics.events_received.inc();
+            if !self.is_possible(&change) {
+                return false;
+            }
+            events.extend(self.event(change, now));
+        }
+        self.objects.set(self.state.bytes());
+        self.revision = reached.max(revision);
+        self.publish(events, now);
+        self.cache.metrics.set_resource_version(self.revision);
+        true
+    }
+
+    /// Returns true if a change can follow the known state: only an existing key is deleted, and only a missing one is
+    /// created.
+    fn is_possible(&self, change: &Change) -> bool {
+        let exists = self.state.get(&change.key).is_some();
+        match change.kind {
+            ChangeKind::Delete => exists,
+            ChangeKind::Put { created, .. } => !(created && exists),
+        }
+    }
+
+    /// Lets go of events that have become too old. Quiet types get no events to push them out.
+    pub(super) fn expire_events(&mut self) {
+        let now = self.cache.clock.now();
+        self.window.evict(now);
+        self.show_window(now);
+    }
+
+    /// Publishes the events, tells the watchers, and only then wakes them and lets go of old events.
+    fn publish(&mut self, events: Vec<Arc<CacheEvent>>, now: Instant) {
+        let first = self.window.end();
+        for event in &events {
+            self.window.append(Arc::clone(event));
+        }
+        let mut wake = Vec::new();
+        let mut watchers = self.cache.watchers();
+        self.window.publish();
+        let published = self.cache.clock.now();
+        let overflows = watchers.dispatch(first, &events, &mut wake);
+        drop(watchers);
+        self.cache.metrics.engine.overflows.inc_by(overflows);
+        wake.into_iter().for_each(Waker::wake);
+        if !events.is_empty() {
+            let told = self.cache.clock.now();
+            self.cache.metrics.dispatch.observe(now, published, told);
+        }
+        self.window.evict(now);
+        self.cache
+            .metrics
+            .events_dispatched
+            .inc_by(events.len() as u64);
+        self.show_window(now);
+    }
+
+    /// How large the window is, if it has anything to spare for want of memory; otherwise 0.
+    pub(super) fn spare_bytes(&self, now: Instant) -> usize {
+        if self.window.can_shrink(now) {
+            self.window.bytes()
+        } else {
+            0
+        }
+    }
+
+    /// Lets go of the oldest part of the window, though the limits cover it.
+    pub(super) fn shrink_window(&mut self, now: Instant) {
+        self.window.shrink(now);
+        self.show_window(now);
+    }
+
+    /// Notes what the window holds by now.
+    fn show_window(&mut self, now: Instant) {
+        self.history.set(self.window.bytes() as u64);
+        let oldest = self.window.oldest();
+        let age = oldest.map(|it| now.saturating_duration_since(it));
+        self.cache.metrics.engine.set_window(WindowFigures {
+            events: self.window.len(),
+            bytes: self.window.bytes(),
+            age_seconds: age.unwrap_or_default().as_secs(),
+            events_min: self.cache.config.window.events_min,
+        });
+    }
+
+    /// Applies a change to the writer's own state. `None` if it changes nothing.
+    fn event(&mut self, change: Change, now: Instant) -> Option<Arc<CacheEvent>> {
+        let state = &self.state;
+        let previous = state.get(&change.key).and_then(Entry::object).cloned();
+        let key: Arc<str> = change.key.into();
+        let current = match change.kind {
+            ChangeKind::Delete => {
+                self.state.remove(&key)?;
+                Current::Deleted
+            }
+            ChangeKind::Put { value, .. } => {
+                let (current, entry) = match decode(&self.cache, &key, &value, change.revision) {
+                    Some(object) => (
+                        Current::Object(Arc::clone(&object)),
+                        Entry::Readable(object),
+                    ),
+                    None => {
+                        let last = previous.clone();
+                        (Current::Unreadable, Entry::Unreadable { last })
+                    }
+                };
+                self.state.insert(Arc::clone(&key), entry);
+                current
+            }
+        };
+        Some(Arc::new(CacheEvent {
+            key,
+            revision: change.revision,
+            current,
+            previous,
+            state: self.state.clone(),
+            received: now,
+            removed: OnceLock::new(),
+        }))
+    }
+}
+
+impl Filling {
+    /// Puts what is stored under a key.
+    pub(super) fn put(&mut self, key: Arc<str>, entry: Entry) {
+        let before = self.state.insert(key, entry);
+        self.objects += u64::from(before.is_none());
+    }
+
+    /// Begins again with nothing.
+    pub(super) fn clear(&mut self) {
+        self.state = SnapshotMap::default();
+        self.objects = 0;
+    }
+
+    /// Tells how far it is.
+    pub(super) fn note(&mut self, cache: &WatchCache) {
+        if let Some(share) = &mut self.share {
+            share.set(self.state.bytes());
+        }
+        let objects = self.objects;
+        cache.note(Event::Page { objects });
+    }
+
+    /// Takes a key away, if it is there.
+    pub(super) fn remove(&mut self, key: &str) {
+        let before = self.state.remove(key);
+        self.objects -= u64::from(before.is_some());
+    }
+
+    /// The revision of the object under a key, if there is one that could be read.
+    pub(super) fn revision_of(&self, key: &str) -> Option<u64> {
+        match self.state.get(key) {
+            Some(Entry::Readable(object)) => Some(object.revision()),
+            Some(Entry::Unreadable { .. }) | None => None,
+        }
+    }
+}
+
+/// Reads a listed value.
+pub(super) fn read_entry(cache: &WatchCache, key: &str, value: &[u8], revision: u64) -> Entry {
+    match decode(cache, key, value, revision) {
+        Some(object) => Entry::Readable(object),
+        None => Entry::Unreadable { last: None },
+    }
+}
+
+/// Reads a stored value. One that cannot be read is reported and must not stop its type.
+fn decode(cache: &WatchCache, key: &str, value: &[u8], revision: u64) -> Option<Arc<Object>> {
+    match cache.config.versioner.update_object(value, revision) {
+        Ok(object) => Some(Arc::new(object)),
+        Err(error) => {
+            cache.metrics.decode_errors.inc();
+            tracing::error!(key, revision, %error, "a stored value is not an object");
+            None
+        }
+    }
+}
