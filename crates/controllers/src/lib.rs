@@ -3,13 +3,13 @@
 //! The types that custom resources define, aggregated APIs, the authorizer's roles and node graph, flow schemas, and the
 //! addresses of the Service `kubernetes`. Controllers of workloads are kube-controller-manager's.
 
+pub mod admission_objects;
 pub mod aggregation;
 pub mod api_endpoints;
 pub mod api_services;
 pub mod custom_resources;
 pub mod extension_authentication;
 pub mod flow_control;
-pub mod following;
 pub mod nodes;
 pub mod roles;
 
