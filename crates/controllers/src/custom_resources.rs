@@ -21,11 +21,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use ringwatch::clock::{Clock, Instant};
-use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
+use ringwatch::meta::Object;
+use ringwatch::storage::Interface;
 use ringwatch::storage::cacher::Feed;
-use ringwatch::storage::{Interface, ListOptions};
 use ringwatch_admission::ServedTypes;
 use ringwatch_apiextensions::Definition;
 use ringwatch_apiextensions::conversion::{ConvertedStorage, Converter};
@@ -33,22 +32,18 @@ use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Api;
 use ringwatch_apiserver::health::Done;
-use ringwatch_registry::Admission;
+use ringwatch_registry::informer::{Change, Listed};
 use ringwatch_registry::storage_factory::{Joined, StorageFactory};
-use ringwatch_registry::{Resource, Store};
+use ringwatch_registry::{Admission, Informer, ListWatch, Resource, Store};
 use tokio::sync::{oneshot, watch};
 
 use self::clean_up::{CleanUps, Ended};
 use self::known::KnownTypes;
 use self::retries::Retries;
 use super::api_services::CustomApis;
-use super::following::pause_after;
-
-/// How many changes of definitions are handled at a time.
-const CHANGES_MAX: usize = 256;
 
 /// A type that joins the feed is served when its cache is filled, but at the latest after this time.
-const FILLED_SECONDS_MAX: Duration = Duration::from_secs(10);
+const FILLED_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Follows the definitions.
 #[derive(Debug)]
@@ -124,42 +119,31 @@ impl CustomResources {
             known: (&mut self.known).await.unwrap_or_default(),
             ..State::default()
         };
+        let sources = [((), self.definitions.as_ref() as &dyn ListWatch)];
+        let what = "custom resource definitions";
+        let informer = Informer::new(what, sources, self.clock.clone());
         loop {
-            let followed = self.follow(&mut state).await;
-            let pause = pause_after("custom resource definitions", followed);
-            self.clock.sleep(pause).await;
+            let ended = self.follow(&informer, &mut state).await;
+            informer.pause_after(ended).await;
         }
     }
 
     /// Lists the definitions and follows their changes until the watch ends.
-    async fn follow(&self, state: &mut State) -> Result<(), Error> {
-        let options = ListOptions {
-            skip_corrupt: true,
-            ..ListOptions::default()
-        };
-        let list = self.definitions.list("", options).await?;
-        for (key, error) in &list.corrupt {
-            tracing::warn!(
-                key,
-                error,
-                "a CustomResourceDefinition cannot be read and is not served"
-            );
-        }
+    async fn follow(&self, informer: &Informer<'_, ()>, state: &mut State) -> Result<(), Error> {
+        let Listed {
+            objects,
+            mut changes,
+            ..
+        } = informer.list().await?;
         state.definitions.clear();
         state.retries.clear();
-        for object in &list.items {
+        for ((), object) in &objects {
             self.define(state, object);
         }
         self.serve(state).await;
         known::leave(&mut state.known, &self.factory, &self.feed);
         self.synced.set();
         let mut clean_ups = CleanUps::default();
-        let options = ListOptions {
-            resource_version: Some(ResourceVersion(list.revision)),
-            ..ListOptions::default()
-        };
-        let changes = self.definitions.watch("", options).await?;
-        let mut changes = changes.ready_chunks(CHANGES_MAX);
         loop {
             clean_ups.begin(self, state);
             let next = next_look(state, &clean_ups);
@@ -171,9 +155,9 @@ impl CustomResources {
             };
             tokio::select! {
                 changes = changes.next() => {
-                    let Some(changes) = changes else { return Ok(()) };
-                    for change in changes {
-                        self.note(state, change.map_err(Error::Storage)?);
+                    let Some(changes) = changes? else { return Ok(()) };
+                    for ((), change) in changes {
+                        self.note(state, change);
                     }
                 }
                 ended = clean_ups.ended() => self.note_clean_up(state, &mut clean_ups, ended),
@@ -193,16 +177,13 @@ impl CustomResources {
         }
     }
 
-    fn note(&self, state: &mut State, change: WatchEvent) {
+    fn note(&self, state: &mut State, change: Change) {
         match change {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                self.define(state, &object);
-            }
-            WatchEvent::Deleted(object) => {
+            Change::Upserted(object) => self.define(state, &object),
+            Change::Deleted(object) => {
                 state.definitions.remove(object.name());
                 state.retries.forget(object.name());
             }
-            WatchEvent::Bookmark { .. } => {}
         }
     }
 
@@ -337,7 +318,7 @@ impl CustomResources {
             changed = true;
         }
         if changed {
-            wait_until_filled(state).await;
+            wait_until_filled(state, &self.clock).await;
         }
         changed
     }
@@ -352,7 +333,7 @@ fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
 }
 
 /// Waits until what has joined can be read from memory.
-async fn wait_until_filled(state: &State) {
+async fn wait_until_filled(state: &State, clock: &Clock) {
     let cachers = state
         .served
         .values()
@@ -364,7 +345,11 @@ async fn wait_until_filled(state: &State) {
             }
         }
     };
-    if tokio::time::timeout(FILLED_SECONDS_MAX, all).await.is_err() {
-        tracing::warn!("the caches of custom resources are still being filled");
+    tokio::select! {
+        biased;
+        () = all => {}
+        () = clock.sleep(FILLED_TIMEOUT) => {
+            tracing::warn!("the caches of custom resources are still being filled");
+        }
     }
 }

@@ -1,27 +1,32 @@
-//! Keeps what requests wait by as the stored flow schemas and priority levels say, and tells in the schemas whether their
-//! levels are there.
+//! The FlowSchema and PriorityLevelConfiguration controller: configures API Priority and Fairness as they say, and tells in the
+//! status of schemas whether their levels are there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use ringwatch::clock::Clock;
-use ringwatch::meta::ResourceVersion;
-use ringwatch::storage::{ListOptions, WatchStream};
+use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_flowcontrol::Fairness;
 use ringwatch_flowcontrol::{FlowTable, Level, Schema, with_reference_told};
-use ringwatch_registry::{RequestContext, Store, Stores, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{
+    Informer, ListWatch, RequestContext, Store, Stores, UpdateOptions, UpdatedObject,
+};
 use serde_json::Value;
-
-use super::following::pause_after;
 
 /// The group of both.
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
 /// The field manager of writes of FlowSchemas' status, as in kube-apiserver.
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
+
+/// The kinds of objects that are followed.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Schemas,
+    Levels,
+}
 
 /// The stores of flow schemas and priority levels.
 #[derive(Clone, Debug)]
@@ -42,13 +47,32 @@ impl FlowStores {
         })
     }
 
+    fn sources(&self) -> [(Kind, &dyn ListWatch); 2] {
+        [
+            (Kind::Schemas, self.schemas.as_ref()),
+            (Kind::Levels, self.levels.as_ref()),
+        ]
+    }
+
+    /// The served form of schemas and of levels.
+    fn served(&self, objects: &[(Kind, Arc<Object>)]) -> Result<(Vec<Value>, Vec<Value>), Error> {
+        let (mut schemas, mut levels) = (Vec::new(), Vec::new());
+        for (kind, object) in objects {
+            match kind {
+                Kind::Schemas => schemas.push(self.schemas.served_value(object)?),
+                Kind::Levels => levels.push(self.levels.served_value(object)?),
+            }
+        }
+        Ok((schemas, levels))
+    }
+
     /// Tells in the status of all schemas whether their levels are there.
     ///
     /// # Errors
     /// They cannot be read.
     pub async fn tell_references(&self, clock: &Clock) -> Result<(), Error> {
-        let (schemas, _) = read(&self.schemas).await?;
-        let (levels, _) = read(&self.levels).await?;
+        let schemas = read(&self.schemas).await?;
+        let levels = read(&self.levels).await?;
         self.tell_references_of(&schemas, &levels, clock).await;
         Ok(())
     }
@@ -122,18 +146,20 @@ impl Flows {
     /// Follows them until it is dropped. What held last holds while they cannot be read, and what every cluster begins
     /// with while there are none.
     pub async fn run(self) {
+        let what = "flow schemas and priority levels";
+        let informer = Informer::new(what, self.stores.sources(), self.clock.clone());
         loop {
-            if let followed @ Err(_) = self.follow().await {
-                let pause = pause_after("flow schemas and priority levels", followed);
-                self.clock.sleep(pause).await;
+            if let failed @ Err(_) = self.follow(&informer).await {
+                informer.pause_after(failed).await;
             }
         }
     }
 
-    /// Reads all of them, and waits until something has changed.
-    async fn follow(&self) -> Result<(), Error> {
-        let (schemas, mut schema_changes) = read(&self.stores.schemas).await?;
-        let (levels, mut level_changes) = read(&self.stores.levels).await?;
+    /// Reads all of them, and waits until something has changed. Then all are read again, rather than the change applied:
+    /// a schema that was written after its level must not be seen before it, or its status would be written twice.
+    async fn follow(&self, informer: &Informer<'_, Kind>) -> Result<(), Error> {
+        let mut listed = informer.list().await?;
+        let (schemas, levels) = self.stores.served(&listed.objects)?;
         let read_schemas =
             schemas
                 .iter()
@@ -154,29 +180,13 @@ impl Flows {
                 .tell_references_of(&schemas, &levels, &self.clock);
             told.await;
         }
-        let change = tokio::select! {
-            change = schema_changes.next() => change,
-            change = level_changes.next() => change,
-        };
-        match change {
-            Some(change) => change.map(|_| ()).map_err(Error::Storage),
-            None => Ok(()),
-        }
+        listed.changes.next().await.map(drop)
     }
 }
 
-/// All objects of a store, and what changes after that.
-async fn read(store: &Store) -> Result<(Vec<Value>, WatchStream), Error> {
-    let options = ListOptions {
-        skip_corrupt: true,
-        ..ListOptions::default()
-    };
-    let list = store.list("", options).await?;
+/// The served form of all objects of a store that can be decoded.
+async fn read(store: &Store) -> Result<Vec<Value>, Error> {
+    let list = store.list_all().await?;
     let objects = list.items.iter().map(|object| store.served_value(object));
-    let objects = objects.collect::<Result<_, _>>()?;
-    let options = ListOptions {
-        resource_version: Some(ResourceVersion(list.revision)),
-        ..ListOptions::default()
-    };
-    Ok((objects, store.watch("", options).await?))
+    objects.collect()
 }

@@ -4,13 +4,13 @@
 //! addresses of the Service `kubernetes`. Controllers of workloads do not belong here, which are
 //! kube-controller-manager's; nor does any rule by which one request is answered.
 
+pub mod admission_objects;
 pub mod aggregation;
 pub mod api_endpoints;
 pub mod api_services;
 pub mod custom_resources;
 pub mod extension_authentication;
 pub mod flow_control;
-pub mod following;
 pub mod nodes;
 pub mod roles;
 

@@ -1,18 +1,13 @@
-//! Keeps what kubelets may read as pods, volumes, their attachments and the slices of devices say.
+//! The Node authorizer's graph, kept by informers of pods, PersistentVolumes, VolumeAttachments and ResourceSlices.
 
 use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream::SelectAll;
 use ringwatch::clock::Clock;
-use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
-use ringwatch::storage::ListOptions;
-use ringwatch_apimachinery::Error;
+use ringwatch::meta::Object;
 use ringwatch_apiserver::health::Done;
 use ringwatch_authorization::NodeGraph;
-use ringwatch_registry::{Store, Stores};
-
-use super::following::pause_after;
+use ringwatch_registry::informer::{Change, Handler};
+use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 
 /// The kinds of objects that are followed.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +18,10 @@ enum Kind {
     Slices,
 }
 
-/// Follows what kubelets may read.
+/// A kind and its store.
+type Source<'a> = (Kind, &'a Store);
+
+/// Keeps the graph of what kubelets may read.
 #[derive(Debug)]
 pub struct Nodes {
     stores: Vec<(Kind, Arc<Store>)>,
@@ -51,57 +49,41 @@ impl Nodes {
         }
     }
 
-    /// Follows them until it is dropped. What held last holds while they cannot be read.
+    /// Keeps the graph until it is dropped. The last one holds while the stores cannot be read.
     pub async fn run(self) {
-        loop {
-            let pause = pause_after("pods and volumes", self.follow().await);
-            self.clock.sleep(pause).await;
-        }
-    }
-
-    /// Lists everything and follows its changes until a watch ends.
-    async fn follow(&self) -> Result<(), Error> {
-        let (mut lists, mut changes) = (Vec::new(), SelectAll::new());
-        for (kind, store) in &self.stores {
-            let options = ListOptions {
-                skip_corrupt: true,
-                ..ListOptions::default()
-            };
-            let list = store.list("", options).await?;
-            let options = ListOptions {
-                resource_version: Some(ResourceVersion(list.revision)),
-                ..ListOptions::default()
-            };
-            let watch = store.watch("", options).await?;
-            let ended = futures::stream::once(std::future::ready(None));
-            let watch = watch.map(Some).chain(ended);
-            changes.push(watch.map(move |change| (*kind, store, change)).boxed());
-            lists.push((*kind, store, list.items));
-        }
-        let graph = NodeGraph::default();
-        for (kind, store, objects) in &lists {
-            for object in objects {
-                set(&graph, *kind, store, object);
-            }
-        }
-        self.graph.replace(graph);
-        self.synced.set();
-        while let Some((kind, store, change)) = changes.next().await {
-            let Some(change) = change else { return Ok(()) };
-            match change.map_err(Error::Storage)? {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    set(&self.graph, kind, store, &object)
-                }
-                WatchEvent::Deleted(object) => remove(&self.graph, kind, &object),
-                WatchEvent::Bookmark { .. } => {}
-            }
-        }
-        Ok(())
+        let stores = self.stores.iter();
+        let sources = stores.map(|(kind, store)| {
+            let store = store.as_ref();
+            ((*kind, store), store as &dyn ListWatch)
+        });
+        let informer = Informer::new("pods and volumes", sources, self.clock.clone());
+        informer.run(&mut &self).await;
     }
 }
 
+impl Handler<Source<'_>> for &Nodes {
+    /// Replaces the graph as a whole, so that no request is decided by half of it.
+    fn replace(&mut self, objects: Vec<(Source<'_>, Arc<Object>)>) {
+        let graph = NodeGraph::default();
+        for (source, object) in objects {
+            set(&graph, source, &object);
+        }
+        self.graph.replace(graph);
+        self.synced.set();
+    }
+
+    fn apply(&mut self, source: Source<'_>, change: Change) {
+        match change {
+            Change::Upserted(object) => set(&self.graph, source, &object),
+            Change::Deleted(object) => remove(&self.graph, source.0, &object),
+        }
+    }
+
+    fn publish(&mut self) {}
+}
+
 /// Takes an object as it is now. One that cannot be read gives no rights.
-fn set(graph: &NodeGraph, kind: Kind, store: &Store, object: &Object) {
+fn set(graph: &NodeGraph, (kind, store): Source<'_>, object: &Object) {
     let Ok(value) = store.served_value(object) else {
         return remove(graph, kind, object);
     };

@@ -1,27 +1,19 @@
-//! Keeps what the authorizer decides by as the stored roles and bindings say.
+//! The RBAC authorizer's table, kept by informers of roles and bindings, so that no request reads the store.
 //!
-//! The four types are followed by watches of their caches, so that no request reads the store. A
-//! change makes a new table of all roles and bindings; changes that come together make one.
+//! A change makes a new table of all roles and bindings; changes that come together make one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream::SelectAll;
 use ringwatch::clock::Clock;
-use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
-use ringwatch::storage::ListOptions;
+use ringwatch::meta::Object;
 use ringwatch_apimachinery::Error;
 use ringwatch_apiserver::health::Done;
 use ringwatch_authorization::{Authorizer, Binding, Role, RoleTable};
-use ringwatch_registry::{Store, Stores};
+use ringwatch_registry::informer::{Change, Handler};
+use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 use ringwatch_resources::RolesAndBindings;
 use serde::de::DeserializeOwned;
-
-use super::following::pause_after;
-
-/// How many changes are handled at a time.
-const CHANGES_MAX: usize = 256;
 
 /// The group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -80,9 +72,11 @@ pub struct Roles {
 /// Objects of two types that are filed alike: by namespace, which is empty for the cluster's, and name.
 type Filed<T> = HashMap<(String, String), Arc<T>>;
 
-/// The stored roles and bindings.
-#[derive(Debug, Default)]
-struct State {
+/// The stored roles and bindings, and the authorizer that decides by them.
+#[derive(Debug)]
+struct State<'a> {
+    authorizer: &'a Authorizer,
+    synced: &'a Done,
     roles: Filed<Role>,
     bindings: Filed<Binding>,
 }
@@ -94,68 +88,31 @@ enum Kind {
     Bindings,
 }
 
+/// A kind and a store of it.
+type Source<'a> = (Kind, &'a Store);
+
 impl Roles {
     /// Follows roles and bindings until it is dropped. What held last holds while they cannot be read.
     pub async fn run(self) {
-        loop {
-            let pause = pause_after("roles and bindings", self.follow().await);
-            self.clock.sleep(pause).await;
-        }
-    }
-
-    /// Lists everything and follows its changes until a watch ends.
-    async fn follow(&self) -> Result<(), Error> {
-        let mut state = State::default();
-        let mut changes = SelectAll::new();
         let stores = &self.stores;
-        for (store, kind) in [
-            (&stores.cluster_roles, Kind::Roles),
-            (&stores.roles, Kind::Roles),
-            (&stores.cluster_role_bindings, Kind::Bindings),
-            (&stores.role_bindings, Kind::Bindings),
-        ] {
-            let options = ListOptions {
-                skip_corrupt: true,
-                ..ListOptions::default()
-            };
-            let list = store.list("", options).await?;
-            for (key, error) in &list.corrupt {
-                tracing::warn!(
-                    key,
-                    error,
-                    "a role or binding cannot be read and is ignored"
-                );
-            }
-            for object in &list.items {
-                state.add(store, kind, object);
-            }
-            let options = ListOptions {
-                resource_version: Some(ResourceVersion(list.revision)),
-                ..ListOptions::default()
-            };
-            let watch = store.watch("", options).await?;
-            let ended = futures::stream::once(std::future::ready(None));
-            let watch = watch.map(Some).chain(ended);
-            changes.push(watch.map(move |change| (store, kind, change)).boxed());
-        }
-        self.publish(&state);
-        self.synced.set();
-        let mut changes = changes.ready_chunks(CHANGES_MAX);
-        while let Some(chunk) = changes.next().await {
-            for (store, kind, change) in chunk {
-                let Some(change) = change else { return Ok(()) };
-                state.note(store, kind, change.map_err(Error::Storage)?);
-            }
-            self.publish(&state);
-        }
-        Ok(())
-    }
-
-    fn publish(&self, state: &State) {
-        self.authorizer.set_roles(RoleTable::new(
-            &in_order(&state.roles),
-            &in_order(&state.bindings),
-        ));
+        let sources = [
+            (Kind::Roles, &stores.cluster_roles),
+            (Kind::Roles, &stores.roles),
+            (Kind::Bindings, &stores.cluster_role_bindings),
+            (Kind::Bindings, &stores.role_bindings),
+        ];
+        let sources = sources.map(|(kind, store)| {
+            let store = store.as_ref();
+            ((kind, store), store as &dyn ListWatch)
+        });
+        let informer = Informer::new("roles and bindings", sources, self.clock.clone());
+        let mut state = State {
+            authorizer: &self.authorizer,
+            synced: &self.synced,
+            roles: Filed::new(),
+            bindings: Filed::new(),
+        };
+        informer.run(&mut state).await;
     }
 }
 
@@ -166,19 +123,34 @@ fn in_order<T>(filed: &Filed<T>) -> Vec<Arc<T>> {
     all.into_iter().map(|(_, it)| Arc::clone(it)).collect()
 }
 
-impl State {
-    fn note(&mut self, store: &Store, kind: Kind, change: WatchEvent) {
-        match change {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                self.add(store, kind, &object);
-            }
-            WatchEvent::Deleted(object) => self.remove(kind, &object),
-            WatchEvent::Bookmark { .. } => {}
+impl Handler<Source<'_>> for State<'_> {
+    fn replace(&mut self, objects: Vec<(Source<'_>, Arc<Object>)>) {
+        self.roles.clear();
+        self.bindings.clear();
+        for (source, object) in objects {
+            self.add(source, &object);
         }
     }
 
+    fn apply(&mut self, source: Source<'_>, change: Change) {
+        match change {
+            Change::Upserted(object) => self.add(source, &object),
+            Change::Deleted(object) => self.remove(source.0, &object),
+        }
+    }
+
+    fn publish(&mut self) {
+        self.authorizer.set_roles(RoleTable::new(
+            &in_order(&self.roles),
+            &in_order(&self.bindings),
+        ));
+        self.synced.set();
+    }
+}
+
+impl State<'_> {
     /// Takes an object as it is now. One that cannot be read does not count.
-    fn add(&mut self, store: &Store, kind: Kind, object: &Object) {
+    fn add(&mut self, (kind, store): Source<'_>, object: &Object) {
         let read = match kind {
             Kind::Roles => file(&mut self.roles, store, object),
             Kind::Bindings => file(&mut self.bindings, store, object),

@@ -10,6 +10,7 @@ mod allocator;
 pub mod context;
 mod defaults_on_read;
 pub mod human_duration;
+pub mod informer;
 mod json_path;
 pub mod object_counts;
 mod options;
@@ -32,6 +33,7 @@ pub use allocator::{Allocation, Allocator, Outcome};
 
 pub use context::RequestContext;
 pub use defaults_on_read::DefaultsOnRead;
+pub use informer::{Informer, ListWatch};
 
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,

@@ -7,6 +7,7 @@ use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::meta::{FieldSchema, Object, ResourceVersion};
 use ringwatch::storage::backend::embedded::Embedded;
+use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch::storage::etcd3::{Config, Store as Store3};
 use ringwatch::storage::{
     self, DeletionCheck, GetOptions, Interface, List, ListOptions, Rejection, Stats, StorageError,
@@ -27,6 +28,7 @@ pub const NOW: &str = "2026-01-02T03:04:05Z";
 #[derive(Debug)]
 pub struct MemoryStorage {
     store: Store3,
+    backend: Arc<Embedded>,
     notes: Mutex<Notes>,
 }
 
@@ -57,7 +59,8 @@ impl MemoryStorage {
             compact_revision: None,
         };
         Arc::new(Self {
-            store: Store3::new(backend, config),
+            store: Store3::new(Arc::clone(&backend) as _, config),
+            backend,
             notes: Mutex::default(),
         })
     }
@@ -65,6 +68,23 @@ impl MemoryStorage {
     pub async fn revision(&self) -> u64 {
         let revision = self.store.current_resource_version().await;
         revision.expect("reachable").0
+    }
+
+    /// Stores something at a free key that cannot be decoded.
+    pub async fn put_corrupt(&self, key: &str) {
+        let key = format!("/registry{key}");
+        let put = Op::Put {
+            key: key.clone(),
+            value: "not an object".into(),
+            lease: None,
+        };
+        let txn = Txn {
+            compare: Compare::Version(key, 0),
+            then: put,
+            otherwise: None,
+        };
+        let put = self.backend.txn(txn).await.expect("reachable");
+        assert!(put.succeeded, "the key is not free");
     }
 
     pub fn take_asked(&self) -> Vec<(String, bool)> {

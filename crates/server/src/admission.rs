@@ -19,7 +19,7 @@ use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
-use ringwatch_controllers::following::Following;
+use ringwatch_controllers::admission_objects::AdmissionObjects;
 use ringwatch_plugins::{
     CertificateSigners, CertificateSubjects, ClaimResize, DefaultClass, DefaultTolerations,
     LimitRanger, NamespaceLifecycle, NodeRestriction, NodeStorages, NodeTaint, Priority,
@@ -118,7 +118,7 @@ impl Admission {
             stores.flatten().cloned().collect()
         };
         let configurations = |what, into: &Arc<_>| {
-            let following = Following {
+            let following = AdmissionObjects {
                 what,
                 stores: stores(&[what]),
                 read: Configuration::read,
@@ -128,7 +128,7 @@ impl Admission {
             following.run().boxed()
         };
         let policies = |what, plurals: [&str; 2], into: &Arc<_>| {
-            let following = Following {
+            let following = AdmissionObjects {
                 what,
                 stores: stores(&plurals),
                 read: PolicyObject::read,

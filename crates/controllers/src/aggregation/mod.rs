@@ -19,17 +19,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
+use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use ringwatch::clock::Clock;
 use ringwatch::codec;
-use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
-use ringwatch::storage::{ListOptions, WatchStream};
+use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_apiserver::endpoints::{Api, Remote, Remotes};
 use ringwatch_apiserver::health::Done;
 use ringwatch_apiserver::{RemoteApi, ServiceAddresses};
-use ringwatch_registry::{Store, Stores};
+use ringwatch_registry::informer::{Change, Listed};
+use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 use ringwatch_resources::{Availability, tell_availability};
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::{self, BundleTls, Trust};
@@ -37,10 +37,6 @@ use rustls::ClientConfig;
 
 use self::inquiry::Told;
 use self::known::KnownApis;
-use super::following::pause_after;
-
-/// How many changes are handled at a time.
-const CHANGES_MAX: usize = 256;
 
 /// How many APIs are looked at at the same time.
 const LOOKS_MAX: usize = 8;
@@ -113,15 +109,20 @@ pub struct Aggregation {
 }
 
 /// The result of a check or a write.
-enum Ended {
+enum Outcome {
     Looked(Arc<Remote>, Availability, Option<Told>),
     Wrote,
 }
 
-type Work<'a> = FuturesUnordered<BoxFuture<'a, Ended>>;
+type Work<'a> = FuturesUnordered<BoxFuture<'a, Outcome>>;
 
-/// Changes of services and slices; `None` when one of the watches has ended.
-type Places = SelectAll<BoxStream<'static, Option<WatchEvent>>>;
+/// The stores that are followed.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    ApiServices,
+    /// Services and slices.
+    Places,
+}
 
 impl Aggregation {
     /// That of a server which has what it needs.
@@ -149,35 +150,40 @@ impl Aggregation {
     pub async fn run(self) {
         let mut known = KnownApis::default();
         let via = format!("ringwatch-{}", uuid::Uuid::new_v4());
+        let apis = self.store.as_ref() as &dyn ListWatch;
+        let sources = [(Source::ApiServices, apis)];
+        let informer = Informer::new("APIs of other servers", sources, self.clock.clone());
         loop {
-            let pause = pause_after("APIs of other servers", self.follow(&mut known, &via).await);
-            self.clock.sleep(pause).await;
+            let ended = self.follow(&informer, &mut known, &via).await;
+            informer.pause_after(ended).await;
         }
     }
 
     /// Lists the APIServices and follows everything that matters until a watch ends.
-    async fn follow(&self, known: &mut KnownApis, via: &str) -> Result<(), Error> {
-        let options = ListOptions {
-            skip_corrupt: true,
-            ..ListOptions::default()
-        };
-        let list = self.store.list("", options).await?;
-        for (key, error) in &list.corrupt {
-            tracing::warn!(key, error, "an APIService cannot be read and is ignored");
-        }
-        let names: BTreeSet<&str> = list.items.iter().map(|it| it.name()).collect();
+    async fn follow(
+        &self,
+        informer: &Informer<'_, Source>,
+        known: &mut KnownApis,
+        via: &str,
+    ) -> Result<(), Error> {
+        let Listed {
+            objects,
+            mut changes,
+            ..
+        } = informer.list().await?;
+        let names: BTreeSet<&str> = objects.iter().map(|(_, it)| it.name()).collect();
         known.retain(|name| names.contains(name));
-        for object in &list.items {
+        for (_, object) in &objects {
             self.define(known, object);
         }
-        let changes = watch_from(&self.store, list.revision).await?;
-        let mut changes = changes.ready_chunks(CHANGES_MAX);
-        let mut places = Places::new();
+        let mut follows_places = false;
         let services = self.addresses();
         let mut work = Work::new();
         loop {
-            if places.is_empty() && !known.is_empty() {
-                places = self.watch_places().await?;
+            if !follows_places && !known.is_empty() {
+                changes.add(Source::Places, &self.services).await?;
+                changes.add(Source::Places, &self.slices).await?;
+                follows_places = true;
             }
             if let Some(remotes) = known.changed() {
                 let remotes = Remotes::new(remotes, services.clone(), via);
@@ -199,17 +205,13 @@ impl Aggregation {
             };
             tokio::select! {
                 next = changes.next() => {
-                    let Some(next) = next else { return Ok(()) };
-                    for change in next {
-                        self.note(known, change.map_err(Error::Storage)?);
+                    let Some(next) = next? else { return Ok(()) };
+                    for (source, change) in next {
+                        self.note(known, source, &change);
                     }
                 }
-                Some(change) = places.next(), if !places.is_empty() => {
-                    let Some(change) = change else { return Ok(()) };
-                    self.note_place(known, &change);
-                }
                 Some(done) = work.next(), if !work.is_empty() => {
-                    if let Ended::Looked(remote, said, told) = done
+                    if let Outcome::Looked(remote, said, told) = done
                         && known.finish(&remote, told, self.clock.now())
                     {
                         work.push(self.tell(remote, said).boxed());
@@ -228,41 +230,43 @@ impl Aggregation {
     }
 
     /// Asks a server everything.
-    async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Ended {
+    async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Outcome {
         let said = availability::check(&remote, services, &self.tls.anyone).await;
         if said.status != "True" {
-            return Ended::Looked(remote, said, None);
+            return Outcome::Looked(remote, said, None);
         }
         let told = inquiry::ask(&remote, services).await;
         let told = told.map_err(|error| {
             let api = &remote.api.name;
             tracing::warn!(%error, api, "discovery of an aggregated API failed");
         });
-        Ended::Looked(remote, said, told.ok())
+        Outcome::Looked(remote, said, told.ok())
     }
 
     /// Writes whether an API is available. If that fails it is written after the next look.
-    async fn tell(&self, remote: Arc<Remote>, said: Availability) -> Ended {
+    async fn tell(&self, remote: Arc<Remote>, said: Availability) -> Outcome {
         let name = &remote.api.name;
         let write = tell_availability(&self.store, name, &said, &self.clock);
-        match tokio::time::timeout(WRITE_TIMEOUT, write).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(%error, api = name, "cannot write the status of an APIService")
-            }
-            Err(_) => tracing::warn!(
+        tokio::select! {
+            biased;
+            written = write => if let Err(error) = written {
+                tracing::warn!(%error, api = name, "cannot write the status of an APIService");
+            },
+            () = self.clock.sleep(WRITE_TIMEOUT) => tracing::warn!(
                 api = name,
                 "writing the status of an APIService takes too long"
             ),
         }
-        Ended::Wrote
+        Outcome::Wrote
     }
 
-    fn note(&self, known: &mut KnownApis, change: WatchEvent) {
-        match change {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => self.define(known, &object),
-            WatchEvent::Deleted(object) => known.remove(object.name()),
-            WatchEvent::Bookmark { .. } => {}
+    fn note(&self, known: &mut KnownApis, source: Source, change: &Change) {
+        match (source, change) {
+            (Source::ApiServices, Change::Upserted(object)) => self.define(known, object),
+            (Source::ApiServices, Change::Deleted(object)) => known.remove(object.name()),
+            (Source::Places, Change::Upserted(object) | Change::Deleted(object)) => {
+                self.note_place(known, object);
+            }
         }
     }
 
@@ -282,28 +286,8 @@ impl Aggregation {
         }
     }
 
-    /// Services and slices from now on.
-    async fn watch_places(&self) -> Result<Places, Error> {
-        let mut places = Places::new();
-        for store in [&self.services, &self.slices] {
-            let mut one = ListOptions::default();
-            one.predicate.limit = 1;
-            let now = store.list("", one).await?.revision;
-            let changes = watch_from(store, now).await?;
-            let ended = futures::stream::once(std::future::ready(None));
-            let changes = changes.map(Result::ok).chain(ended);
-            places.push(changes.boxed());
-        }
-        Ok(places)
-    }
-
-    fn note_place(&self, known: &mut KnownApis, change: &WatchEvent) {
-        let (WatchEvent::Added(object)
-        | WatchEvent::Modified(object)
-        | WatchEvent::Deleted(object)) = change
-        else {
-            return;
-        };
+    /// Takes note that a service or a slice has changed.
+    fn note_place(&self, known: &mut KnownApis, object: &Object) {
         let (namespace, now) = (object.namespace(), self.clock.now());
         if !known.is_in(namespace) {
             return;
@@ -315,12 +299,4 @@ impl Aggregation {
             known.service_changed(namespace, name, now);
         }
     }
-}
-
-async fn watch_from(store: &Store, revision: u64) -> Result<WatchStream, Error> {
-    let options = ListOptions {
-        resource_version: Some(ResourceVersion(revision)),
-        ..ListOptions::default()
-    };
-    store.watch("", options).await
 }

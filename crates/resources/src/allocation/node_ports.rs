@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ringwatch::codec;
-use ringwatch::meta::Object;
+use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
     Interface, List, ListOptions, Rejection, StorageError, TryUpdate, UpdateOptions, Updated,
     WatchStream,
 };
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::ListWatch;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -156,15 +158,6 @@ impl NodePorts {
         self.storage.get_list(KEY, ListOptions::default()).await
     }
 
-    /// Watches the object from a revision on.
-    pub(super) async fn watch(&self, revision: u64) -> Result<WatchStream, StorageError> {
-        let options = ListOptions {
-            resource_version: Some(ringwatch::meta::ResourceVersion(revision)),
-            ..ListOptions::default()
-        };
-        self.storage.watch(KEY, options).await
-    }
-
     async fn change(&self, change: &mut Change<'_>) -> Result<(), PortRefusal> {
         let mut last = self.last.lock().await;
         let options = UpdateOptions {
@@ -186,6 +179,23 @@ impl NodePorts {
             }),
             Err(error) => Err(PortRefusal::Store(error)),
         }
+    }
+}
+
+/// The one object, if it is there. It cannot be listed while it cannot be decoded.
+#[async_trait]
+impl ListWatch for NodePorts {
+    async fn list_all(&self) -> Result<List, Error> {
+        self.read().await.map_err(Error::Storage)
+    }
+
+    async fn watch_from(&self, revision: u64) -> Result<WatchStream, Error> {
+        let options = ListOptions {
+            resource_version: Some(ResourceVersion(revision)),
+            ..ListOptions::default()
+        };
+        let stream = self.storage.watch(KEY, options).await;
+        stream.map_err(Error::Storage)
     }
 }
 

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::StreamExt;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::codec;
-use ringwatch::meta::{Object, WatchEvent};
-use ringwatch::storage::{ListOptions, StorageError, WatchStream};
+use ringwatch::meta::Object;
+use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::Error;
-use ringwatch_registry::Store;
+use ringwatch_registry::informer::Change;
+use ringwatch_registry::{Informer, ListWatch, Store};
 
 use super::ServiceAllocator;
 use super::addresses::Taken;
@@ -60,8 +60,8 @@ impl From<PortRefusal> for RepairError {
     }
 }
 
-impl From<StorageError> for RepairError {
-    fn from(error: StorageError) -> Self {
+impl RepairError {
+    fn of_ports(error: Error) -> Self {
         Self::Ports(error.to_string())
     }
 }
@@ -81,9 +81,10 @@ struct Had {
     ports: BTreeSet<u16>,
 }
 
-/// The object of the ports, as it is followed.
-struct Followed {
-    stream: WatchStream,
+/// The ports that are recorded as taken, as of the last change of their object.
+#[derive(Debug, Default)]
+struct RecordedPorts {
+    /// The revision of the object; 0 if there is none.
     revision: u64,
     /// Since which revision a port has been taken, or which is known at least.
     since: BTreeMap<u16, u64>,
@@ -115,29 +116,31 @@ impl Repair {
     /// Repairs until the ports cannot be followed any more.
     async fn follow(&self) -> Result<(), RepairError> {
         self.allocator.node_ports.hold(&[]).await?;
-        let list = self.allocator.node_ports.read().await?;
-        let mut followed = Followed {
-            stream: self.allocator.node_ports.watch(list.revision).await?,
-            revision: 0,
-            since: BTreeMap::new(),
-        };
-        for object in &list.items {
-            followed.apply(object)?;
+        let sources = [((), &self.allocator.node_ports as &dyn ListWatch)];
+        let informer = Informer::new("node ports", sources, self.clock.clone());
+        let mut listed = informer.list().await.map_err(RepairError::of_ports)?;
+        let mut ports = RecordedPorts::default();
+        for ((), object) in &listed.objects {
+            ports.apply(object)?;
         }
         let mut suspects = BTreeMap::new();
         loop {
-            let (taken, revision) = (followed.since.clone(), followed.revision);
+            let (taken, revision) = (ports.since.clone(), ports.revision);
             self.pass(&taken, revision, &mut suspects).await?;
             let next = self.clock.now() + self.request_timeout;
             loop {
                 tokio::select! {
                     () = self.clock.sleep_until(next) => break,
-                    event = followed.stream.next() => match event {
-                        Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => followed.apply(&object)?,
-                        Some(Ok(WatchEvent::Bookmark { .. })) => {}
-                        Some(Err(error)) => return Err(error.into()),
-                        Some(Ok(WatchEvent::Deleted(_))) | None => return Ok(()),
-                    },
+                    changes = listed.changes.next() => {
+                        let changes = changes.map_err(RepairError::of_ports)?;
+                        let Some(changes) = changes else { return Ok(()) };
+                        for ((), change) in changes {
+                            match change {
+                                Change::Upserted(object) => ports.apply(&object)?,
+                                Change::Deleted(_) => return Ok(()),
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -247,7 +250,7 @@ impl Repair {
     }
 }
 
-impl Followed {
+impl RecordedPorts {
     fn apply(&mut self, object: &Object) -> Result<(), PortRefusal> {
         let taken = read(object)?;
         self.revision = object.revision();

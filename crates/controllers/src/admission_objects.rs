@@ -1,0 +1,93 @@
+//! Webhook configurations and admission policies, as the admission plugins read them: kept by an informer, so that no
+//! request reads the store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringwatch::clock::Clock;
+use ringwatch::meta::Object;
+use ringwatch_admission::Followed;
+use ringwatch_registry::informer::{Change, Handler};
+use ringwatch_registry::{Informer, ListWatch, Store};
+
+/// Keeps the objects that an admission plugin decides by.
+#[derive(Debug)]
+pub struct AdmissionObjects<T> {
+    /// The name of the objects, in messages.
+    pub what: &'static str,
+    /// Where they are.
+    pub stores: Vec<Arc<Store>>,
+    /// Parses an object.
+    pub read: fn(&serde_json::Value) -> Result<T, String>,
+    /// Where they are put, in the order of stores, namespaces and names.
+    pub into: Arc<Followed<T>>,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// The objects read so far, by the index of their store, namespace and name.
+#[derive(Debug)]
+struct Objects<'a, T> {
+    of: &'a AdmissionObjects<T>,
+    read: BTreeMap<(usize, String, String), Arc<T>>,
+}
+
+impl<T: Send + Sync> AdmissionObjects<T> {
+    /// Keeps them until it is dropped. The last ones hold while the stores cannot be read.
+    pub async fn run(self) {
+        let stores = self.stores.iter().enumerate();
+        let sources = stores.map(|(index, store)| (index, store.as_ref() as &dyn ListWatch));
+        let informer = Informer::new(self.what, sources, self.clock.clone());
+        let mut objects = Objects {
+            of: &self,
+            read: BTreeMap::new(),
+        };
+        informer.run(&mut objects).await;
+    }
+}
+
+impl<T> Handler<usize> for Objects<'_, T> {
+    fn replace(&mut self, objects: Vec<(usize, Arc<Object>)>) {
+        self.read.clear();
+        for (index, object) in objects {
+            self.set(index, &object);
+        }
+    }
+
+    fn apply(&mut self, index: usize, change: Change) {
+        match change {
+            Change::Upserted(object) => self.set(index, &object),
+            Change::Deleted(object) => drop(self.read.remove(&key(index, &object))),
+        }
+    }
+
+    fn publish(&mut self) {
+        self.of.into.set(self.read.values().cloned().collect());
+    }
+}
+
+impl<T> Objects<'_, T> {
+    /// Takes an object as it is now. One that cannot be read does not count.
+    fn set(&mut self, index: usize, object: &Object) {
+        let value = self.of.stores[index].served_value(object);
+        let read = value
+            .map_err(|error| error.to_string())
+            .and_then(|value| (self.of.read)(&value));
+        match read {
+            Ok(read) => drop(self.read.insert(key(index, object), Arc::new(read))),
+            Err(error) => {
+                let (what, name) = (self.of.what, object.name());
+                tracing::warn!(what, name, error, "an object cannot be read and is ignored");
+                self.read.remove(&key(index, object));
+            }
+        }
+    }
+}
+
+fn key(index: usize, object: &Object) -> (usize, String, String) {
+    (
+        index,
+        object.namespace().to_owned(),
+        object.name().to_owned(),
+    )
+}
