@@ -8,9 +8,9 @@ use loom::future::block_on;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use crate::model::{Seen, explore};
 use crate::ring::arrivals::{Arrivals, Gate, Passage, WAITING_MAX, arrivals};
 use crate::ring::channel::{Receiver, Sender, Signal, Told, channel};
+use ringwatch_explore::loom::{Seen, explore};
 
 type Newcomer = Sender<1>;
 
