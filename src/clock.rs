@@ -1,25 +1,85 @@
 //! The only place that reads time.
 //!
 //! Every layer takes a [`Clock`] as an argument. The real one reads the system's clocks; the
-//! stepped one derives wall time from tokio's timer, which a test pauses and advances.
+//! stepped one derives wall time from tokio's timer, which a test pauses and advances; the manual one
+//! stands until [`Clock::advance`] moves it, for any number of threads at once.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use jiff::Timestamp;
-pub use tokio::time::{Instant, Sleep as Timer};
+pub use tokio::time::Instant;
 
 /// A source of monotonic and wall time.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// `None` reads the system; otherwise wall time is this origin plus what the timer advanced.
-    origin: Option<(Timestamp, Instant)>,
+    time: Time,
+}
+
+#[derive(Clone, Debug)]
+enum Time {
+    /// The system's clocks.
+    Real,
+    /// Wall time is this origin plus what tokio's timer advanced.
+    Stepped(Timestamp, Instant),
+    Manual(Arc<Manual>),
+}
+
+/// The state of a manual clock.
+#[derive(Debug)]
+struct Manual {
+    /// Wall and monotonic time at which the clock began.
+    start: Timestamp,
+    origin: Instant,
+    moved: Mutex<Moved>,
+}
+
+/// How far a manual clock has come, and those who wait for it.
+#[derive(Debug, Default)]
+struct Moved {
+    elapsed: Duration,
+    /// One for each timer that is being waited for; a timer that is dropped leaves.
+    sleepers: Vec<Sleeper>,
+    /// The number of the next timer that waits.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    number: u64,
+    deadline: Instant,
+    waker: Waker,
+}
+
+/// Completes at a deadline of the [`Clock`] that made it.
+#[derive(Debug)]
+pub struct Timer {
+    wait: Wait,
+}
+
+#[derive(Debug)]
+enum Wait {
+    /// Boxed, so that a timer can be moved.
+    Tokio(Pin<Box<tokio::time::Sleep>>),
+    Manual(Box<ManualWait>),
+}
+
+#[derive(Debug)]
+struct ManualWait {
+    clock: Arc<Manual>,
+    deadline: Instant,
+    /// The timer's number among the sleepers, once it has waited.
+    number: Option<u64>,
 }
 
 impl Clock {
     /// The system's clocks.
     #[must_use]
     pub fn real() -> Self {
-        Self { origin: None }
+        Self { time: Time::Real }
     }
 
     /// A clock that starts at `start` and moves only as tokio's (paused) timer is advanced.
@@ -27,7 +87,47 @@ impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn stepped(start: Timestamp) -> Self {
         Self {
-            origin: Some((start, Instant::now())),
+            time: Time::Stepped(start, Instant::now()),
+        }
+    }
+
+    /// A clock that stands at `start` until [`advance`](Self::advance) moves it. Its clones are the
+    /// same clock, so threads that share it see one time; tokio's timer plays no part.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use ringwatch::clock::Clock;
+    ///
+    /// let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+    /// let before = clock.now();
+    /// clock.advance(Duration::from_secs(60));
+    /// assert_eq!(clock.now() - before, Duration::from_secs(60));
+    /// assert_eq!(clock.wall().as_second(), 60);
+    /// ```
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "an origin is all that is read")]
+    pub fn manual(start: Timestamp) -> Self {
+        Self {
+            time: Time::Manual(Arc::new(Manual {
+                start,
+                origin: Instant::now(),
+                moved: Mutex::default(),
+            })),
+        }
+    }
+
+    /// Moves a manual clock by `by`, and wakes those whose deadline has come.
+    ///
+    /// # Panics
+    ///
+    /// If the clock is not a manual one: the others are moved by the system or by tokio.
+    pub fn advance(&self, by: Duration) {
+        let Time::Manual(manual) = &self.time else {
+            panic!("only a manual clock is advanced");
+        };
+        for sleeper in manual.advance(by) {
+            sleeper.waker.wake();
         }
     }
 
@@ -35,34 +135,176 @@ impl Clock {
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn now(&self) -> Instant {
-        Instant::now()
+        match &self.time {
+            Time::Manual(manual) => manual.now(),
+            Time::Real | Time::Stepped(..) => Instant::now(),
+        }
     }
 
     /// Wall time, for what is written into objects.
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn wall(&self) -> Timestamp {
-        match self.origin {
-            None => Timestamp::now(),
-            Some((start, from)) => {
-                let advanced = self.now().duration_since(from);
-                start.checked_add(advanced).unwrap_or(Timestamp::MAX)
-            }
-        }
+        let (start, advanced) = match &self.time {
+            Time::Real => return Timestamp::now(),
+            Time::Stepped(start, from) => (*start, self.now().duration_since(*from)),
+            Time::Manual(manual) => (manual.start, manual.lock().elapsed),
+        };
+        start.checked_add(advanced).unwrap_or(Timestamp::MAX)
     }
 
     /// Completes after `duration`.
     pub async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
+        match &self.time {
+            Time::Manual(manual) => self.timer(manual.now() + duration).await,
+            Time::Real | Time::Stepped(..) => tokio::time::sleep(duration).await,
+        }
     }
 
     /// Completes at `deadline`.
     pub async fn sleep_until(&self, deadline: Instant) {
-        self.timer(deadline).await;
+        match &self.time {
+            Time::Manual(_) => self.timer(deadline).await,
+            Time::Real | Time::Stepped(..) => tokio::time::sleep_until(deadline).await,
+        }
     }
 
     /// Completes at `deadline`, as a type that can be kept.
+    #[must_use]
     pub fn timer(&self, deadline: Instant) -> Timer {
-        tokio::time::sleep_until(deadline)
+        let wait = match &self.time {
+            Time::Manual(manual) => Wait::Manual(Box::new(ManualWait {
+                clock: Arc::clone(manual),
+                deadline,
+                number: None,
+            })),
+            Time::Real | Time::Stepped(..) => {
+                Wait::Tokio(Box::pin(tokio::time::sleep_until(deadline)))
+            }
+        };
+        Timer { wait }
+    }
+}
+
+impl Manual {
+    fn now(&self) -> Instant {
+        self.origin + self.lock().elapsed
+    }
+
+    /// Moves on, and returns those whose deadline has come.
+    fn advance(&self, by: Duration) -> Vec<Sleeper> {
+        let mut moved = self.lock();
+        moved.elapsed = moved.elapsed.saturating_add(by);
+        let now = self.origin + moved.elapsed;
+        let due = |sleeper: &mut Sleeper| sleeper.deadline <= now;
+        moved.sleepers.extract_if(.., due).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Moved> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Moved {
+    /// Notes who is to be woken at a deadline: a timer that waits already, by its number, or a new one.
+    fn wait(&mut self, number: &mut Option<u64>, deadline: Instant, waker: &Waker) {
+        let number = *number.get_or_insert_with(|| {
+            self.next += 1;
+            self.next
+        });
+        let known = self.sleepers.iter_mut().find(|it| it.number == number);
+        match known {
+            Some(sleeper) => sleeper.waker.clone_from(waker),
+            None => self.sleepers.push(Sleeper {
+                number,
+                deadline,
+                waker: waker.clone(),
+            }),
+        }
+    }
+}
+
+impl Future for Timer {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.wait {
+            Wait::Tokio(sleep) => sleep.as_mut().poll(context),
+            Wait::Manual(wait) => wait.poll(context),
+        }
+    }
+}
+
+impl ManualWait {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut moved = self.clock.lock();
+        if self.clock.origin + moved.elapsed >= self.deadline {
+            return Poll::Ready(());
+        }
+        moved.wait(&mut self.number, self.deadline, context.waker());
+        Poll::Pending
+    }
+}
+
+impl Drop for ManualWait {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let left = |sleeper: &mut Sleeper| sleeper.number == number;
+            // They go after the lock: a waker may own another timer.
+            let _left: Vec<Sleeper> = self.clock.lock().sleepers.extract_if(.., left).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_manual_clock_stands_until_it_is_advanced() {
+        let start = Timestamp::from_second(1_000).expect("in range");
+        let clock = Clock::manual(start);
+        let begun = clock.now();
+        assert_eq!((clock.now(), clock.wall()), (begun, start));
+        clock.clone().advance(MINUTE);
+        assert_eq!(clock.now(), begun + MINUTE);
+        assert_eq!(clock.wall().as_second(), 1_060);
+    }
+
+    #[test]
+    fn a_manual_clock_wakes_those_whose_time_has_come() {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let mut soon = clock.timer(clock.now() + MINUTE);
+        let mut late = clock.timer(clock.now() + 2 * MINUTE);
+        assert_eq!((&mut soon).now_or_never(), None);
+        assert_eq!((&mut late).now_or_never(), None);
+        clock.advance(MINUTE);
+        assert_eq!(soon.now_or_never(), Some(()));
+        assert_eq!((&mut late).now_or_never(), None);
+        drop(late);
+        let Time::Manual(manual) = &clock.time else {
+            panic!("it is a manual one");
+        };
+        assert!(manual.lock().sleepers.is_empty(), "a timer is left behind");
+    }
+
+    #[test]
+    fn a_manual_clock_wakes_other_threads() {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let deadline = clock.now() + MINUTE;
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                futures::executor::block_on(clock.sleep_until(deadline));
+                clock.now()
+            });
+            clock.advance(MINUTE);
+            assert_eq!(sleeper.join().expect("it ends"), deadline);
+        });
     }
 }

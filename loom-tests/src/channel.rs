@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use crate::model::{Seen, explore};
+use ringwatch_explore::loom::{Seen, explore};
 use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
 
 /// A window of events that are their own numbers: how many there are.

@@ -8,7 +8,7 @@ use loom::future::block_on;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use crate::model::{Seen, explore};
+use ringwatch_explore::loom::{Seen, explore};
 use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
 use crate::ring::registrations::{
     Registrar, Registration, Registrations, WAITING_MAX, registrations,

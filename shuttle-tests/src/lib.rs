@@ -35,9 +35,9 @@ pub mod meta;
 #[path = "../../src/ring/mod.rs"]
 mod ring;
 pub mod storage;
-pub mod sync;
-
 pub mod task;
+
+pub use ringwatch_explore::shuttle::sync;
 
 /// tokio's `select!`, always in the order of the branches.
 #[macro_export]

@@ -5,10 +5,10 @@ use shuttle::future::block_on;
 use shuttle_tests::storage::Interface;
 use shuttle_tests::storage::cacher::WindowLimits;
 
-use crate::explore::explore;
 use crate::informer::Selection;
 use crate::store::Store;
 use crate::world::{Pace, World};
+use ringwatch_explore::shuttle::explore;
 
 /// More than the queue may ever hold.
 const WATCHES: usize = 1_400;

@@ -8,10 +8,10 @@ use shuttle_tests::storage::cacher::{CacheDelegator, WindowLimits};
 use shuttle_tests::storage::{Interface, StorageError, WatchStream};
 use shuttle_tests::sync::Arc;
 
-use crate::explore::explore;
 use crate::informer::Selection;
 use crate::store::Store;
 use crate::world::{Pace, Running, World};
+use ringwatch_explore::shuttle::explore;
 
 /// How many clients there are.
 const CLIENTS: usize = 3;

@@ -13,9 +13,9 @@ use shuttle_tests::storage::{
 };
 use shuttle_tests::sync::{Arc, Ordering};
 
-use crate::explore::Seen;
 use crate::store::{Entry, Label};
 use crate::world::World;
+use ringwatch_explore::shuttle::Seen;
 
 /// How often a client lists or watches anew at most.
 const ROUNDS_MAX: usize = 400;

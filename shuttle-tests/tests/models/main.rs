@@ -7,7 +7,6 @@
 
 mod crowd;
 mod ending;
-mod explore;
 mod informer;
 mod reading;
 mod store;

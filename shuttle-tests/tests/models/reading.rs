@@ -10,11 +10,11 @@ use shuttle_tests::storage::cacher::WindowLimits;
 use shuttle_tests::storage::{GetOptions, Interface, List, ListOptions, StorageError};
 use shuttle_tests::sync::Arc;
 
-use crate::explore::{Seen, explore};
 use crate::informer::{Selection, key_of};
 use crate::store::Store;
 use crate::watching::changes;
 use crate::world::{Pace, World};
+use ringwatch_explore::shuttle::{Seen, explore};
 
 /// How long a read waits for its revision at most.
 const WAIT_MAX: Duration = Duration::from_secs(3);

@@ -6,10 +6,10 @@ use shuttle_tests::storage::Interface;
 use shuttle_tests::storage::cacher::WindowLimits;
 use shuttle_tests::sync::Arc;
 
-use crate::explore::explore;
 use crate::informer::Selection;
 use crate::store::Store;
 use crate::world::{Pace, World};
+use ringwatch_explore::shuttle::explore;
 
 /// How many read at the same time.
 const READERS: usize = 2;

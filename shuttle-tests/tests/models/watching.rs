@@ -8,10 +8,10 @@ use shuttle_tests::storage::Interface;
 use shuttle_tests::storage::cacher::WindowLimits;
 use shuttle_tests::sync::{Arc, Ordering};
 
-use crate::explore::{Seen, explore};
 use crate::informer::{Informer, Selection, key_of};
 use crate::store::{Label, Store};
 use crate::world::{Pace, Running, World};
+use ringwatch_explore::shuttle::{Seen, explore};
 
 const KEYS: [&str; 6] = [
     "/pods/d/a",

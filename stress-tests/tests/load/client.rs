@@ -7,10 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
-use stress_tests::meta::{LabelSelector, Object, ResourceVersion, WatchEvent};
-use stress_tests::storage::{
-    Interface, ListOptions, SelectionPredicate, StorageError, WatchStream,
-};
+use ringwatch::meta::{LabelSelector, Object, ResourceVersion, WatchEvent};
+use ringwatch::storage::{Interface, ListOptions, SelectionPredicate, StorageError, WatchStream};
 
 use crate::store::{Entry, Label};
 use crate::world::World;

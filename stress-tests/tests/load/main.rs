@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use stress_tests::meta::ResourceVersion;
-use stress_tests::storage::Interface;
+use ringwatch::meta::ResourceVersion;
+use ringwatch::storage::Interface;
 use tokio::task::JoinHandle;
 
 use client::{Client, Manner, Selection};

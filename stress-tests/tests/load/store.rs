@@ -7,13 +7,13 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use async_trait::async_trait;
 use futures::StreamExt;
 use imbl::OrdMap;
-use serde_json::Value;
-use stress_tests::meta::{Object, ResourceVersion};
-use stress_tests::storage::{
+use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, DeleteOptions,
     DeletionCheck, GetOptions, Interface, List, ListOptions, RawObject, Stats, StorageError,
     TryUpdate, UpdateOptions, Versioner, WatchStream,
 };
+use serde_json::Value;
 use tokio::sync::watch;
 
 /// How many changes a batch holds at most; those of one revision stay together.

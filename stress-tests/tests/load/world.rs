@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use stress_tests::budget::Ledger;
-use stress_tests::clock::Clock;
-use stress_tests::storage::Versioner;
-use stress_tests::storage::cacher::{
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch::storage::Versioner;
+use ringwatch::storage::cacher::{
     CacheDelegator, CacheMetrics, Feed, Reflector, TypeConfig, WindowLimits,
 };
 
@@ -58,7 +59,7 @@ impl Seen {
 
 impl World {
     pub(crate) fn new() -> (Arc<Self>, Reflector) {
-        let (store, clock) = (Arc::new(Store::new()), Clock::standing());
+        let (store, clock) = (Arc::new(Store::new()), Clock::manual(Timestamp::UNIX_EPOCH));
         let source = Source(Arc::clone(&store));
         let mut registry = Registry::default();
         let metrics = CacheMetrics::register(&mut registry);

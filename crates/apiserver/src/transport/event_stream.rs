@@ -166,7 +166,7 @@ pub(super) struct Delivery<T, B: Body> {
     /// The rest of a chunk.
     writing: Option<Framed<B::Data>>,
     /// Wakes the task at the deadline, while the client does not read.
-    stalled: Option<Pin<Box<Timer>>>,
+    stalled: Option<Timer>,
     /// When a client that does not read is left. The body, which has a deadline of its own, is not
     /// asked while it cannot be written.
     deadline: Option<Instant>,
@@ -248,13 +248,8 @@ where
             return Poll::Pending;
         };
         let clock = &self.clock;
-        let timer = || Box::pin(clock.timer(deadline));
-        ready!(
-            self.stalled
-                .get_or_insert_with(timer)
-                .as_mut()
-                .poll(context)
-        );
+        let timer = || clock.timer(deadline);
+        ready!(Pin::new(self.stalled.get_or_insert_with(timer)).poll(context));
         Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut).into()))
     }
 

@@ -66,7 +66,7 @@ pub(crate) async fn watch(
         _running: terms.running,
         _share: terms.share,
         deadline,
-        timer: Box::pin(call.context.clock.timer(deadline)),
+        timer: call.context.clock.timer(deadline),
         tally: Tally::default(),
         task: None,
         next: None,
@@ -102,7 +102,7 @@ struct WatchBody {
     /// When the watch ends.
     deadline: Instant,
     /// Wakes the task then.
-    timer: Pin<Box<Timer>>,
+    timer: Timer,
     /// The waker of the task that polled last.
     task: Option<Waker>,
     /// The event that did not fit into the last chunk.
@@ -205,7 +205,7 @@ impl WatchBody {
             return self.clock.now() >= self.deadline;
         }
         self.task = Some(task.clone());
-        self.timer.as_mut().poll(context).is_ready()
+        Pin::new(&mut self.timer).poll(context).is_ready()
     }
 }
 

@@ -33,7 +33,7 @@ struct Head {
     /// The bytes of it that the memory budget knows of.
     share: Share,
     /// When a client that is not authenticated must have sent all of it.
-    deadline: Option<Pin<Box<Timer>>>,
+    deadline: Option<Timer>,
     /// Why the connection ends, if it does because of a head.
     refusal: Option<HeadRefusal>,
 }
@@ -117,9 +117,9 @@ impl Head {
 
     /// Completes when a client that is not authenticated has taken too long.
     fn poll_late(&mut self, context: &mut Context<'_>, clock: &Clock) -> Poll<()> {
-        let timer = || Box::pin(clock.timer(clock.now() + FIRST_HEAD_MAX));
+        let timer = || clock.timer(clock.now() + FIRST_HEAD_MAX);
         let deadline = self.deadline.get_or_insert_with(timer);
-        std::task::ready!(deadline.as_mut().poll(context));
+        std::task::ready!(Pin::new(deadline).poll(context));
         self.refusal = Some(HeadRefusal::Late);
         Poll::Ready(())
     }

@@ -1,7 +1,24 @@
-//! Running a model under many schedules, and proving that they differed.
+//! Running a model under many random schedules with shuttle.
 //!
-//! Each model runs under the same schedules every time, and then under new ones for a while. What the
-//! new ones are drawn from is printed before they run, and by a failure once more.
+//! Each model runs under the same schedules every time, and then under new ones for a while: a second, or
+//! as many as `NEW_SEEDS_SECONDS` says. The seed of the new ones is printed before they run, and by a
+//! failure once more; `SHUTTLE_RANDOM_SEED` makes a run try that seed and no other.
+//!
+//! ```
+//! use ringwatch_explore::shuttle::explore;
+//! use ringwatch_explore::shuttle::sync::{Arc, AtomicU64, Ordering};
+//!
+//! explore(100, &["early", "late"], |seen| {
+//!     let value = Arc::new(AtomicU64::new(0));
+//!     let written = Arc::clone(&value);
+//!     let writer = shuttle::thread::spawn(move || written.store(1, Ordering::SeqCst));
+//!     let early = value.load(Ordering::SeqCst) == 0;
+//!     seen.note(if early { "early" } else { "late" });
+//!     writer.join().expect("the writer does not panic");
+//! });
+//! ```
+
+pub mod sync;
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -10,8 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
-use shuttle::{Config, MaxSteps, Runner};
+use ::shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use ::shuttle::{Config, MaxSteps, Runner};
 
 /// The seed of the schedules that every run tries.
 const SEED: u64 = 0x0072_696e_6777_6174;
@@ -37,12 +54,12 @@ const STEPS_MAX: usize = 300_000;
 const STACK_BYTES: usize = 1 << 20;
 
 /// The outcomes that a model has seen, over all schedules, and how often.
-#[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<BTreeMap<&'static str, usize>>>);
+#[derive(Clone, Debug, Default)]
+pub struct Seen(Arc<Mutex<BTreeMap<&'static str, usize>>>);
 
 impl Seen {
-    /// Notes an outcome.
-    pub(crate) fn note(&self, outcome: &'static str) {
+    /// Notes an outcome of this schedule.
+    pub fn note(&self, outcome: &'static str) {
         *self.outcomes().entry(outcome).or_default() += 1;
     }
 
@@ -53,7 +70,16 @@ impl Seen {
 
 /// Runs a model under so many schedules of the fixed seed, or of the one in `SHUTTLE_RANDOM_SEED`; each
 /// of the outcomes must have been seen. Without a given seed, goes on with new ones.
-pub(crate) fn explore<M>(schedules: usize, outcomes: &[&'static str], model: M)
+///
+/// The model runs once for each schedule, and starts from nothing each time. A schedule takes at most
+/// 300,000 steps; one that takes more has lost a wake-up or spins.
+///
+/// # Panics
+///
+/// If a schedule panics, deadlocks or takes too many steps, if no schedule of the first seed saw an outcome, if
+/// `schedules` is less than 10, or if a variable is not a number. The last line on standard error is
+/// then the command that tries the seed again.
+pub fn explore<M>(schedules: usize, outcomes: &[&'static str], model: M)
 where
     M: Fn(&Seen) + Sync + Send + 'static,
 {
@@ -121,7 +147,10 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         if thread::panicking() {
             let Self { model, seed } = self;
-            eprintln!("again: {GIVEN_SEED}={seed} cargo test --package shuttle-tests {model}");
+            // cargo says so to each test that it runs.
+            let package = env::var("CARGO_PKG_NAME").map(|name| format!("--package {name} "));
+            let package = package.unwrap_or_default();
+            eprintln!("again: {GIVEN_SEED}={seed} cargo test {package}{model}");
         }
     }
 }

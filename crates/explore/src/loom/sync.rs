@@ -1,4 +1,4 @@
-//! loom's primitives under the names of the production crate's `sync`, and two that loom has not.
+//! loom's primitives under the names of a crate's `sync` module, and two that loom has not.
 //!
 //! Both are built so that loom sees each publication and nothing else. What they keep lies in cells
 //! of the standard library that are set once and never changed, so no `unsafe` is needed: what must
@@ -6,44 +6,52 @@
 
 use std::sync::OnceLock as Cell;
 
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
-pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+pub use ::loom::sync::atomic::{AtomicU64, Ordering};
+pub use ::loom::sync::{Arc, Mutex, MutexGuard};
 
-use loom::sync::atomic::{AtomicBool, AtomicUsize};
+use ::loom::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// `std::sync::OnceLock`. Who has not acquired that the value was set may find none.
 #[derive(Debug)]
-pub(crate) struct OnceLock<T> {
+pub struct OnceLock<T> {
     /// True once the value may be seen.
     set: AtomicBool,
     value: Cell<T>,
 }
 
 impl<T> OnceLock<T> {
-    pub(crate) fn new() -> Self {
+    /// A cell that is not set yet.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             set: AtomicBool::new(false),
             value: Cell::new(),
         }
     }
 
-    pub(crate) fn set(&self, value: T) -> Result<(), T> {
+    /// Sets the value.
+    ///
+    /// # Errors
+    ///
+    /// Gives the value back if another was set before.
+    pub fn set(&self, value: T) -> Result<(), T> {
         self.value.set(value)?;
         // Release: pairs with the Acquire load in `get`, as the standard library's does.
         self.set.store(true, Ordering::Release);
         Ok(())
     }
 
-    pub(crate) fn get(&self) -> Option<&T> {
+    /// The value, if it is set and the setting can be seen.
+    pub fn get(&self) -> Option<&T> {
         // Acquire: pairs with the Release store in `set`.
         let set = self.set.load(Ordering::Acquire);
         set.then(|| self.value.get()).flatten()
     }
 }
 
-/// `arc_swap::ArcSwap`, as far as it is used: one stores, all load. Nothing is freed before it is.
+/// `arc_swap::ArcSwap`, where one thread stores and all load. No value is freed before the whole is.
 #[derive(Debug)]
-pub(crate) struct ArcSwap<T> {
+pub struct ArcSwap<T> {
     /// Which of the stored values is the present one.
     newest: AtomicUsize,
     /// How many have been stored, less one. For the only thread that stores; loom must not see it.
@@ -58,12 +66,20 @@ struct Stored<T> {
     next: Cell<Box<Self>>,
 }
 
-/// `arc_swap::Guard`.
+/// `arc_swap::Guard`: what [`ArcSwap::load`] gives.
 #[derive(Debug)]
-pub(crate) struct Guard<T>(T);
+pub struct Guard<T>(T);
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl<T> ArcSwap<T> {
-    pub(crate) fn new(value: Arc<T>) -> Self {
+    /// Holds `value`.
+    #[must_use]
+    pub fn new(value: Arc<T>) -> Self {
         Self {
             newest: AtomicUsize::new(0),
             stored: std::sync::atomic::AtomicUsize::new(0),
@@ -71,13 +87,19 @@ impl<T> ArcSwap<T> {
         }
     }
 
-    pub(crate) fn load(&self) -> Guard<Arc<T>> {
+    /// The present value, or an older one as far as the orders of this thread's accesses allow.
+    pub fn load(&self) -> Guard<Arc<T>> {
         // Acquire: pairs with the Release store in `store`.
         let newest = self.newest.load(Ordering::Acquire);
         Guard(Arc::clone(&self.stored(newest).value))
     }
 
-    pub(crate) fn store(&self, value: Arc<T>) {
+    /// Makes `value` the present one.
+    ///
+    /// # Panics
+    ///
+    /// If two threads store at once.
+    pub fn store(&self, value: Arc<T>) {
         let before = self.stored.fetch_add(1, Ordering::Relaxed);
         let next = &self.stored(before).next;
         assert!(next.set(Box::new(Stored::new(value))).is_ok(), "one stores");

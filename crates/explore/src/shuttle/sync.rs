@@ -1,13 +1,16 @@
-//! shuttle's primitives under the names of the production crate's `sync`, and tokio's under those
-//! of tokio's.
+//! shuttle's primitives under the names of a crate's `sync` module, and tokio's under those of
+//! `tokio::sync`, so that it can stand for both.
+//!
+//! Each use of [`ArcSwap`] and of [`watch::Sender`] is a step of the schedule. The rest of tokio is the real
+//! one: a schedule goes on elsewhere only where a task waits for it.
 
 use std::fmt;
 pub use std::sync::OnceLock;
 
+pub use ::shuttle::sync::atomic::{AtomicU64, Ordering};
+pub use ::shuttle::sync::{Arc, Mutex, MutexGuard};
 pub use arc_swap::Guard;
-pub use real_tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot};
-pub use shuttle::sync::atomic::{AtomicU64, Ordering};
-pub use shuttle::sync::{Arc, Mutex, MutexGuard};
+pub use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot};
 
 pub mod watch;
 
@@ -29,6 +32,8 @@ pub struct ArcSwap<T> {
 }
 
 impl<T> ArcSwap<T> {
+    /// Holds `value`.
+    #[must_use]
     pub fn new(value: Arc<T>) -> Self {
         Self {
             inner: arc_swap::ArcSwap::new(value),
@@ -36,20 +41,25 @@ impl<T> ArcSwap<T> {
         }
     }
 
+    /// Holds `value`, in an `Arc` of its own.
+    #[must_use]
     pub fn from_pointee(value: T) -> Self {
         Self::new(Arc::new(value))
     }
 
+    /// The present value.
     pub fn load(&self) -> Guard<Arc<T>> {
         self.step.take();
         self.inner.load()
     }
 
+    /// The present value, as an `Arc` that can be kept.
     pub fn load_full(&self) -> Arc<T> {
         self.step.take();
         self.inner.load_full()
     }
 
+    /// Makes `value` the present one.
     pub fn store(&self, value: Arc<T>) {
         self.step.take();
         self.inner.store(value);
