@@ -17,7 +17,7 @@ pub struct StoredFields<'a> {
 impl<'a> StoredFields<'a> {
     /// The fields of an object; `None` if it is stored as JSON.
     #[must_use]
-    pub fn of(object: &'a Object) -> Option<Self> {
+    pub fn new(object: &'a Object) -> Option<Self> {
         let Item::Protobuf(bytes) = object.item() else {
             return None;
         };
@@ -112,7 +112,7 @@ mod tests {
     fn paths_lead_through_messages_lists_and_maps() {
         let bytes = encode_value(&pod()).expect("a kind");
         let pod = object(&bytes, 7, &Default::default()).expect("an object");
-        let fields = StoredFields::of(&pod).expect("protobuf");
+        let fields = StoredFields::new(&pod).expect("protobuf");
         assert_eq!(fields.text("spec.serviceAccountName"), "a");
         assert_eq!(fields.text("spec.serviceAccount"), "");
         assert_eq!(fields.text("spec.containers.name"), "c");
@@ -127,6 +127,6 @@ mod tests {
     fn json_has_no_stored_fields() {
         let bytes = pod().to_string();
         let pod = object(bytes.as_bytes(), 7, &Default::default()).expect("an object");
-        assert!(StoredFields::of(&pod).is_none());
+        assert!(StoredFields::new(&pod).is_none());
     }
 }

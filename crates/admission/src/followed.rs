@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// How long a request waits for objects that have not been read yet, at the start of the server.
-const FIRST_SECONDS_MAX: Duration = Duration::from_secs(10);
+const FIRST_MAX: Duration = Duration::from_secs(10);
 
 /// The values derived from all stored objects of a type, as of the last change.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl<T> Followed<T> {
         }
         let mut receiver = self.0.subscribe();
         let first = receiver.wait_for(Option::is_some);
-        let first = tokio::time::timeout(FIRST_SECONDS_MAX, first).await;
+        let first = tokio::time::timeout(FIRST_MAX, first).await;
         first.ok()?.ok()?.clone()
     }
 }

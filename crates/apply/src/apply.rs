@@ -67,7 +67,7 @@ pub fn apply(
     };
 
     let (old, new) = (comparable(schema, &bare), comparable(schema, &next));
-    let comparison = Comparison::of(schema, &old, &new).excluding(&reset);
+    let comparison = Comparison::new(schema, &old, &new).excluding(&reset);
     let time = match last.and_then(|last| last.time) {
         Some(before) if comparison.is_same() => Some(before),
         _ => manager.time_text(),

@@ -68,7 +68,7 @@ pub(super) fn note(
 ) {
     let schema = manager.schema(new);
     let (old, new) = (comparable(schema, old), comparable(schema, new));
-    let comparison = Comparison::of(schema, &old, &new).excluding(&manager.reset_fields(schema));
+    let comparison = Comparison::new(schema, &old, &new).excluding(&manager.reset_fields(schema));
     managed.take(&comparison.removed);
     let mut changed = comparison.into_changed();
     managed.take(&changed);

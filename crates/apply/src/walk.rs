@@ -26,7 +26,7 @@ pub(super) struct Comparison {
 
 impl Comparison {
     /// Compares two objects of a type.
-    pub(super) fn of(schema: Schema<'_>, old: &Value, new: &Value) -> Self {
+    pub(super) fn new(schema: Schema<'_>, old: &Value, new: &Value) -> Self {
         let mut comparison = Self::default();
         comparison.walk(schema, &mut Vec::new(), Some(old), Some(new));
         comparison
@@ -245,14 +245,14 @@ mod tests {
         let old = json!({"spec": {"containers": null}});
         let new = json!({"spec": {"containers": [
             {"name": "c", "resources": {}, "ports": [{"containerPort": 80}]}]}});
-        let comparison = Comparison::of(pod(), &old, &new);
+        let comparison = Comparison::new(pod(), &old, &new);
         let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
             ".": {}, "f:name": {}, "f:resources": {},
             "f:ports": {".": {}, "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {
                 ".": {}, "f:containerPort": {}}}}}}});
         assert_eq!(comparison.added.to_json(), expected);
         assert!(comparison.modified.is_empty() && comparison.removed.is_empty());
-        let back = Comparison::of(pod(), &new, &old);
+        let back = Comparison::new(pod(), &new, &old);
         assert_eq!(back.removed, comparison.added);
     }
 
@@ -260,12 +260,12 @@ mod tests {
     fn wholes_are_compared_as_one() {
         let old = json!({"spec": {"tolerations": [{"key": "a"}], "nodeSelector": {"a": "1"}}});
         let new = json!({"spec": {"tolerations": [{"key": "b"}], "nodeSelector": {"b": "1"}}});
-        let modified = Comparison::of(pod(), &old, &new).modified.to_json();
+        let modified = Comparison::new(pod(), &old, &new).modified.to_json();
         assert_eq!(
             modified,
             json!({"f:spec": {"f:tolerations": {}, "f:nodeSelector": {}}})
         );
-        assert!(Comparison::of(pod(), &old, &old).is_same());
+        assert!(Comparison::new(pod(), &old, &old).is_same());
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         let old = json!({"status": {"addresses": [{"type": "IP", "address": "1"}]}});
         let new = json!({"status": {"addresses": [
             {"type": "IP", "address": "1"}, {"type": "IP", "address": "2"}]}});
-        let modified = Comparison::of(node, &old, &new).modified.to_json();
+        let modified = Comparison::new(node, &old, &new).modified.to_json();
         assert_eq!(
             modified,
             json!({"f:status": {"f:addresses": {"k:{\"type\":\"IP\"}": {}}}})

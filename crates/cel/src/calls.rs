@@ -111,7 +111,7 @@ fn tenth(length: usize) -> u64 {
 fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Failure> {
     let mut all = Extent::default();
     for value in values {
-        let extent = Extent::of(value)?;
+        let extent = Extent::measure(value)?;
         all.parts += extent.parts;
         all.bytes += extent.bytes;
     }

@@ -75,7 +75,7 @@ impl Meter {
 
     /// Spends what it takes to walk through a value, or to keep it as part of another.
     pub(super) fn charge_value(&mut self, value: &CelValue) -> Result<Extent, Failure> {
-        let extent = Extent::of(value)?;
+        let extent = Extent::measure(value)?;
         self.charge(extent.units() / 10)?;
         Ok(extent)
     }
@@ -93,7 +93,7 @@ impl Extent {
     ///
     /// # Errors
     /// It is larger than any may be.
-    pub(super) fn of(value: &CelValue) -> Result<Self, Failure> {
+    pub(super) fn measure(value: &CelValue) -> Result<Self, Failure> {
         let mut extent = Self::default();
         extent.add(value, 0)?;
         Ok(extent)

@@ -94,7 +94,7 @@ pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Outcome
         return Ok(CelValue::Bytes([&left[..], &right[..]].concat().into()));
     }
     let sum = (left + right)?;
-    Extent::of(&sum)?;
+    Extent::measure(&sum)?;
     Ok(sum)
 }
 
@@ -146,7 +146,7 @@ fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure>
         a,
         CelValue::List(_) | CelValue::Map(_) | CelValue::Opaque(_)
     ) {
-        let smaller = Extent::of(a)?.units().min(Extent::of(b)?.units());
+        let smaller = Extent::measure(a)?.units().min(Extent::measure(b)?.units());
         meter.charge(smaller / 10)?;
     }
     Ok(a == b)
@@ -186,7 +186,7 @@ fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> Outcome {
     let found = match all {
         CelValue::List(items) => {
             meter.charge(items.len() as u64)?;
-            let weight = Extent::of(item)?.units();
+            let weight = Extent::measure(item)?.units();
             meter.charge(weight.saturating_mul(items.len() as u64) / 10)?;
             items.contains(item)
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 /// A command must end within this time.
-const COMMAND_SECONDS_MAX: Duration = Duration::from_secs(60);
+const COMMAND_MAX: Duration = Duration::from_secs(60);
 
 /// Runs a command. One that takes too long is no longer waited for, and goes on: half a restart is
 /// worse than a late one.
@@ -21,9 +21,9 @@ pub(crate) async fn run(command: &str) -> Result<(), String> {
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| failed(format!("cannot be run: {error}")))?;
-    let ended = tokio::time::timeout(COMMAND_SECONDS_MAX, child.wait()).await;
+    let ended = tokio::time::timeout(COMMAND_MAX, child.wait()).await;
     let status = ended
-        .map_err(|_| failed(format!("does not end within {COMMAND_SECONDS_MAX:?}")))?
+        .map_err(|_| failed(format!("does not end within {COMMAND_MAX:?}")))?
         .map_err(|error| failed(format!("cannot be waited for: {error}")))?;
     if status.success() {
         Ok(())

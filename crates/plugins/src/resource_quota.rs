@@ -96,7 +96,7 @@ impl Plugin for ResourceQuota {
     }
 
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        let counted = Counted::of(request.resource);
+        let counted = Counted::from_resource(request.resource);
         let changes = counted.changes_by(request.operation, request.subresource());
         if request.namespace.is_empty() || !request.resource.namespaced || !changes {
             return Ok(());

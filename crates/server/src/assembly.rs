@@ -163,7 +163,7 @@ impl Assembly<'_> {
         }));
         self.serve_custom((factory, known), &storages, &api, background);
         self.run(security.files.follow(self.clock.clone()), background);
-        let first = FirstStores::of(&storages, security.credentials.clone());
+        let first = FirstStores::new(&storages, security.credentials.clone());
         self.aggregate(security.proxy, &storages, (&api, &first), background);
         let connections = Connections {
             filters: Arc::new(Filters {

@@ -111,7 +111,7 @@ pub struct FirstStores {
 impl FirstStores {
     /// Those of a server.
     #[must_use]
-    pub fn of(storages: &Storages, credentials: CurrentCredentials) -> Self {
+    pub fn new(storages: &Storages, credentials: CurrentCredentials) -> Self {
         let store = |group, plural| storages.stores.of((group, plural)).cloned();
         Self {
             namespaces: store("", "namespaces"),

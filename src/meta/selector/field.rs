@@ -54,7 +54,7 @@ impl FieldSelector {
                 terms.push(term);
             }
         }
-        Ok(Self::of(terms))
+        Ok(Self::from_terms(terms))
     }
 
     /// This selector with the further demand that a field have a value.
@@ -66,7 +66,7 @@ impl FieldSelector {
             equal: true,
             value: value.to_owned(),
         });
-        Self::of(terms)
+        Self::from_terms(terms)
     }
 
     /// This selector with every field's name translated; the first name that has no translation is
@@ -84,10 +84,10 @@ impl FieldSelector {
                 None => return Err(std::mem::take(&mut term.name)),
             }
         }
-        Ok(Self::of(self.terms))
+        Ok(Self::from_terms(self.terms))
     }
 
-    fn of(mut terms: Vec<Term>) -> Self {
+    fn from_terms(mut terms: Vec<Term>) -> Self {
         terms.sort_by_cached_key(Term::to_string);
         let mut demands: BTreeMap<&str, Demand> = BTreeMap::new();
         for term in &terms {
@@ -327,7 +327,7 @@ mod tests {
                 .into_iter()
                 .map(|(name, equal, value)| Term { name, equal, value })
                 .collect();
-            let selector = FieldSelector::of(terms);
+            let selector = FieldSelector::from_terms(terms);
             prop_assert_eq!(FieldSelector::parse(&selector.to_string()), Ok(selector));
         }
 
@@ -345,7 +345,7 @@ mod tests {
                 equal,
                 value,
             });
-            let selector = FieldSelector::of(terms.collect());
+            let selector = FieldSelector::from_terms(terms.collect());
             prop_assert_eq!(selector.matches(&attributes(&name)), expected);
         }
     }

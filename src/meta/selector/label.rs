@@ -55,10 +55,10 @@ impl LabelSelector {
     /// # Errors
     /// [`ParseError`] in kube-apiserver's words.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Ok(Self::of(label_parser::parse(text)?))
+        Ok(Self::from_requirements(label_parser::parse(text)?))
     }
 
-    fn of(mut requirements: Vec<Requirement>) -> Self {
+    fn from_requirements(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|one, other| one.key.cmp(&other.key));
         let mut demands: Vec<(String, Demand)> = Vec::new();
         for same_key in requirements.chunk_by(|one, other| one.key == other.key) {
@@ -371,7 +371,7 @@ mod tests {
         fn a_selector_is_read_back_from_its_text(
             requirements in prop::collection::vec(requirements(), 0..5),
         ) {
-            let selector = LabelSelector::of(requirements);
+            let selector = LabelSelector::from_requirements(requirements);
             prop_assert_eq!(LabelSelector::parse(&selector.to_string()), Ok(selector));
         }
 
@@ -381,7 +381,7 @@ mod tests {
             labels in prop::collection::btree_map("[abc]|in|notin", "[a-c]|[0-9]{0,2}|in", 0..4),
         ) {
             let expected = requirements.iter().all(|one| model(one, &labels));
-            let selector = LabelSelector::of(requirements);
+            let selector = LabelSelector::from_requirements(requirements);
             let labels = labels.into_iter().collect();
             prop_assert_eq!(selector.matches(&labels), expected);
             prop_assert_eq!(joined(selector).matches(&labels), expected);

@@ -51,7 +51,7 @@ pub(super) async fn delete(
         if response.succeeded {
             return Ok(Arc::new(object.at_revision(response.revision)));
         }
-        state = State::of(store, key, response.found, response.revision, false)?;
+        state = State::from_response(store, key, response.found, response.revision, false)?;
     }
     Err(conflict(key, state.revision))
 }

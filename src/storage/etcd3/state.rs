@@ -47,11 +47,11 @@ impl State {
         let read = store.backend().range(RangeRequest::key(key));
         let response = store.requests().count(Operation::Get, read).await?;
         let found = response.kvs.into_iter().next();
-        Self::of(store, key, found, response.revision, ignore_not_found)
+        Self::from_response(store, key, found, response.revision, ignore_not_found)
     }
 
     /// Returns the state that the backend found at `revision`.
-    pub(super) fn of(
+    pub(super) fn from_response(
         store: &Store,
         key: &str,
         found: Option<KeyValue>,

@@ -51,7 +51,7 @@ const CHUNK_END: &[u8] = b"\r\n";
 const BODY_END: &[u8] = b"0\r\n\r\n";
 
 /// A client that does not read is left so long after its watch should have been over.
-const READING_SECONDS_MAX: Duration = Duration::from_secs(30);
+const READING_MAX: Duration = Duration::from_secs(30);
 
 /// How a watch ended for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ where
     B: Body<Error = BoxError> + Unpin,
 {
     let watch = answer.extensions().get::<EventStream>();
-    let deadline = watch.map(|watch| watch.deadline + READING_SECONDS_MAX);
+    let deadline = watch.map(|watch| watch.deadline + READING_MAX);
     let chunked = HeaderValue::from_static("chunked");
     let own = [(TRANSFER_ENCODING, chunked)];
     let head = head(&answer, &own, clock.wall())?;
@@ -97,7 +97,7 @@ where
 /// Writes the head of an answer. Nobody looks at the deadline of its request meanwhile, hence one of its own.
 ///
 /// # Errors
-/// Those of the connection, and that its client does not read for [`READING_SECONDS_MAX`].
+/// Those of the connection, and that its client does not read for [`READING_MAX`].
 pub(super) async fn write_head<T>(io: &mut T, head: &[u8], clock: &Clock) -> io::Result<()>
 where
     T: AsyncWrite + Unpin,
@@ -108,7 +108,7 @@ where
     };
     tokio::select! {
         written = written => written,
-        () = clock.sleep(READING_SECONDS_MAX) => Err(io::ErrorKind::TimedOut.into()),
+        () = clock.sleep(READING_MAX) => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 

@@ -50,7 +50,7 @@ use super::target::{Target, TargetError};
 use stream::{Buffers, Stream};
 
 /// Connecting, and every request, must be done within this time.
-const REQUEST_SECONDS_MAX: Duration = Duration::from_secs(60);
+const REQUEST_MAX: Duration = Duration::from_secs(60);
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
@@ -202,6 +202,6 @@ impl Client {
 async fn within_bound<T>(
     doing: impl Future<Output = Result<T, ClientError>>,
 ) -> Result<T, ClientError> {
-    let done = tokio::time::timeout(REQUEST_SECONDS_MAX, doing).await;
-    done.unwrap_or(Err(ClientError::Timeout(REQUEST_SECONDS_MAX)))
+    let done = tokio::time::timeout(REQUEST_MAX, doing).await;
+    done.unwrap_or(Err(ClientError::Timeout(REQUEST_MAX)))
 }

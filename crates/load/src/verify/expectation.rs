@@ -17,7 +17,7 @@ pub(crate) enum Expectation {
 }
 
 impl Expectation {
-    pub(crate) fn of(change: &Change, selector: &Selector) -> Self {
+    pub(crate) fn new(change: &Change, selector: &Selector) -> Self {
         let selects = |state: State| match state {
             State::Absent => Some(None),
             State::Present(it) => Some(selector.selects(it.key, it.group).then_some(it)),
@@ -67,7 +67,7 @@ mod tests {
             effect,
             previous,
         };
-        Expectation::of(&change, &Selector::Groups(vec![Group(1)]))
+        Expectation::new(&change, &Selector::Groups(vec![Group(1)]))
     }
 
     fn put(group: u8) -> Effect {

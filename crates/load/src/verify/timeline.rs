@@ -59,7 +59,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn of(history: &History) -> Self {
+    pub(crate) fn new(history: &History) -> Self {
         let mut evidence = Evidence::default();
         evidence.hear_writes(history);
         evidence.hear_objects(history);

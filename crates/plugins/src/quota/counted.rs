@@ -54,7 +54,7 @@ pub(crate) enum Counted {
 
 impl Counted {
     /// How those of a resource count.
-    pub(crate) fn of(resource: &Resource) -> Self {
+    pub(crate) fn from_resource(resource: &Resource) -> Self {
         let (group, plural) = (&resource.group_version.group, &resource.plural);
         match (group.as_str(), plural.as_str()) {
             ("", "pods") => Self::Pods,

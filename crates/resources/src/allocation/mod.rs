@@ -125,7 +125,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
             let why = PortRefusal::NotInRange(number).to_string();
             return Err(refused_number(number, place, why, service));
         }
-        let needs = Needs::of(service, old);
+        let needs = Needs::new(service, old);
         let mut allocation = Allocation {
             allocator: Arc::clone(&self),
             owner: Owner::of(service),

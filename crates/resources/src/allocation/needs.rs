@@ -29,7 +29,7 @@ struct NeededPort {
 }
 
 impl Needs {
-    pub(super) fn of(service: &Value, old: Option<&Value>) -> Self {
+    pub(super) fn new(service: &Value, old: Option<&Value>) -> Self {
         let mut ports = match old {
             _ if !has_node_ports(service) => Vec::new(),
             None => ports_of_new(service),

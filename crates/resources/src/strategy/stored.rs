@@ -17,7 +17,7 @@ pub(super) type LacksDefaults = fn(&Object) -> bool;
 
 /// Returns true if a pod lacks a name of its service account, its single address, or requests for limited resources.
 pub(crate) fn pod(object: &Object) -> bool {
-    let Some(pod) = StoredFields::of(object) else {
+    let Some(pod) = StoredFields::new(object) else {
         return false;
     };
     let alone = pod.text("status.podIP");
@@ -46,7 +46,7 @@ pub(crate) fn job_template(object: &Object) -> bool {
 
 /// Returns true if a daemon set lacks a name of its service account or the annotation with its template generation.
 pub(crate) fn daemon_set(object: &Object) -> bool {
-    let counted = StoredFields::of(object).is_none_or(|it| {
+    let counted = StoredFields::new(object).is_none_or(|it| {
         let annotations = it.keys("metadata.annotations");
         annotations.contains(&TEMPLATE_GENERATION.as_bytes())
     });
@@ -55,22 +55,22 @@ pub(crate) fn daemon_set(object: &Object) -> bool {
 
 /// Returns true if `spec.podCIDR` of a node does not go with its `spec.podCIDRs`.
 pub(crate) fn node(object: &Object) -> bool {
-    StoredFields::of(object).is_some_and(|it| it.text("spec.podCIDR") != it.text("spec.podCIDRs"))
+    StoredFields::new(object).is_some_and(|it| it.text("spec.podCIDR") != it.text("spec.podCIDRs"))
 }
 
 /// Returns true if a namespace lacks the label with its name.
 pub(crate) fn namespace(object: &Object) -> bool {
     let labels = &object.attributes().labels;
-    labels.get(NAME_LABEL) != Some(object.name()) && StoredFields::of(object).is_some()
+    labels.get(NAME_LABEL) != Some(object.name()) && StoredFields::new(object).is_some()
 }
 
 /// Returns true if a secret has `stringData`, which should only occur in requests.
 pub(crate) fn secret(object: &Object) -> bool {
-    StoredFields::of(object).is_some_and(|it| !it.keys("stringData").is_empty())
+    StoredFields::new(object).is_some_and(|it| !it.keys("stringData").is_empty())
 }
 
 fn accounts_differ_at(object: &Object, spec: &str) -> bool {
-    StoredFields::of(object).is_some_and(|it| accounts_differ(it, spec))
+    StoredFields::new(object).is_some_and(|it| accounts_differ(it, spec))
 }
 
 /// Returns true if `serviceAccount` and `serviceAccountName` of a pod's spec differ.

@@ -86,7 +86,7 @@ impl Embedded {
             leases,
             refusal,
         } = RedbLog::open(path)?;
-        let book = LeaseBook::of(leases, &state, clock.now());
+        let book = LeaseBook::from_log(leases, &state, clock.now());
         let mut writer = Writer::new(state, book, Box::new(log), obsolete);
         writer.refuse(refusal);
         let (sender, requests) = mpsc::channel(QUEUE_REQUESTS_MAX);

@@ -43,7 +43,7 @@ impl Store {
             leases,
             refusal,
         } = loaded.expect("a log that can be opened");
-        let book = LeaseBook::of(leases, &state, now);
+        let book = LeaseBook::from_log(leases, &state, now);
         let mut writer = Writer::new(state, book, Box::new(log), obsolete);
         writer.refuse(refusal);
         Self {

@@ -28,7 +28,7 @@ pub(super) struct LeaseBook {
 impl LeaseBook {
     /// The leases of a log, which have their whole time to live again, with the keys that go with
     /// them.
-    pub(super) fn of(leases: Vec<(LeaseId, i64)>, state: &State, now: Instant) -> Self {
+    pub(super) fn from_log(leases: Vec<(LeaseId, i64)>, state: &State, now: Instant) -> Self {
         let mut book = Self::default();
         for (lease, ttl_seconds) in leases {
             book.insert(lease, ttl_seconds, now);

@@ -194,7 +194,7 @@ impl Writer {
         if recovered.compacted > state.compacted() {
             self.obsolete.extend(state.compact(recovered.compacted)?);
         }
-        self.leases = LeaseBook::of(recovered.leases, &state, now);
+        self.leases = LeaseBook::from_log(recovered.leases, &state, now);
         self.state = state;
         self.refusal = None;
         Ok(())

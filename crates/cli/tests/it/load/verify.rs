@@ -11,7 +11,7 @@ use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
 /// A run must be over within this time.
-const RUN_SECONDS_MAX: Duration = Duration::from_secs(120);
+const RUN_MAX: Duration = Duration::from_secs(120);
 /// How often a condition is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// One event of so many is changed.
@@ -90,7 +90,7 @@ async fn a_server_that_is_killed_keeps_its_promises() {
         server.start_again();
         std::fs::write(&done, "").expect("a file");
     };
-    let killing = tokio::time::timeout(RUN_SECONDS_MAX, killing);
+    let killing = tokio::time::timeout(RUN_MAX, killing);
     let (verified, killed) = tokio::join!(verify(&target, &flags), killing);
     killed.expect("the command was run");
     let outcome = has_passed(verified);

@@ -22,7 +22,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
             })
             .collect();
         for change in facts.timeline.between(interval.after, interval.until) {
-            let expectation = Expectation::of(change, &watcher.selector);
+            let expectation = Expectation::new(change, &watcher.selector);
             if expectation.is_demanded() && !came.contains(&(change.key, change.revision)) {
                 found.push(missing(facts, watcher, &interval, change));
             }

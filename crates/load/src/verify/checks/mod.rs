@@ -60,7 +60,7 @@ pub(super) struct Checked {
 
 /// Compares a history with what must hold.
 pub(crate) fn check(history: &History) -> Checked {
-    let mut timeline = Timeline::of(history);
+    let mut timeline = Timeline::new(history);
     let mut found = std::mem::take(&mut timeline.contradictions);
     let facts = Facts {
         history,

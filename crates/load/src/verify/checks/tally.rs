@@ -52,7 +52,7 @@ pub(super) fn tallies(facts: &Facts<'_>) -> Vec<Tally> {
 }
 
 fn of_changes(facts: &Facts<'_>, watcher: &Watcher) -> Tally {
-    let expectation = |change: &Change| Expectation::of(change, &watcher.selector);
+    let expectation = |change: &Change| Expectation::new(change, &watcher.selector);
     let demanded = |changes: &[Change]| {
         let demanded = changes.iter().filter(|it| expectation(it).is_demanded());
         demanded.count() as u64

@@ -26,7 +26,7 @@ fn broken(facts: &Facts<'_>, watcher: &Watcher, seen: &Seen) -> Option<Violation
     if change.key != object.key || change.effect == Effect::Unclear {
         return None;
     }
-    let expectation = Expectation::of(change, &watcher.selector);
+    let expectation = Expectation::new(change, &watcher.selector);
     let message = wrong(expectation, *kind, object)?;
     let before = match change.previous {
         crate::verify::timeline::State::Present(it) => Some(format!("before: {it}")),

@@ -9,7 +9,7 @@ use super::journal::Journal;
 use super::objects;
 
 /// A request must be answered within this time. Who writes must not be kept by a server that hangs.
-const ANSWER_SECONDS_MAX: Duration = Duration::from_secs(10);
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Between two attempts to connect to a server that is away.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A list has at most this many pages.
@@ -88,8 +88,8 @@ impl Line {
         let Some(mut connection) = self.connection.take() else {
             return Err(ClientError::Malformed("no connection"));
         };
-        let answer = tokio::time::timeout(ANSWER_SECONDS_MAX, connection.request(request)).await;
-        let answer = answer.unwrap_or(Err(ClientError::Timeout(ANSWER_SECONDS_MAX)))?;
+        let answer = tokio::time::timeout(ANSWER_MAX, connection.request(request)).await;
+        let answer = answer.unwrap_or(Err(ClientError::Timeout(ANSWER_MAX)))?;
         self.connection = Some(connection);
         Ok(answer)
     }

@@ -11,10 +11,10 @@ use super::journal::Journal;
 use super::line::{Line, Scope, Wish};
 
 /// All watches must be open within this time.
-const OPEN_SECONDS_MAX: Duration = Duration::from_secs(30);
+const OPEN_MAX: Duration = Duration::from_secs(30);
 /// All watchers must have seen everything so long after the last write. A server that was just
 /// restarted may need some of it to come back.
-const SETTLE_SECONDS_MAX: Duration = Duration::from_secs(30);
+const SETTLE_MAX: Duration = Duration::from_secs(30);
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -29,14 +29,14 @@ pub(super) struct Settled {
 
 /// Waits until every watcher has a watch.
 pub(super) async fn all_watch(journal: &Journal) -> Result<(), String> {
-    let deadline = now() + OPEN_SECONDS_MAX;
+    let deadline = now() + OPEN_MAX;
     loop {
         let Some(absent) = absent(&journal.history()) else {
             return Ok(());
         };
         if now() >= deadline {
             return Err(format!(
-                "{absent} has no watch after {OPEN_SECONDS_MAX:?}; nothing was written"
+                "{absent} has no watch after {OPEN_MAX:?}; nothing was written"
             ));
         }
         tokio::time::sleep(LOOK_EVERY).await;
@@ -46,7 +46,7 @@ pub(super) async fn all_watch(journal: &Journal) -> Result<(), String> {
 /// Lists until every watcher has what the list shows. What was never answered may still happen
 /// meanwhile, so the list is a new one each time.
 pub(super) async fn settle(journal: &Journal, mut line: Line, scope: &Scope) -> Settled {
-    let deadline = now() + SETTLE_SECONDS_MAX;
+    let deadline = now() + SETTLE_MAX;
     let wish = Wish {
         scope,
         selector: &Selector::Everything,
@@ -67,7 +67,7 @@ pub(super) async fn settle(journal: &Journal, mut line: Line, scope: &Scope) -> 
                     // Who differs is for the checks to say.
                     None => Some(Vec::new()),
                     Some(absent) => Some(vec![format!(
-                        "{absent} has no watch {SETTLE_SECONDS_MAX:?} after the last write"
+                        "{absent} has no watch {SETTLE_MAX:?} after the last write"
                     )]),
                 }
             }

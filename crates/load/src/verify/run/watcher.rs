@@ -21,7 +21,7 @@ const SHORT_WATCH_SECONDS: u64 = 3;
 const STAY_MIN: Duration = Duration::from_millis(200);
 const STAY_MAX: Duration = Duration::from_secs(2);
 /// A watch must be opened within this time, and have ended so long after it should have.
-const OPEN_SECONDS_MAX: Duration = Duration::from_secs(10);
+const OPEN_MAX: Duration = Duration::from_secs(10);
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +111,8 @@ impl Follower<'_> {
         let path = self.path(&start);
         let opening = self.client.watch(&path, self.encoding);
         // Dropped, it ends; nobody can mistake it for one that goes on.
-        let opening = tokio::time::timeout(OPEN_SECONDS_MAX, opening).await;
-        let watch = opening.unwrap_or(Err(ClientError::Timeout(OPEN_SECONDS_MAX)))?;
+        let opening = tokio::time::timeout(OPEN_MAX, opening).await;
+        let watch = opening.unwrap_or(Err(ClientError::Timeout(OPEN_MAX)))?;
         Ok(self.read(watch, opened, start).await)
     }
 
@@ -168,7 +168,7 @@ impl Follower<'_> {
         };
         let is_initial = position.is_none();
         self.journal.open(self.place, opened, start);
-        let longest = Duration::from_secs(self.seconds()) + OPEN_SECONDS_MAX;
+        let longest = Duration::from_secs(self.seconds()) + OPEN_MAX;
         let stay = self.stay();
         let leave = tokio::time::sleep(stay.unwrap_or(longest));
         tokio::pin!(leave);
