@@ -40,7 +40,15 @@ fn loom_sees_a_publication_that_orders_nothing() {
 #[test]
 #[should_panic(expected = "no schedule saw \"seen\"")]
 fn shuttle_must_see_every_outcome() {
-    by_shuttle::explore(10, &["seen"], |_| {});
+    // shuttle itself refuses a model without a second thread.
+    by_shuttle::explore(10, &["seen"], |_| {
+        let value = by_shuttle::sync::Arc::new(by_shuttle::sync::AtomicU64::new(0));
+        let read = by_shuttle::sync::Arc::clone(&value);
+        let read = move || read.load(by_shuttle::sync::Ordering::SeqCst);
+        let other = shuttle::thread::spawn(read);
+        value.load(by_shuttle::sync::Ordering::SeqCst);
+        other.join().expect("it does not panic");
+    });
 }
 
 #[test]
