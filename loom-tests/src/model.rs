@@ -1,5 +1,10 @@
 //! Exploring a model, and proving that it explored something.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "what a model notes is not part of it"
+)]
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, process, thread};

@@ -1,15 +1,22 @@
 //! shuttle's primitives under the names of the production crate's `sync`, and tokio's under those
 //! of tokio's.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "the stand-ins are made of the real ones"
+)]
+
 use std::fmt;
-pub use std::sync::OnceLock;
 
 pub use arc_swap::Guard;
 pub use real_tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot};
-pub use shuttle::sync::atomic::{AtomicU64, Ordering};
+pub use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub use shuttle::sync::{Arc, Mutex, MutexGuard};
 
 pub mod watch;
+
+/// The standard library's: shuttle has none.
+pub type OnceLock<T> = std::sync::OnceLock<T>;
 
 /// Makes each use of a primitive that shuttle does not know a step of the schedule.
 #[derive(Debug, Default)]

@@ -11,11 +11,6 @@
 //! - `log`: numbered values, of which the newest are kept.
 //! - `waiters`: a number that rises, and those who wait for it.
 
-#![allow(
-    clippy::disallowed_types,
-    reason = "these are crate::sync's atomics, as the ban wants it"
-)]
-
 pub mod arrivals;
 pub mod channel;
 pub mod log;

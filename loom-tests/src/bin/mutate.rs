@@ -5,6 +5,11 @@
 //! unchanged. A mutation that does not compile, or whose place is not found, is an error: it would
 //! prove nothing. The arguments are the member, what it includes, then `--` and how cargo tests it.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "a tool shares what it likes between its threads"
+)]
+
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
