@@ -1,12 +1,37 @@
-//! The only place that reads time.
+//! The only place that reads time and waits for it.
 //!
 //! Every layer takes a [`Clock`] as an argument. The real one reads the system's clocks; the
-//! stepped one derives wall time from tokio's timer, which a test pauses and advances.
+//! stepped one derives wall time from tokio's timer, which a test pauses and advances. Clippy refuses
+//! `Instant::now`, `tokio::time::sleep`, `tokio::time::timeout` and the like anywhere else; tests and
+//! the load generator, which measure from outside, say that they are exceptions.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use ringwatch::clock::Clock;
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! let clock = Clock::real();
+//! let at_most = Duration::from_secs(1);
+//! let answer = clock.timeout(at_most, async { "in time" }).await;
+//! assert_eq!(answer, Ok("in time"));
+//!
+//! let never = std::future::pending::<()>();
+//! assert!(clock.timeout(at_most, never).await.is_err());
+//! # }
+//! ```
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads time and waits for it"
+)]
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-pub use tokio::time::{Instant, Sleep as Timer};
+pub use tokio::time::error::Elapsed;
+pub use tokio::time::{Instant, Sleep as Timer, Timeout};
 
 /// A source of monotonic and wall time.
 #[derive(Clone, Debug)]
@@ -24,7 +49,6 @@ impl Clock {
 
     /// A clock that starts at `start` and moves only as tokio's (paused) timer is advanced.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn stepped(start: Timestamp) -> Self {
         Self {
             origin: Some((start, Instant::now())),
@@ -33,14 +57,12 @@ impl Clock {
 
     /// Monotonic time, for deadlines and durations.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn now(&self) -> Instant {
         Instant::now()
     }
 
     /// Wall time, for what is written into objects.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn wall(&self) -> Timestamp {
         match self.origin {
             None => Timestamp::now(),
@@ -64,5 +86,16 @@ impl Clock {
     /// Completes at `deadline`, as a type that can be kept.
     pub fn timer(&self, deadline: Instant) -> Timer {
         tokio::time::sleep_until(deadline)
+    }
+
+    /// Bounds `future` by `duration`: resolves to its output, or to [`Elapsed`] if that comes first.
+    ///
+    /// A future that is ready when it is polled wins over a bound that has passed. It is dropped with
+    /// the [`Timeout`], not when time is up; pass a `&mut` to a pinned one to go on with it.
+    ///
+    /// # Errors
+    /// [`Elapsed`] once `duration` has passed since the call.
+    pub fn timeout<F: IntoFuture>(&self, duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+        tokio::time::timeout(duration, future)
     }
 }

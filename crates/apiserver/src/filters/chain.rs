@@ -148,7 +148,8 @@ impl Filters {
             return answer::status(&refusal).map(HeldBody::from);
         };
         self.authenticator.strip(request.headers_mut());
-        if let Some(not_yet) = self.start.wait(request.uri().path()).await {
+        let path = request.uri().path();
+        if let Some(not_yet) = self.start.wait(path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
         let query = request.uri().query().unwrap_or_default();
@@ -206,7 +207,7 @@ impl Filters {
             }
             Ok(limit) => {
                 let end = self.clock.now() + limit;
-                let answered = tokio::time::timeout(limit, self.counted(request, user, info));
+                let answered = self.clock.timeout(limit, self.counted(request, user, info));
                 let Ok(answer) = answered.await else {
                     return answer::status(&deadline::exceeded()).map(HeldBody::from);
                 };
@@ -214,7 +215,7 @@ impl Filters {
                     return answer;
                 }
                 let left = end - self.clock.now().min(end);
-                answer.map(|body| body.within(left))
+                answer.map(|body| body.within(left, &self.clock))
             }
         }
     }

@@ -24,6 +24,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -118,7 +119,8 @@ impl Connections {
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
         let io = ClientIo::new(tcp, standing.clone());
-        match tokio::time::timeout(limit, acceptor.accept(io)).await {
+        let handshake = self.filters.clock.timeout(limit, acceptor.accept(io));
+        match handshake.await {
             Ok(Ok(stream)) => Some(Box::new(stream)),
             Ok(Err(error)) => {
                 self.handshake_errors.inc();
@@ -199,7 +201,7 @@ impl Connections {
     async fn preface<T: AsyncRead + Unpin>(&self, io: T) -> Option<LayeredIo<T, Preface>> {
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         tokio::select! {
-            read = tokio::time::timeout(limit, read_preface(io)) => match read {
+            read = self.filters.clock.timeout(limit, read_preface(io)) => match read {
                 Ok(Ok(io)) => Some(io),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a connection ended before it began");
@@ -327,7 +329,8 @@ impl Connections {
                 result = &mut connection => {
                     if let Some(refusal) = heads.refusal() {
                         let io = connection.into_parts().io.into_inner();
-                        say_last(io.into_inner().into_inner(), last_words(refusal)).await;
+                        let io = io.into_inner().into_inner();
+                        say_last(io, last_words(refusal), &self.filters.clock).await;
                     }
                     return result.map(|()| None).map_err(Into::into);
                 }
@@ -366,7 +369,7 @@ impl Connections {
         let (lent, lender) = unread_body::lend(body);
         let request = Request::from_parts(parts, lent);
         let Ok(mut response) = answer(Arc::clone(&self.filters), request, client).await;
-        if !waits && !lender.finish().await {
+        if !waits && !lender.finish(&self.filters.clock).await {
             close_after(&mut response);
         }
         Ok(response)
@@ -426,7 +429,7 @@ fn last_words(refusal: HeadRefusal) -> &'static [u8] {
 }
 
 /// Tells a client, which may be sending still, why its connection ends.
-async fn say_last<T>(mut io: T, answer: &[u8])
+async fn say_last<T>(mut io: T, answer: &[u8], clock: &Clock)
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -442,7 +445,7 @@ where
         }
         Ok::<_, io::Error>(())
     };
-    if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS_MAX, said).await {
+    if let Ok(Err(error)) = clock.timeout(LAST_WORDS_MAX, said).await {
         tracing::debug!(%error, "cannot send the last answer of a connection");
     }
 }
@@ -475,4 +478,5 @@ where
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests;

@@ -4,6 +4,7 @@
 
 use http::header::{HeaderName, LOCATION, VIA};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 
 use super::super::body::{RequestBody, ResponseBody, full};
@@ -27,6 +28,8 @@ pub(crate) struct Asked<'a> {
     pub(in super::super) path_and_query: &'a str,
     /// The headers.
     pub(in super::super) headers: &'a HeaderMap,
+    /// Bounds connecting to the other server.
+    pub(in super::super) clock: &'a Clock,
 }
 
 /// Passes a request on.
@@ -52,7 +55,7 @@ pub(crate) async fn proxy(
     let Some(place) = remotes.place(remote).await else {
         return unavailable("service unavailable");
     };
-    let backend = remote.backend(place, tls.clone());
+    let backend = remote.backend(place, tls.clone(), asked.clock);
     let request = passed_on(asked.method, asked.headers, asked.path_and_query, body);
     let mut request = match request {
         Ok(request) => request,
