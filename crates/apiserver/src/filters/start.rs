@@ -7,17 +7,13 @@ use std::time::Duration;
 
 use http::Response;
 use ringwatch::clock::Clock;
-use ringwatch::meta::{Status, StatusDetails};
 
 use super::answer;
-use crate::endpoints::ResponseBody;
+use crate::endpoints::{Refusal, ResponseBody};
 use crate::health::Done;
 
 /// How long a request waits. A start takes less, unless the store is slow.
 const START_SECONDS_MAX: u64 = 30;
-
-/// When a client that waited in vain may come again.
-const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The steps that must be done before the API is served.
 #[derive(Debug, Default)]
@@ -39,17 +35,8 @@ impl Start {
         };
         let at_most = Duration::from_secs(START_SECONDS_MAX);
         let waited = clock.timeout(at_most, all).await;
-        waited.err().map(|_| not_yet())
+        waited.err().map(|_| answer::refused(&Refusal::Starting))
     }
-}
-
-fn not_yet() -> Response<ResponseBody> {
-    let message = "the request has been made before all known HTTP paths have been installed, please try again";
-    let status = Status::failure(503, "ServiceUnavailable", message).with_details(StatusDetails {
-        retry_after_seconds: Some(RETRY_AFTER_SECONDS),
-        ..StatusDetails::default()
-    });
-    answer::come_again(&status, RETRY_AFTER_SECONDS)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::{Preface, read_preface};
 use super::shown_certificate::ShownCertificate;
-use super::unauthenticated::{ClientIo, FirstHeads, HeadRefusal, Heads, Standing, Unauthenticated};
+use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 use crate::filters::Filters;
@@ -54,19 +54,6 @@ const HEAD_BYTES_MAX: u32 = 1 << 20;
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 /// So much of what it still sends meanwhile is thrown away.
 const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
-/// The answer to a head that is too large, as in Go.
-const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    431 Request Header Fields Too Large";
-/// The answer to a head for which there is no memory.
-const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    503 Service Unavailable: the server is short of memory, please try again later";
-/// The answer to a head that took too long.
-const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    408 Request Timeout";
-
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -330,7 +317,7 @@ impl Connections {
                     if let Some(refusal) = heads.refusal() {
                         let io = connection.into_parts().io.into_inner();
                         let io = io.into_inner().into_inner();
-                        say_last(io, last_words(refusal), &self.filters.clock).await;
+                        say_last(io, refusal.answer(), &self.filters.clock).await;
                     }
                     return result.map(|()| None).map_err(Into::into);
                 }
@@ -417,15 +404,6 @@ fn is_last<B>(request: &Request<B>) -> bool {
 fn close_after<B>(response: &mut Response<B>) {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
-}
-
-/// The answer that a client gets before its connection ends because of a head.
-fn last_words(refusal: HeadRefusal) -> &'static [u8] {
-    match refusal {
-        HeadRefusal::TooLarge => HEAD_TOO_LARGE,
-        HeadRefusal::NoMemory => NO_MEMORY,
-        HeadRefusal::Late => HEAD_TOO_LATE,
-    }
 }
 
 /// Tells a client, which may be sending still, why its connection ends.

@@ -3,13 +3,14 @@
 //! Errors are lines of text, as kube-apiserver's aggregator writes them.
 
 use http::header::{HeaderName, LOCATION, VIA};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 
 use super::super::body::{RequestBody, ResponseBody, full};
+use super::super::errors::{self, TextError};
 use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
-use super::super::response::{error_text, respond};
+use super::super::response::respond;
 use super::identity::set_identity;
 use super::{FromElsewhere, Remote, Remotes};
 
@@ -45,7 +46,7 @@ pub(crate) async fn proxy(
     }
     let tls = match &remote.tls {
         Ok(tls) => tls,
-        Err(why) => return error_text(StatusCode::INTERNAL_SERVER_ERROR, why),
+        Err(why) => return TextError::Internal(why).response(),
     };
     // A loop would go on until somebody's time is over.
     let via = format!("1.1 {}", remotes.via);
@@ -80,7 +81,7 @@ pub(crate) async fn proxy(
     };
     if answer.status().is_redirection() && answer.headers().contains_key(LOCATION) {
         let text = "text/plain; charset=utf-8";
-        return respond(StatusCode::BAD_GATEWAY, text, full(REDIRECTED));
+        return respond(errors::REDIRECTED, text, full(REDIRECTED));
     }
     strip_answer(answer.headers_mut());
     answer.extensions_mut().insert(FromElsewhere);
@@ -88,7 +89,7 @@ pub(crate) async fn proxy(
 }
 
 fn unavailable(why: &str) -> Response<ResponseBody> {
-    error_text(StatusCode::SERVICE_UNAVAILABLE, why)
+    TextError::Unavailable(why).response()
 }
 
 fn unreachable(why: &str) -> Response<ResponseBody> {
