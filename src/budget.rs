@@ -25,11 +25,6 @@
 //! ([`Ledger::allowed_to_encodings`]); windows must shrink only when the total without encodings is
 //! above it ([`Ledger::owed_by_windows`]).
 
-#![allow(
-    clippy::disallowed_types,
-    reason = "these are crate::sync's atomics, as the ban wants it"
-)]
-
 use std::sync::Arc;
 
 use tokio::sync::Notify;

@@ -1,8 +1,32 @@
-//! The only place that reads time.
+//! The only place that reads time and waits for it.
 //!
 //! Every layer takes a [`Clock`] as an argument. The real one reads the system's clocks; the
 //! stepped one derives wall time from tokio's timer, which a test pauses and advances; the manual one
-//! stands until [`Clock::advance`] moves it, for any number of threads at once.
+//! stands until [`Clock::advance`] moves it, for any number of threads at once. Clippy refuses
+//! `Instant::now`, `tokio::time::sleep`, `tokio::time::timeout` and the like anywhere else; tests and
+//! the load generator, which measure from outside, say that they are exceptions.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use ringwatch::clock::Clock;
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! let clock = Clock::real();
+//! let at_most = Duration::from_secs(1);
+//! let answer = clock.timeout(at_most, async { "in time" }).await;
+//! assert_eq!(answer, Ok("in time"));
+//!
+//! let never = std::future::pending::<()>();
+//! assert!(clock.timeout(at_most, never).await.is_err());
+//! # }
+//! ```
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads time and waits for it"
+)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,8 +34,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures::future::Either;
 use jiff::Timestamp;
 pub use tokio::time::Instant;
+
+/// A future was not ready within its bound. Try again, with a larger bound if the work is known to take longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("deadline has elapsed")]
+pub struct Elapsed;
 
 /// A source of monotonic and wall time.
 #[derive(Clone, Debug)]
@@ -84,7 +114,6 @@ impl Clock {
 
     /// A clock that starts at `start` and moves only as tokio's (paused) timer is advanced.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn stepped(start: Timestamp) -> Self {
         Self {
             time: Time::Stepped(start, Instant::now()),
@@ -106,7 +135,6 @@ impl Clock {
     /// assert_eq!(clock.wall().as_second(), 60);
     /// ```
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "an origin is all that is read")]
     pub fn manual(start: Timestamp) -> Self {
         Self {
             time: Time::Manual(Arc::new(Manual {
@@ -133,7 +161,6 @@ impl Clock {
 
     /// Monotonic time, for deadlines and durations.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn now(&self) -> Instant {
         match &self.time {
             Time::Manual(manual) => manual.now(),
@@ -143,7 +170,6 @@ impl Clock {
 
     /// Wall time, for what is written into objects.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads time")]
     pub fn wall(&self) -> Timestamp {
         let (start, advanced) = match &self.time {
             Time::Real => return Timestamp::now(),
@@ -183,6 +209,33 @@ impl Clock {
             }
         };
         Timer { wait }
+    }
+
+    /// Bounds a future: resolves to its output, or to [`Elapsed`] if `duration` has passed since the call before it is ready.
+    ///
+    /// A future that is ready when it is polled wins over a bound that has passed. It is dropped with what this returns, not
+    /// when time is up; pass a `&mut` to a pinned one to go on with it.
+    pub fn timeout<F: IntoFuture>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
+        match &self.time {
+            Time::Manual(_) => {
+                let timer = self.timer(self.now() + duration);
+                Either::Left(async move {
+                    tokio::select! {
+                        biased;
+                        output = future.into_future() => Ok(output),
+                        () = timer => Err(Elapsed),
+                    }
+                })
+            }
+            Time::Real | Time::Stepped(..) => {
+                let bounded = tokio::time::timeout(duration, future);
+                Either::Right(async move { bounded.await.map_err(|_| Elapsed) })
+            }
+        }
     }
 }
 

@@ -2,6 +2,11 @@
 //!
 //! Reading it is not a step of the schedule: the cache reads it under locks that are not shuttle's.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "the models' clock is not part of what is explored"
+)]
+
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};

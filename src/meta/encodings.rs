@@ -4,9 +4,9 @@
 //! find each other's encodings on it. Which there are, and how many may be kept, is decided by who
 //! makes them. An object without any costs two words.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use bytes::Bytes;
 
 /// Bytes of an encoding beside its content: the record of it, here and with whoever evicts it.

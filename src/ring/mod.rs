@@ -11,11 +11,6 @@
 //! - `registrations`: members that many threads add and remove, for one owner.
 //! - `waiters`: a number that rises, and those who wait for it.
 
-#![allow(
-    clippy::disallowed_types,
-    reason = "these are crate::sync's atomics, as the ban wants it"
-)]
-
 pub mod channel;
 pub mod log;
 pub mod registrations;

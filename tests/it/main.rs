@@ -1,6 +1,7 @@
 //! All integration tests in one binary, which links once.
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "a test is the composition root of what it tests"
 )]
 #![allow(

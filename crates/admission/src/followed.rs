@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringwatch::clock::Clock;
 use tokio::sync::watch;
 
 /// How long a request waits for objects that have not been read yet, at the start of the server.
@@ -10,28 +11,35 @@ const FIRST_MAX: Duration = Duration::from_secs(10);
 
 /// The values derived from all stored objects of a type, as of the last change.
 #[derive(Debug)]
-pub struct Followed<T>(watch::Sender<Option<Arc<[Arc<T>]>>>);
-
-impl<T> Default for Followed<T> {
-    fn default() -> Self {
-        Self(watch::channel(None).0)
-    }
+pub struct Followed<T> {
+    /// `None` until the objects have been read.
+    values: watch::Sender<Option<Arc<[Arc<T>]>>>,
+    clock: Clock,
 }
 
 impl<T> Followed<T> {
+    /// Values that are not known yet, for which requests wait by this clock.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            values: watch::Sender::new(None),
+            clock,
+        }
+    }
+
     /// From now on it is this.
     pub fn set(&self, all: Vec<Arc<T>>) {
-        self.0.send_replace(Some(all.into()));
+        self.values.send_replace(Some(all.into()));
     }
 
     /// Returns the current values; `None` if the objects were not read in time.
     pub async fn get(&self) -> Option<Arc<[Arc<T>]>> {
-        if let Some(all) = &*self.0.borrow() {
+        if let Some(all) = &*self.values.borrow() {
             return Some(Arc::clone(all));
         }
-        let mut receiver = self.0.subscribe();
+        let mut receiver = self.values.subscribe();
         let first = receiver.wait_for(Option::is_some);
-        let first = tokio::time::timeout(FIRST_MAX, first).await;
+        let first = self.clock.timeout(FIRST_MAX, first).await;
         first.ok()?.ok()?.clone()
     }
 }

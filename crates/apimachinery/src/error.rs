@@ -1,9 +1,38 @@
 //! Errors of requests to the registry. The endpoints turn these into HTTP statuses and Status objects.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use ringwatch::meta::Status;
 use ringwatch::storage::StorageError;
+
+/// The refusal of a request by an admission policy.
+#[derive(Clone, Debug)]
+pub struct PolicyDenial {
+    /// The kind of the policy.
+    pub kind: PolicyKind,
+    /// The reason of the Status, as the policy gives it.
+    pub reason: Cow<'static, str>,
+    /// The message of the Status.
+    pub message: String,
+    /// The group of the resource.
+    pub group: String,
+    /// The resource in plural.
+    pub resource: String,
+    /// The name of the object.
+    pub name: String,
+    /// The messages of all expressions that refuse it.
+    pub causes: Vec<String>,
+}
+
+/// The kind of an admission policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyKind {
+    /// A ValidatingAdmissionPolicy.
+    Validating,
+    /// A MutatingAdmissionPolicy.
+    Mutating,
+}
 
 /// An error of a request to the registry. Each variant corresponds to a reason of a Status.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +118,9 @@ pub enum Error {
     /// An admission policy or webhook refuses the request with a Status of its own.
     #[error("{}", .0.message)]
     Denied(Box<Status>),
+    /// An admission policy refuses the request.
+    #[error("{}", .0.message)]
+    DeniedByPolicy(Box<PolicyDenial>),
     /// An applied configuration does not fit the schema of its type.
     #[error("{0}")]
     NotTyped(String),

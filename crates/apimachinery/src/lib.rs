@@ -21,7 +21,7 @@ mod version_order;
 pub mod webhook_client;
 pub mod work;
 
-pub use self::error::{Error, FieldError, FieldErrorKind};
+pub use self::error::{Error, FieldError, FieldErrorKind, PolicyDenial, PolicyKind};
 pub use self::group_version::GroupVersion;
 pub use self::user::{SERVICE_ACCOUNT_PREFIX, User, service_account};
 pub use self::validation::formats::NameRule;

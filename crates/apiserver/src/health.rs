@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use http::header::X_CONTENT_TYPE_OPTIONS;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
-use super::filters::{error_text, plain};
+use super::endpoints::TextError;
+use super::filters::plain;
 use crate::endpoints::ResponseBody;
 
 /// A check that says what is wrong.
@@ -142,10 +143,10 @@ impl Health {
                 let named = self.of(root).find(|check| check.name == name)?;
                 Some(match (named.check)().await {
                     Ok(()) => plain("ok"),
-                    Err(why) => error_text(
-                        StatusCode::INTERNAL_SERVER_ERROR,
-                        &format!("internal server error: {why}"),
-                    ),
+                    Err(why) => {
+                        let text = format!("internal server error: {why}");
+                        TextError::Internal(&text).response()
+                    }
                 })
             }
         }
@@ -191,7 +192,7 @@ impl Health {
         if !failed.is_empty() {
             tracing::info!(checks = failed.join(", "), "{root} failed");
             let text = format!("{lines}{root} check failed");
-            return error_text(StatusCode::INTERNAL_SERVER_ERROR, &text);
+            return TextError::Internal(&text).response();
         }
         let mut response = plain(if verbose {
             format!("{lines}{root} check passed\n")

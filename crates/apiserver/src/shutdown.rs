@@ -12,6 +12,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use ringwatch::clock::Clock;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
@@ -74,25 +75,26 @@ impl Steps {
         delay: Duration,
         listener: JoinHandle<JoinSet<()>>,
         drain: impl Future<Output = ()>,
+        clock: &Clock,
     ) {
         self.shutting_down.cancel();
         tracing::info!(?delay, "shutting down");
-        tokio::time::sleep(delay).await;
+        clock.sleep(delay).await;
         self.stop_accepting.cancel();
         let connections = listener.await.unwrap_or_default();
         self.closing.cancel();
         let last_bookmarks = Duration::from_millis(LAST_BOOKMARKS_MILLISECONDS_MAX);
         let requests = Duration::from_secs(REQUESTS_SECONDS_MAX);
         let watches = async {
-            if tokio::time::timeout(last_bookmarks, drain).await.is_err() {
+            if clock.timeout(last_bookmarks, drain).await.is_err() {
                 tracing::warn!("watch caches did not drain in time");
             }
-            tokio::time::sleep(last_bookmarks).await;
+            clock.sleep(last_bookmarks).await;
             self.end_of_watches.cancel();
             std::future::pending::<()>().await;
         };
         let left = tokio::select! {
-            left = finish(connections, requests) => left,
+            left = finish(connections, requests, clock) => left,
             () = watches => 0,
         };
         if left > 0 {
@@ -135,7 +137,8 @@ mod tests {
         });
         let drained = CancellationToken::new();
         let drain = async { drained.cancel() };
-        steps.take(Duration::from_secs(30), listener, drain).await;
+        let (delay, clock) = (Duration::from_secs(30), Clock::real());
+        steps.take(delay, listener, drain, &clock).await;
         assert!(drained.is_cancelled());
         let in_order = spawned
             .join_next()
@@ -153,10 +156,10 @@ mod tests {
             open.spawn(std::future::pending());
             open
         });
-        let clock = ringwatch::clock::Clock::real();
+        let clock = Clock::real();
         let started = clock.now();
         let never = std::future::pending();
-        steps.take(Duration::ZERO, listener, never).await;
+        steps.take(Duration::ZERO, listener, never, &clock).await;
         assert_eq!(started.elapsed().as_secs(), REQUESTS_SECONDS_MAX);
     }
 }

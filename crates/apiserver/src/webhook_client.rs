@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, StatusCode, Uri};
+use ringwatch::clock::Clock;
 use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::BundleTls;
@@ -38,6 +39,8 @@ pub struct NetworkClient {
     services: ServiceAddresses,
     /// How TLS is spoken with them.
     tls: BundleTls,
+    /// Bounds calls.
+    clock: Clock,
 }
 
 /// Where a call goes.
@@ -52,10 +55,11 @@ struct Place {
 impl NetworkClient {
     /// A client that finds services there.
     #[must_use]
-    pub fn new(services: ServiceAddresses) -> Self {
+    pub fn new(services: ServiceAddresses, clock: Clock) -> Self {
         Self {
             services,
             tls: BundleTls::default(),
+            clock,
         }
     }
 
@@ -77,7 +81,7 @@ impl NetworkClient {
             Target::Url(url) => {
                 let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
                 let authority = uri.authority().ok_or("the url has no host")?;
-                let backend = https_get::backend(&uri, &tls, timeout);
+                let backend = https_get::backend(&uri, &tls, timeout, &self.clock);
                 Ok(Place {
                     backend: backend.ok_or("the url's scheme is not https")?,
                     authority: authority.to_string(),
@@ -102,6 +106,7 @@ impl NetworkClient {
                         name: server,
                         may_be_local: true,
                         connect_timeout: timeout,
+                        clock: self.clock.clone(),
                     },
                 })
             }
@@ -162,7 +167,7 @@ impl WebhookClient for NetworkClient {
             let answered = Self::exchange(&place, to.token.as_deref(), review).await;
             answered.map_err(told)
         };
-        let answered = tokio::time::timeout(timeout, call).await;
+        let answered = self.clock.timeout(timeout, call).await;
         answered.unwrap_or_else(|_| Err(told(lasting("context deadline exceeded".to_owned()))))
     }
 }
@@ -201,6 +206,6 @@ fn refusal(status: StatusCode, content: &[u8]) -> String {
 
 /// A client of this server.
 #[must_use]
-pub fn client(services: ServiceAddresses) -> Arc<dyn WebhookClient> {
-    Arc::new(NetworkClient::new(services))
+pub fn client(services: ServiceAddresses, clock: Clock) -> Arc<dyn WebhookClient> {
+    Arc::new(NetworkClient::new(services, clock))
 }

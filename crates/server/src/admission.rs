@@ -34,7 +34,7 @@ const QUOTAS: &str = "resourcequotas";
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The admission plugins, and what they follow.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Admission {
     /// The plugins.
     pub chain: Arc<Chain>,
@@ -60,12 +60,20 @@ impl Admission {
         by_prefix: &ByPrefix,
         clock: &Clock,
     ) -> Self {
-        let mut admission = Self::default();
+        let mut admission = Self {
+            chain: Arc::default(),
+            types: None,
+            client: None,
+            mutating: Arc::new(Followed::new(clock.clone())),
+            validating: Arc::new(Followed::new(clock.clone())),
+            policies: Arc::new(Followed::new(clock.clone())),
+            mutating_policies: Arc::new(Followed::new(clock.clone())),
+        };
         let quotas = built_in.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
         let quotas =
             quotas.map(|(resource, storage)| Store::new(Arc::clone(resource), Arc::clone(storage)));
         let mut plugins = own_plugins(by_prefix, quotas, clock);
-        plugins.extend(admission.webhooks(built_in, by_prefix, authorizer));
+        plugins.extend(admission.webhooks(built_in, by_prefix, authorizer, clock));
         plugins.retain(|plugin| named.has(plugin.name()));
         admission.chain = Arc::new(Chain::new(plugins));
         admission
@@ -76,6 +84,7 @@ impl Admission {
         built_in: Vec<ServedType>,
         by_prefix: &ByPrefix,
         authorizer: &Arc<Authorizer>,
+        clock: &Clock,
     ) -> Vec<Arc<dyn Plugin>> {
         let storage = |prefix: &str| by_prefix.get(prefix).cloned();
         let (Some(namespaces), Some(services), Some(slices)) = (
@@ -92,7 +101,8 @@ impl Admission {
             types,
             authorizer: Arc::clone(authorizer),
         };
-        let client = webhook_client::client(ServiceAddresses { services, slices });
+        let services = ServiceAddresses { services, slices };
+        let client = webhook_client::client(services, clock.clone());
         self.client = Some(Arc::clone(&client));
         let webhooks = |configurations: &Arc<Followed<Configuration>>| Webhooks {
             configurations: Arc::clone(configurations),

@@ -276,7 +276,12 @@ impl Assembly<'_> {
             keys: key_discovery(accounts, self.flags.serving.advertised_address(), address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, self.clock.wall()),
-            size: StoreSize::register(&mut registry, Arc::clone(&self.backend), limited),
+            size: StoreSize::register(
+                &mut registry,
+                Arc::clone(&self.backend),
+                limited,
+                self.clock.clone(),
+            ),
             registry,
         }
     }
@@ -424,7 +429,11 @@ impl Assembly<'_> {
         });
         let options = StoreOptions {
             plugins,
-            components: Arc::new(ComponentStatuses::new(check, Arc::clone(anyone))),
+            components: Arc::new(ComponentStatuses::new(
+                check,
+                Arc::clone(anyone),
+                self.clock.clone(),
+            )),
             event_ttl: self.flags.etcd.event_ttl,
             authorizer: Arc::clone(&authorizer),
         };

@@ -31,11 +31,11 @@ impl TokenIssuers {
     ///
     /// # Errors
     /// A file cannot be read or understood.
-    pub fn load(flags: &ServeFlags) -> Result<Self, StartError> {
-        if let Some(file) = AuthenticationFile::load(flags)? {
+    pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+        if let Some(file) = AuthenticationFile::load(flags, clock)? {
             return Ok(Self::File(file));
         }
-        let provider = Provider::load(&flags.oidc)?;
+        let provider = Provider::load(&flags.oidc, clock)?;
         Ok(provider.map_or(Self::None, Self::Provider))
     }
 
@@ -96,14 +96,14 @@ impl AuthenticationFile {
     ///
     /// # Errors
     /// It cannot be read or understood.
-    fn load(flags: &ServeFlags) -> Result<Option<Self>, StartError> {
+    fn load(flags: &ServeFlags, clock: &Clock) -> Result<Option<Self>, StartError> {
         let flag = "--authentication-config";
         let Some(path) = flags.identity.authentication_config.clone() else {
             return Ok(None);
         };
         let text = pem::read(&path, flag)?;
         let taken = flags.service_accounts.service_account_issuer.clone();
-        let read = read(&text, &taken).map_err(|why| {
+        let read = read(&text, &taken, clock).map_err(|why| {
             StartError::new(
                 format!("use the authentication configuration {}", path.display()),
                 why,
@@ -148,7 +148,7 @@ impl AuthenticationFile {
     async fn changed(&mut self, clock: &Clock) -> Issuers {
         loop {
             let [text] = self.file.changed(clock).await;
-            let read = read(&text, &self.taken).and_then(|it| {
+            let read = read(&text, &self.taken, clock).and_then(|it| {
                 let is_as_before = it.anonymous == self.anonymous;
                 is_as_before
                     .then_some(it)
@@ -162,7 +162,8 @@ impl AuthenticationFile {
                     continue;
                 }
             };
-            let prepared = join_all(issuers.providers.iter().map(Provider::prepare)).await;
+            let prepared = issuers.providers.iter().map(|it| it.prepare(clock));
+            let prepared = join_all(prepared).await;
             if prepared.into_iter().all(|known| known) {
                 tracing::info!("the authentication configuration has changed");
                 self.file.used([text]);
@@ -172,9 +173,9 @@ impl AuthenticationFile {
     }
 }
 
-fn read(text: &str, taken: &[String]) -> Result<Issuers, FileError> {
+fn read(text: &str, taken: &[String], clock: &Clock) -> Result<Issuers, FileError> {
     let config = AuthenticationConfig::parse(text, taken)?;
-    let providers = config.issuers.into_iter().map(Provider::of);
+    let providers = config.issuers.into_iter().map(|it| Provider::of(it, clock));
     let providers: Result<_, _> = providers.collect();
     Ok(Issuers {
         providers: providers.map_err(FileError::Authority)?,

@@ -163,7 +163,7 @@ impl OpenBackend {
     }
 
     /// Closes the store when everything that it accepted is written.
-    pub async fn close(mut self) {
+    pub async fn close(mut self, clock: &Clock) {
         self.end.cancel();
         if let Some(embedded) = self.embedded {
             embedded.close();
@@ -173,7 +173,7 @@ impl OpenBackend {
         };
         let joined = tokio::task::spawn_blocking(move || commits.join());
         let at_most = Duration::from_secs(CLOSE_SECONDS_MAX);
-        match tokio::time::timeout(at_most, joined).await {
+        match clock.timeout(at_most, joined).await {
             Ok(Ok(Ok(()))) => {}
             Ok(_) => tracing::error!("the thread that commits panicked"),
             Err(_) => {
@@ -203,10 +203,11 @@ pub fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock)
     let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
     let probe = Arc::new(probe);
     let at_most = flags.etcd_healthcheck_timeout;
+    let clock = clock.clone();
     Arc::new(move || {
-        let probe = Arc::clone(&probe);
+        let (probe, clock) = (Arc::clone(&probe), clock.clone());
         Box::pin(async move {
-            match tokio::time::timeout(at_most, probe.check()).await {
+            match clock.timeout(at_most, probe.check()).await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(error)) => Err(format!("etcd client: {error}")),
                 Err(_) => Err("etcd client: context deadline exceeded".to_owned()),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use ringwatch::clock::Clock;
 use ringwatch::meta::{Attributes, Object, ResourceVersion};
 use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
@@ -26,6 +27,7 @@ pub struct ComponentStatuses {
     components: Vec<Component>,
     /// Takes any certificate: theirs are mostly their own.
     tls: Arc<ClientConfig>,
+    clock: Clock,
     versioner: Versioner,
 }
 
@@ -61,7 +63,7 @@ impl std::fmt::Debug for ComponentStatuses {
 impl ComponentStatuses {
     /// The parts that kube-apiserver knows, of which the store is asked by this check.
     #[must_use]
-    pub fn new(store: Check, tls: Arc<ClientConfig>) -> Self {
+    pub fn new(store: Check, tls: Arc<ClientConfig>, clock: Clock) -> Self {
         let page = |port: u16| Probe::Page(format!("https://127.0.0.1:{port}/healthz"));
         let component = |name, probe| Component { name, probe };
         Self {
@@ -71,6 +73,7 @@ impl ComponentStatuses {
                 component("scheduler", page(10259)),
             ],
             tls,
+            clock,
             versioner: Versioner::default(),
         }
     }
@@ -87,7 +90,7 @@ impl ComponentStatuses {
     }
 
     async fn page(&self, url: &str) -> Found {
-        match https_get::get(url, &self.tls).await {
+        match https_get::get(url, &self.tls, &self.clock).await {
             Ok(answer) => {
                 let shown = &answer[..answer.len().min(ANSWER_BYTES_MAX)];
                 let message = String::from_utf8_lossy(shown).into_owned();
@@ -239,4 +242,5 @@ impl Interface for ComponentStatuses {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests;

@@ -289,6 +289,7 @@ fn named(path: Option<&Path>, flag: &str) -> Result<Option<(WatchedFiles<1>, Str
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests {
     use std::fs;
 

@@ -5,11 +5,11 @@
 //! counters are rewritten.
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response};
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::ResponseBody;
-use ringwatch_apiserver::filters::{error_text, plain};
+use ringwatch_apiserver::endpoints::{ResponseBody, TextError};
+use ringwatch_apiserver::filters::plain;
 
 const TEXT_FORMAT: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
@@ -19,7 +19,7 @@ pub fn answer(registry: &Registry) -> Response<ResponseBody> {
     let mut text = String::new();
     if let Err(error) = encode_registry(&mut text, registry) {
         let text = format!("cannot encode metrics: {error}");
-        return error_text(StatusCode::INTERNAL_SERVER_ERROR, &text);
+        return TextError::Internal(&text).response();
     }
     let mut response = plain(text_format(&text));
     response.headers_mut().insert(CONTENT_TYPE, TEXT_FORMAT);

@@ -56,7 +56,7 @@ impl Provider {
     ///
     /// # Errors
     /// A file cannot be read or understood.
-    pub fn load(flags: &OidcFlags) -> Result<Option<Self>, StartError> {
+    pub fn load(flags: &OidcFlags, clock: &Clock) -> Result<Option<Self>, StartError> {
         let named = flags
             .oidc_issuer_url
             .clone()
@@ -85,6 +85,7 @@ impl Provider {
                 vec![client_id],
                 algorithms,
                 mapping,
+                clock.clone(),
             )),
             discovery,
             tls: client_config(flags)?,
@@ -95,7 +96,7 @@ impl Provider {
     ///
     /// # Errors
     /// The error in its certificate authorities.
-    pub fn of(issuer: JwtIssuer) -> Result<Self, String> {
+    pub fn of(issuer: JwtIssuer, clock: &Clock) -> Result<Self, String> {
         let trust = match &issuer.certificate_authority {
             Some(pem) => Trust::bundle(pem.as_bytes())?,
             None => Trust::system(),
@@ -104,7 +105,8 @@ impl Provider {
         let discovery = discovery.unwrap_or_else(|| discovery_of(&issuer.url));
         let tls = config(trust, None).map_err(|error| error.to_string())?;
         let (url, audiences) = (issuer.url, issuer.audiences);
-        let tokens = OidcTokens::new(url, audiences, ALGORITHMS.to_vec(), issuer.mapping);
+        let (algorithms, clock) = (ALGORITHMS.to_vec(), clock.clone());
+        let tokens = OidcTokens::new(url, audiences, algorithms, issuer.mapping, clock);
         Ok(Self {
             tokens: Arc::new(tokens),
             discovery,
@@ -113,8 +115,8 @@ impl Provider {
     }
 
     /// Fetches the keys. Says whether they are known now.
-    pub async fn prepare(&self) -> bool {
-        match self.fetch().await {
+    pub async fn prepare(&self, clock: &Clock) -> bool {
+        match self.fetch(clock).await {
             Ok(keys) => {
                 self.tokens.take_keys(Some(keys));
                 true
@@ -130,7 +132,7 @@ impl Provider {
     /// Fetches the keys now, when a token needs newer ones, and from time to time.
     pub async fn follow(self, clock: Clock) {
         loop {
-            let fetched = self.fetch().await;
+            let fetched = self.fetch(&clock).await;
             if let Err(error) = &fetched {
                 let issuer = self.tokens.issuer();
                 tracing::warn!(%error, issuer, "cannot fetch the keys of the OpenID provider");
@@ -147,11 +149,11 @@ impl Provider {
         }
     }
 
-    async fn fetch(&self) -> Result<ProviderKeys, FetchError> {
+    async fn fetch(&self, clock: &Clock) -> Result<ProviderKeys, FetchError> {
         let issuer = self.tokens.issuer();
-        let configuration = https_get::get(&self.discovery, &self.tls).await?;
+        let configuration = https_get::get(&self.discovery, &self.tls, clock).await?;
         let place = ProviderKeys::place(&configuration, issuer)?;
-        let keys = https_get::get(&place, &self.tls).await?;
+        let keys = https_get::get(&place, &self.tls, clock).await?;
         Ok(ProviderKeys::read(&keys)?)
     }
 }

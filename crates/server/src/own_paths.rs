@@ -11,6 +11,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch_apiserver::endpoints::{ResponseBody, full};
@@ -49,6 +50,7 @@ pub struct StoreSize {
     gauge: Gauge<i64, AtomicI64>,
     /// The embedded store, and how much of its size it needs.
     used: Option<(Arc<Embedded>, Gauge<i64, AtomicI64>)>,
+    clock: Clock,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -63,6 +65,7 @@ impl StoreSize {
         registry: &mut Registry,
         backend: Arc<dyn Backend>,
         limited: Option<(Arc<Embedded>, Option<u64>)>,
+        clock: Clock,
     ) -> Self {
         let family: Family<Cluster, Gauge<i64, AtomicI64>> = Family::default();
         registry.register(
@@ -93,6 +96,7 @@ impl StoreSize {
             backend,
             gauge,
             used,
+            clock,
         }
     }
 
@@ -102,7 +106,8 @@ impl StoreSize {
             used.set(shown(embedded.used_bytes()));
         }
         let at_most = Duration::from_secs(SIZE_SECONDS_MAX);
-        match tokio::time::timeout(at_most, self.backend.size_bytes()).await {
+        let size = self.clock.timeout(at_most, self.backend.size_bytes());
+        match size.await {
             Ok(Ok(bytes)) => {
                 self.gauge.set(shown(bytes));
             }

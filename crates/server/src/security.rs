@@ -67,7 +67,7 @@ impl Security {
     /// A file cannot be read, written or understood.
     pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
         let subjects = subjects(flags.serving.bind_address, host_name());
-        let issuers = TokenIssuers::load(flags)?;
+        let issuers = TokenIssuers::load(flags, clock)?;
         let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;
         let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;
         let (proxy, proxy_identity) = proxy(&flags.aggregation)?;

@@ -94,6 +94,7 @@ pub(crate) struct Server {
     telling: Option<JoinHandle<()>>,
     taking_back: CancellationToken,
     backend: OpenBackend,
+    clock: Clock,
 }
 
 impl Server {
@@ -144,7 +145,7 @@ impl Server {
         let listener = tokio::runtime::Handle::current()
             .spawn(listener.run(assembled.connections.clone(), stop));
 
-        wait_until_filled(&assembled.cachers).await;
+        wait_until_filled(&assembled.cachers, &clock).await;
         bootstrap(&assembled, address.port(), &clock).await?;
         if let Some(repair) = assembled.repair {
             let end = background_end.clone();
@@ -167,6 +168,7 @@ impl Server {
             telling,
             taking_back,
             backend,
+            clock,
         })
     }
 
@@ -175,18 +177,19 @@ impl Server {
         self.taking_back.cancel();
         if let Some(telling) = self.telling {
             let at_most = Duration::from_secs(TAKING_BACK_SECONDS_MAX);
-            let _ = tokio::time::timeout(at_most, telling).await;
+            let _ = self.clock.timeout(at_most, telling).await;
         }
         let feed = self.feed;
         let drain = async { feed.drain() };
-        self.steps.take(delay, self.listener, drain).await;
+        let clock = &self.clock;
+        self.steps.take(delay, self.listener, drain, clock).await;
         self.background_end.cancel();
         let mut background = self.background;
         let all = async { while background.join_next().await.is_some() {} };
         let at_most = Duration::from_secs(BACKGROUND_END_SECONDS_MAX);
-        let _ = tokio::time::timeout(at_most, all).await;
+        let _ = clock.timeout(at_most, all).await;
         background.shutdown().await;
-        self.backend.close().await;
+        self.backend.close(clock).await;
         tracing::info!("ended");
     }
 }
@@ -218,7 +221,7 @@ async fn tell_addresses(
 }
 
 /// Waits until lists and watches are served from memory. Whoever comes earlier is told to retry.
-async fn wait_until_filled(cachers: &[Arc<Cacher>]) {
+async fn wait_until_filled(cachers: &[Arc<Cacher>], clock: &Clock) {
     let all = async {
         for cacher in cachers {
             if let Err(error) = cacher.ready().await {
@@ -227,7 +230,7 @@ async fn wait_until_filled(cachers: &[Arc<Cacher>]) {
         }
     };
     let at_most = Duration::from_secs(CACHES_FILLED_SECONDS_MAX);
-    if tokio::time::timeout(at_most, all).await.is_err() {
+    if clock.timeout(at_most, all).await.is_err() {
         tracing::warn!("watch caches are still being filled");
     }
 }

@@ -121,6 +121,7 @@ impl IdentityFiles {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests {
     use std::fs;
     use std::time::Duration;

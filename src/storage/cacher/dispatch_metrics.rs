@@ -10,7 +10,7 @@
 //! and a clock would cost more than that. So a batch is measured, once for all whom it concerns;
 //! mostly it is one event.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -19,6 +19,7 @@ use prometheus_client::registry::Registry;
 
 use super::metrics::TypeLabels;
 use crate::clock::Instant;
+use crate::sync::OnceLock;
 
 /// kube-apiserver's buckets, in seconds.
 const BUCKETS_SECONDS: [f64; 13] = [

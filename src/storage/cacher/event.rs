@@ -1,10 +1,11 @@
 //! An event as the window keeps it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::snapshot::SnapshotMap;
 use crate::clock::Instant;
 use crate::meta::{Object, WatchEvent};
+use crate::sync::OnceLock;
 
 /// Bytes of an event beside its object: the record, and the nodes of its state that no other has. Measured as resident
 /// memory, these are 1.0 KiB in a type of 100 objects and 2.4 KiB in one of 100,000.

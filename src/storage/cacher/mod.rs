@@ -77,4 +77,8 @@ pub use reflector::Reflector;
 pub use window::WindowLimits;
 
 #[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "tests bound what they wait for, and let a script take time"
+)]
 mod tests;

@@ -1,10 +1,11 @@
 //! A sign of life of the backend.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::clock::{Clock, Instant};
 use crate::storage::backend::{Backend, BackendError, RangeRequest};
+use crate::sync::Mutex;
 
 /// How long a probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);

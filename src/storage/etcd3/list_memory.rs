@@ -6,12 +6,12 @@
 //! one. The bytes by which a page exceeds its estimate go into the budget's reserve.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::budget::{Account, Ledger, Share};
 use crate::meta::Object;
 use crate::storage::StorageError;
 use crate::storage::backend::RangeResponse;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// How large objects are thought to be of which none has been read, in bytes.
 const UNKNOWN_OBJECT_BYTES: usize = 256 << 10;

@@ -2,9 +2,8 @@
 //! object, and before all webhooks.
 
 use async_trait::async_trait;
-use ringwatch::meta::{Cause, Status, StatusDetails};
-use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use ringwatch_registry::store::bring_in;
@@ -231,18 +230,13 @@ fn refusal(request: &Request<'_>, object: &Value, all: &[(&'static str, String)]
         return forbidden;
     };
     let resource = request.resource;
-    let cause = |(_, message): &(&'static str, String)| Cause {
-        reason: "".into(),
+    Error::DeniedByPolicy(Box::new(PolicyDenial {
+        kind: PolicyKind::Mutating,
+        reason: (*reason).into(),
         message: message.clone(),
-        field: String::new(),
-    };
-    let details = StatusDetails {
-        name: name.clone(),
         group: resource.group_version.group.clone(),
-        kind: resource.plural.clone(),
-        causes: all.iter().map(cause).collect(),
-        ..StatusDetails::default()
-    };
-    let status = Status::failure(403, *reason, message.clone());
-    Error::Denied(Box::new(status.with_details(details)))
+        resource: resource.plural.clone(),
+        name: name.clone(),
+        causes: all.iter().map(|(_, message)| message.clone()).collect(),
+    }))
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ringwatch::meta::{Cause, Status, StatusDetails};
-use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
@@ -196,25 +195,15 @@ impl PolicyCall<'_> {
         let Error::Forbidden { name, .. } = &forbidden else {
             return forbidden;
         };
-        let code = match violation.reason.as_str() {
-            "Unauthorized" => 401,
-            "Forbidden" => 403,
-            "RequestEntityTooLarge" => 413,
-            _ => 422,
-        };
         let resource = self.request.resource;
-        let details = StatusDetails {
-            name: name.clone(),
+        Error::DeniedByPolicy(Box::new(PolicyDenial {
+            kind: PolicyKind::Validating,
+            reason: violation.reason.clone().into(),
+            message: forbidden.to_string(),
             group: resource.group_version.group.clone(),
-            kind: resource.plural.clone(),
-            causes: vec![Cause {
-                reason: "".into(),
-                message: why,
-                field: String::new(),
-            }],
-            ..StatusDetails::default()
-        };
-        let status = Status::failure(code, violation.reason.clone(), forbidden.to_string());
-        Error::Denied(Box::new(status.with_details(details)))
+            resource: resource.plural.clone(),
+            name: name.clone(),
+            causes: vec![why],
+        }))
     }
 }

@@ -125,6 +125,7 @@ fn refusal(hook: &str, status: Option<&Value>) -> Status {
     let code = code.unwrap_or_default().max(REFUSAL_CODE_MIN);
     let code = u16::try_from(code).ok().filter(|code| *code < 600);
     let message = format!("admission webhook {hook:?} denied the request{why}");
+    // The webhook's choice, as long as it is an error's: it is passed on as it came.
     let refusal = Status::failure(code.unwrap_or(500), reason, message);
     let details = status.and_then(|status| status.get("details"));
     let Some(details) = details.filter(|details| details.is_object()) else {

@@ -196,6 +196,7 @@ impl Api {
                 method: &parts.method,
                 path_and_query: path.map_or(&info.path, |path| path.as_str()),
                 headers: &parts.headers,
+                clock: &self.config.clock,
             };
             let response = aggregation::proxy(&served.remotes, remote, asked, body, &user).await;
             (response, RequestKind::unknown(&info))

@@ -4,11 +4,15 @@
 //! depending on the verb, and some errors that it forgot to translate are plain 500s without a
 //! reason. Clients have learned all of that, so it is kept.
 
+mod refusal;
 mod relayed;
+
+pub use refusal::{HeadRefusal, TextError};
+pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal};
 
 use ringwatch::meta::{Cause, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
-use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_apimachinery::{Error, FieldError, PolicyDenial, PolicyKind};
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::Resource;
 
@@ -42,6 +46,11 @@ impl Failure {
     pub(crate) fn code(&self) -> http::StatusCode {
         let code = self.0.code.unwrap_or(500);
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Returns true if the method is not one that the path knows.
+    pub(crate) fn is_method_not_allowed(&self) -> bool {
+        self.code() == http::StatusCode::METHOD_NOT_ALLOWED
     }
 
     /// When the client may retry, if that is said.
@@ -223,6 +232,7 @@ impl Failure {
             } => too_many(message, cause, *retry_after_seconds),
             Error::TooLarge(_) => Self::too_large(message),
             Error::Denied(status) => Self(status.clone()),
+            Error::DeniedByPolicy(denial) => denied(denial),
             Error::NotTyped(_) => unknown(message),
             Error::Unprocessable => Self::plain(422, "Invalid", message),
             Error::ServerTimeout {
@@ -332,6 +342,30 @@ fn named(code: u16, reason: &'static str, message: String, resource: &str, name:
             ..StatusDetails::default()
         }),
     ))
+}
+
+/// A refusal of a policy. Mutating policies are told as 403 whatever their reason is.
+fn denied(denial: &PolicyDenial) -> Failure {
+    let code = match (denial.kind, denial.reason.as_ref()) {
+        (PolicyKind::Mutating, _) | (PolicyKind::Validating, "Forbidden") => 403,
+        (PolicyKind::Validating, "Unauthorized") => 401,
+        (PolicyKind::Validating, "RequestEntityTooLarge") => 413,
+        (PolicyKind::Validating, _) => 422,
+    };
+    let cause = |message: &String| Cause {
+        reason: "".into(),
+        message: message.clone(),
+        field: String::new(),
+    };
+    let details = StatusDetails {
+        name: denial.name.clone(),
+        group: denial.group.clone(),
+        kind: denial.resource.clone(),
+        causes: denial.causes.iter().map(cause).collect(),
+        ..StatusDetails::default()
+    };
+    let status = Status::failure(code, denial.reason.clone(), denial.message.clone());
+    Failure(Box::new(status.with_details(details)))
 }
 
 /// An error that kube-apiserver does not translate.

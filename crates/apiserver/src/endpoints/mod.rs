@@ -37,6 +37,8 @@ pub use api::{Api, ApiConfig};
 pub use authorization::{refuse, selects_one_name};
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
+pub(crate) use errors::Refusal;
+pub use errors::{HeadRefusal, TextError};
 pub use impersonation::{NotImpersonated, acting_user, impersonates};
 pub use metrics::Metrics;
 pub use relay::{
@@ -44,5 +46,4 @@ pub use relay::{
     probe,
 };
 pub use request_info::RequestInfo;
-pub use response::error_text;
 pub use version::VersionInfo;

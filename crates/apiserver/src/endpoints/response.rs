@@ -40,8 +40,7 @@ pub(super) fn respond(
 }
 
 /// An error as a line of text, as Go's `http.Error` writes it.
-#[must_use]
-pub fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
+pub(super) fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
     let body = full(format!("{text}\n"));
     let mut response = respond(code, "text/plain; charset=utf-8", body);
     let no_sniff = HeaderValue::from_static("nosniff");

@@ -8,9 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use ringwatch::clock::Clock;
-use ringwatch::meta::Status;
 use ringwatch_apimachinery::User;
 use ringwatch_authentication::{Authenticator, Peer};
 use ringwatch_authorization::{Attributes, Authorizer};
@@ -20,7 +19,8 @@ use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::{Asking, HeldBody, InFlight, LargeWork, Start, answer, deadline};
 use crate::endpoints::{
-    self, Api, NotImpersonated, ProxiedResponse, RequestBody, RequestInfo, ResponseBody,
+    self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, ResponseBody,
+    TextError,
 };
 use crate::transport::cancellation::CancellationFlag;
 use crate::transport::unauthenticated::Standing;
@@ -113,7 +113,7 @@ impl Filters {
             Ok(response) => response,
             Err(panic) => {
                 tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
-                answer::panicked().map(HeldBody::from)
+                TextError::Panicked.response().map(HeldBody::from)
             }
         };
         let headers = response.headers_mut();
@@ -144,18 +144,18 @@ impl Filters {
             standing.judge(user.as_ref());
         }
         let Some(user) = user else {
-            let refusal = Status::failure(401, "Unauthorized", "Unauthorized");
-            return answer::status(&refusal).map(HeldBody::from);
+            return answer::refused(&Refusal::Unauthenticated).map(HeldBody::from);
         };
         self.authenticator.strip(request.headers_mut());
-        if let Some(not_yet) = self.start.wait(request.uri().path()).await {
+        let path = request.uri().path();
+        if let Some(not_yet) = self.start.wait(path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
         let query = request.uri().query().unwrap_or_default();
         let user = match self.acting_user(user, query, request.headers()).await {
             Ok(Ok(user)) => user,
             Ok(Err(error)) => return not_impersonated(error, request.uri()).map(HeldBody::from),
-            Err(TooMany) => return answer::too_many_requests().map(HeldBody::from),
+            Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
         };
         let info = Arc::new(RequestInfo::new(
             request.method(),
@@ -201,20 +201,20 @@ impl Filters {
         let query = request.uri().query().unwrap_or_default();
         match deadline::of(query, self.limits.request_timeout) {
             Err(message) => {
-                let refusal = Status::failure(400, "BadRequest", message);
-                answer::status(&refusal).map(HeldBody::from)
+                let refusal = Refusal::InvalidTimeout(message);
+                answer::refused(&refusal).map(HeldBody::from)
             }
             Ok(limit) => {
                 let end = self.clock.now() + limit;
-                let answered = tokio::time::timeout(limit, self.counted(request, user, info));
+                let answered = self.clock.timeout(limit, self.counted(request, user, info));
                 let Ok(answer) = answered.await else {
-                    return answer::status(&deadline::exceeded()).map(HeldBody::from);
+                    return answer::refused(&Refusal::DeadlineExceeded).map(HeldBody::from);
                 };
                 if answer.extensions().get::<ProxiedResponse>().is_none() {
                     return answer;
                 }
                 let left = end - self.clock.now().min(end);
-                answer.map(|body| body.within(left))
+                answer.map(|body| body.within(left, &self.clock))
             }
         }
     }
@@ -228,7 +228,7 @@ impl Filters {
         let place = if info.verb == "watch" {
             match self.limits.watches.enter(&user) {
                 Ok(place) => place,
-                Err(TooMany) => return answer::too_many_requests().map(HeldBody::from),
+                Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
             }
         } else {
             None
@@ -269,11 +269,11 @@ impl Filters {
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
         let Ok(turn) = self.turn(query, &user, info).await else {
-            return answer::too_many_requests().map(HeldBody::from);
+            return TextError::TooManyRequests.response().map(HeldBody::from);
         };
         let now = self.clock.now();
         let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
-            return answer::too_many_requests().map(HeldBody::from);
+            return TextError::TooManyRequests.response().map(HeldBody::from);
         };
         self.authorized(request, user, info)
             .await
@@ -317,7 +317,7 @@ fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody>
             let text = format!(
                 "Internal Server Error: {path:?}: requested [{asked}] without impersonating a user"
             );
-            answer::error_text(StatusCode::INTERNAL_SERVER_ERROR, &text)
+            TextError::Internal(&text).response()
         }
     }
 }

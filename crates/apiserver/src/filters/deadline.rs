@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ringwatch::meta::{Status, StatusDetails};
 use ringwatch_apimachinery::duration;
 
 /// The limit of a request with these parameters. `timeout=0` leaves it to the server, and nobody
@@ -26,12 +25,6 @@ pub(super) fn of(query: &str, most: Duration) -> Result<Duration, String> {
     } else {
         wanted.min(most)
     })
-}
-
-/// The answer to a request that took too long.
-pub(super) fn exceeded() -> Status {
-    let message = "Timeout: request did not complete within the allotted timeout";
-    Status::failure(504, "Timeout", message).with_details(StatusDetails::default())
 }
 
 #[cfg(test)]

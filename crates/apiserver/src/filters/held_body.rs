@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use ringwatch::clock::{Clock, Timer};
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
-use tokio::time::Sleep;
 
 use super::Permit;
 use crate::endpoints::{BoxError, ResponseBody};
@@ -26,7 +26,7 @@ pub struct HeldBody {
     /// When it is over although the inner body is not.
     end: Option<Cancelled>,
     /// When it breaks off although it is not over.
-    time: Option<Pin<Box<Sleep>>>,
+    time: Option<Pin<Box<Timer>>>,
 }
 
 /// The places that last as long as a body.
@@ -69,8 +69,8 @@ impl HeldBody {
 
     /// The body, for so long. What comes later is as if the connection had broken.
     #[must_use]
-    pub fn within(mut self, time: Duration) -> Self {
-        self.time = Some(Box::pin(tokio::time::sleep(time)));
+    pub fn within(mut self, time: Duration, clock: &Clock) -> Self {
+        self.time = Some(Box::pin(clock.timer(clock.now() + time)));
         self
     }
 
@@ -151,7 +151,7 @@ mod tests {
     async fn a_body_breaks_off_when_its_time_is_over() {
         let endless = StreamBody::new(futures::stream::pending::<Result<_, BoxError>>());
         let body = HeldBody::from(endless.boxed_unsync());
-        let mut body = body.within(Duration::from_millis(1));
+        let mut body = body.within(Duration::from_millis(1), &Clock::real());
         assert!(body.frame().await.expect("an end").is_err());
     }
 }

@@ -32,9 +32,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
-use super::answer;
 use super::in_flight::is_privileged;
 use crate::endpoints::ResponseBody;
+use crate::endpoints::TextError;
 use crate::transport::threads::Elsewhere;
 
 /// Requests of a kind that run or wait for a thread. More are answered 429.
@@ -210,7 +210,7 @@ impl LargeWork {
     /// Answers a request: here, or from where it asks to leave on the threads for large work.
     pub async fn answer(&self, request: Answering, asking: &Asking) -> Response<ResponseBody> {
         let answer = self.run(request, asking).await;
-        answer.unwrap_or_else(|TooMany| answer::too_many_requests())
+        answer.unwrap_or_else(|TooMany| TextError::TooManyRequests.response())
     }
 
     /// Runs a step of a request: here, or from where it asks to leave on the threads for large work.

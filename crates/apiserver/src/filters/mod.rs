@@ -19,7 +19,7 @@ mod in_flight;
 mod large_work;
 mod start;
 
-pub use answer::{error_text, plain};
+pub use answer::plain;
 pub use chain::{Filters, Handler, Limits, OwnPaths};
 
 pub use held_body::HeldBody;

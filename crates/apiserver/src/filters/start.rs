@@ -6,17 +6,14 @@
 use std::time::Duration;
 
 use http::Response;
-use ringwatch::meta::{Status, StatusDetails};
+use ringwatch::clock::Clock;
 
 use super::answer;
-use crate::endpoints::ResponseBody;
+use crate::endpoints::{Refusal, ResponseBody};
 use crate::health::Done;
 
 /// How long a request waits. A start takes less, unless the store is slow.
 const START_SECONDS_MAX: u64 = 30;
-
-/// When a client that waited in vain may come again.
-const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The steps that must be done before the API is served.
 #[derive(Debug, Default)]
@@ -24,7 +21,7 @@ pub struct Start(pub Vec<Done>);
 
 impl Start {
     /// Waits until it is done, if the path is one of the API's. After too long it is the answer that says so.
-    pub(super) async fn wait(&self, path: &str) -> Option<Response<ResponseBody>> {
+    pub(super) async fn wait(&self, path: &str, clock: &Clock) -> Option<Response<ResponseBody>> {
         let known = self.0.iter().all(Done::is_done);
         // Clients whose server has a slash at its end ask with two.
         let path = path.trim_start_matches('/');
@@ -37,25 +34,14 @@ impl Start {
             }
         };
         let at_most = Duration::from_secs(START_SECONDS_MAX);
-        let waited = tokio::time::timeout(at_most, all).await;
-        waited.err().map(|_| not_yet())
+        let waited = clock.timeout(at_most, all).await;
+        waited.err().map(|_| answer::refused(&Refusal::Starting))
     }
-}
-
-fn not_yet() -> Response<ResponseBody> {
-    let message = "the request has been made before all known HTTP paths have been installed, please try again";
-    let status = Status::failure(503, "ServiceUnavailable", message).with_details(StatusDetails {
-        retry_after_seconds: Some(RETRY_AFTER_SECONDS),
-        ..StatusDetails::default()
-    });
-    answer::come_again(&status, RETRY_AFTER_SECONDS)
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use ringwatch::clock::Clock;
 
     use super::*;
 
@@ -65,16 +51,19 @@ mod tests {
         let start = Start(vec![first.clone(), last.clone()]);
         let began = Clock::real().now();
         for path in ["/healthz", "/livez", "/readyz", "/metrics", "/version"] {
-            assert!(start.wait(path).await.is_none(), "{path} waits for nobody");
+            assert!(
+                start.wait(path, &Clock::real()).await.is_none(),
+                "{path} waits for nobody"
+            );
         }
         assert_eq!(Clock::real().now(), began);
         let known = async {
             first.set();
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            Clock::real().sleep(Duration::from_secs(2)).await;
             last.set();
         };
         let waited = async |path| {
-            let served = start.wait(path).await.is_none();
+            let served = start.wait(path, &Clock::real()).await.is_none();
             (served, Clock::real().now() - began)
         };
         let paths = ["/api", "//apis/example.com/v1/widgets", "/openapi/v3"];
@@ -86,7 +75,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_waited_in_vain_may_come_again() {
         let start = Start(vec![Done::default()]);
-        let answer = start.wait("/api/v1/pods").await.expect("an answer");
+        let answer = start
+            .wait("/api/v1/pods", &Clock::real())
+            .await
+            .expect("an answer");
         assert_eq!(answer.status(), 503);
         assert_eq!(answer.headers()["retry-after"], "5");
     }

@@ -24,6 +24,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -37,7 +38,7 @@ use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::{Preface, read_preface};
 use super::shown_certificate::ShownCertificate;
-use super::unauthenticated::{ClientIo, FirstHeads, HeadRefusal, Heads, Standing, Unauthenticated};
+use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 use crate::filters::Filters;
@@ -53,19 +54,6 @@ const HEAD_BYTES_MAX: u32 = 1 << 20;
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 /// So much of what it still sends meanwhile is thrown away.
 const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
-/// The answer to a head that is too large, as in Go.
-const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    431 Request Header Fields Too Large";
-/// The answer to a head for which there is no memory.
-const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    503 Service Unavailable: the server is short of memory, please try again later";
-/// The answer to a head that took too long.
-const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    408 Request Timeout";
-
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -118,7 +106,8 @@ impl Connections {
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
         let io = ClientIo::new(tcp, standing.clone());
-        match tokio::time::timeout(limit, acceptor.accept(io)).await {
+        let handshake = self.filters.clock.timeout(limit, acceptor.accept(io));
+        match handshake.await {
             Ok(Ok(stream)) => Some(Box::new(stream)),
             Ok(Err(error)) => {
                 self.handshake_errors.inc();
@@ -199,7 +188,7 @@ impl Connections {
     async fn preface<T: AsyncRead + Unpin>(&self, io: T) -> Option<LayeredIo<T, Preface>> {
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
         tokio::select! {
-            read = tokio::time::timeout(limit, read_preface(io)) => match read {
+            read = self.filters.clock.timeout(limit, read_preface(io)) => match read {
                 Ok(Ok(io)) => Some(io),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a connection ended before it began");
@@ -327,7 +316,8 @@ impl Connections {
                 result = &mut connection => {
                     if let Some(refusal) = heads.refusal() {
                         let io = connection.into_parts().io.into_inner();
-                        say_last(io.into_inner().into_inner(), last_words(refusal)).await;
+                        let io = io.into_inner().into_inner();
+                        say_last(io, refusal.answer(), &self.filters.clock).await;
                     }
                     return result.map(|()| None).map_err(Into::into);
                 }
@@ -366,7 +356,7 @@ impl Connections {
         let (lent, lender) = unread_body::lend(body);
         let request = Request::from_parts(parts, lent);
         let Ok(mut response) = answer(Arc::clone(&self.filters), request, client).await;
-        if !waits && !lender.finish().await {
+        if !waits && !lender.finish(&self.filters.clock).await {
             close_after(&mut response);
         }
         Ok(response)
@@ -416,17 +406,8 @@ fn close_after<B>(response: &mut Response<B>) {
     response.headers_mut().insert(CONNECTION, close);
 }
 
-/// The answer that a client gets before its connection ends because of a head.
-fn last_words(refusal: HeadRefusal) -> &'static [u8] {
-    match refusal {
-        HeadRefusal::TooLarge => HEAD_TOO_LARGE,
-        HeadRefusal::NoMemory => NO_MEMORY,
-        HeadRefusal::Late => HEAD_TOO_LATE,
-    }
-}
-
 /// Tells a client, which may be sending still, why its connection ends.
-async fn say_last<T>(mut io: T, answer: &[u8])
+async fn say_last<T>(mut io: T, answer: &[u8], clock: &Clock)
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -442,7 +423,7 @@ where
         }
         Ok::<_, io::Error>(())
     };
-    if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS_MAX, said).await {
+    if let Ok(Err(error)) = clock.timeout(LAST_WORDS_MAX, said).await {
         tracing::debug!(%error, "cannot send the last answer of a connection");
     }
 }
@@ -475,4 +456,5 @@ where
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests;

@@ -314,4 +314,5 @@ impl IoLayer for Waiting {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests;

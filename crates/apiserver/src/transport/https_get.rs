@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, HOST};
 use http::{Request, StatusCode, Uri};
+use ringwatch::clock::Clock;
 
 use crate::endpoints::{Backend, RelayError, fetch, full};
 
@@ -35,7 +36,12 @@ pub enum GetError {
 
 /// Where the place is that an address of HTTPS names; `None` if it names none.
 #[must_use]
-pub fn backend(uri: &Uri, tls: &Arc<rustls::ClientConfig>, timeout: Duration) -> Option<Backend> {
+pub fn backend(
+    uri: &Uri,
+    tls: &Arc<rustls::ClientConfig>,
+    timeout: Duration,
+    clock: &Clock,
+) -> Option<Backend> {
     let authority = uri.authority()?;
     let host = authority.host().trim_matches(['[', ']']).to_owned();
     (uri.scheme_str() == Some("https")).then(|| Backend {
@@ -45,6 +51,7 @@ pub fn backend(uri: &Uri, tls: &Arc<rustls::ClientConfig>, timeout: Duration) ->
         host,
         may_be_local: true,
         connect_timeout: timeout,
+        clock: clock.clone(),
     })
 }
 
@@ -52,9 +59,13 @@ pub fn backend(uri: &Uri, tls: &Arc<rustls::ClientConfig>, timeout: Duration) ->
 ///
 /// # Errors
 /// [`GetError`]
-pub async fn get(url: &str, tls: &Arc<rustls::ClientConfig>) -> Result<Bytes, GetError> {
+pub async fn get(
+    url: &str,
+    tls: &Arc<rustls::ClientConfig>,
+    clock: &Clock,
+) -> Result<Bytes, GetError> {
     let uri: Uri = url.parse().map_err(|_| GetError::Address)?;
-    let backend = backend(&uri, tls, TIMEOUT).ok_or(GetError::Address)?;
+    let backend = backend(&uri, tls, TIMEOUT, clock).ok_or(GetError::Address)?;
     let authority = uri.authority().map_or("", |it| it.as_str());
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let request = Request::get(path)
@@ -62,7 +73,9 @@ pub async fn get(url: &str, tls: &Arc<rustls::ClientConfig>) -> Result<Bytes, Ge
         .header(ACCEPT, "application/json")
         .body(full(""))
         .map_err(|_| GetError::Address)?;
-    let fetched = tokio::time::timeout(TIMEOUT, fetch(&backend, request, BYTES_MAX)).await;
+    let fetched = clock
+        .timeout(TIMEOUT, fetch(&backend, request, BYTES_MAX))
+        .await;
     let answer = fetched.map_err(|_| GetError::TimedOut)??;
     match answer.status() {
         StatusCode::OK => Ok(answer.into_body()),

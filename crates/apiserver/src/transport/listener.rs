@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ringwatch::clock::Clock;
 use ringwatch_tls::error::StartError;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
@@ -82,7 +83,8 @@ impl Listener {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MILLISECONDS)).await;
+                    let pause = Duration::from_millis(ACCEPT_PAUSE_MILLISECONDS);
+                    connections.filters.clock.sleep(pause).await;
                 }
             }
         }
@@ -101,13 +103,13 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Waits until all have ended, for at most this long; then ends them. Says how many it ended.
-pub async fn finish(mut tasks: JoinSet<()>, at_most: Duration) -> usize {
+pub async fn finish(mut tasks: JoinSet<()>, at_most: Duration, clock: &Clock) -> usize {
     let all = async {
         while let Some(ended) = tasks.join_next().await {
             report(ended);
         }
     };
-    let _ = tokio::time::timeout(at_most, all).await;
+    let _ = clock.timeout(at_most, all).await;
     let left = tasks.len();
     tasks.shutdown().await;
     left
@@ -122,6 +124,7 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests {
     use std::sync::Arc;
 
@@ -324,7 +327,10 @@ mod tests {
         server.closing.cancel();
         server.end_of_watches.cancel();
         assert_eq!(text(watch).await, "");
-        assert_eq!(finish(open, Duration::from_secs(60)).await, 0);
+        assert_eq!(
+            finish(open, Duration::from_secs(60), &Clock::real()).await,
+            0
+        );
     }
 
     #[tokio::test]

@@ -378,4 +378,5 @@ impl Drop for Counted {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame, SizeHint};
+use ringwatch::clock::Clock;
 use tokio::sync::oneshot;
 
 use crate::endpoints::BoxError;
@@ -44,7 +45,7 @@ pub(super) fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
 
 impl<B: Body<Error: Into<BoxError>> + Unpin> Lender<B> {
     /// Throws away what is left once the answer is ready. False if the connection cannot go on.
-    pub(super) async fn finish(mut self) -> bool {
+    pub(super) async fn finish(mut self, clock: &Clock) -> bool {
         let Ok(rest) = self.0.try_recv() else {
             return true;
         };
@@ -58,7 +59,7 @@ impl<B: Body<Error: Into<BoxError>> + Unpin> Lender<B> {
             true
         };
         let at_most = Duration::from_secs(THROWN_AWAY_SECONDS_MAX);
-        tokio::time::timeout(at_most, all).await.unwrap_or(false)
+        clock.timeout(at_most, all).await.unwrap_or(false)
     }
 }
 
@@ -110,7 +111,11 @@ mod tests {
         ] {
             let (lent, lender) = lend(Full::new(Bytes::from(vec![0; bytes])));
             drop(lent);
-            assert_eq!(lender.finish().await, goes_on, "{bytes} bytes");
+            assert_eq!(
+                lender.finish(&Clock::real()).await,
+                goes_on,
+                "{bytes} bytes"
+            );
         }
     }
 
@@ -118,7 +123,7 @@ mod tests {
     async fn what_was_read_is_not_missed() {
         let (lent, lender) = lend(Full::new(Bytes::from_static(b"body")));
         assert_eq!(lent.collect().await.expect("read").to_bytes(), "body");
-        assert!(lender.finish().await);
+        assert!(lender.finish(&Clock::real()).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -126,6 +131,6 @@ mod tests {
         let never = futures::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
         let (lent, lender) = lend(StreamBody::new(never));
         drop(lent);
-        assert!(!lender.finish().await);
+        assert!(!lender.finish(&Clock::real()).await);
     }
 }

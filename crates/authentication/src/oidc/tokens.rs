@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey};
+use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -32,6 +33,7 @@ pub struct OidcTokens {
     /// Somebody needs newer keys.
     wanted: Notify,
     waiting: Semaphore,
+    clock: Clock,
 }
 
 /// The claims that every token has.
@@ -52,6 +54,7 @@ impl OidcTokens {
         audiences: Vec<String>,
         algorithms: Vec<Algorithm>,
         mapping: ClaimMapping,
+        clock: Clock,
     ) -> Self {
         Self {
             issuer,
@@ -61,6 +64,7 @@ impl OidcTokens {
             keys: watch::Sender::new(None),
             wanted: Notify::new(),
             waiting: Semaphore::new(WAITING_MAX),
+            clock,
         }
     }
 
@@ -123,7 +127,8 @@ impl OidcTokens {
             return known;
         };
         self.wanted.notify_one();
-        let _ = tokio::time::timeout(KEYS_WAIT_MAX, changes.changed()).await;
+        let fetched = self.clock.timeout(KEYS_WAIT_MAX, changes.changed());
+        let _ = fetched.await;
         self.known(head)
     }
 

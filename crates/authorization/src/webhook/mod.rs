@@ -172,7 +172,7 @@ impl WebhookAuthorizer {
             let answer = client.post(to, review, timeout).await;
             answer.map_err(|error| error.to_string())
         };
-        let answer = tokio::time::timeout(self.config.timeout, call).await;
+        let answer = self.clock.timeout(self.config.timeout, call).await;
         let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
         let answer: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
         review::answer(&answer, version)

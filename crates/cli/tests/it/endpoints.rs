@@ -133,7 +133,11 @@ impl Fixture {
         let options = StoreOptions {
             plugins: PluginSet::new(&[], &NOT_FOLLOWED),
             authorizer: Authorizer::always_allow(),
-            components: Arc::new(ComponentStatuses::new(health::check(|| Ok(())), tls)),
+            components: Arc::new(ComponentStatuses::new(
+                health::check(|| Ok(())),
+                tls,
+                clock.clone(),
+            )),
             event_ttl: Duration::from_secs(3600),
         };
         let (storages, reflector) = Storages::new(&factory, options);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::Request;
+use ringwatch::clock::Clock;
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_apiserver::endpoints::{Remote, full, probe, set_identity};
 use ringwatch_resources::Availability;
@@ -24,6 +25,7 @@ pub(super) async fn check(
     remote: &Remote,
     services: &ServiceAddresses,
     anyone: &Arc<ClientConfig>,
+    clock: &Clock,
 ) -> Availability {
     let service = &remote.api.service;
     if let Some(lack) = services.lack(service).await {
@@ -35,7 +37,7 @@ pub(super) async fn check(
         Ok(places) => places.into_iter().take(PLACES_MAX),
         Err(why) => return failed(why),
     };
-    let attempts = places.map(|place| attempt(remote, place, anyone));
+    let attempts = places.map(|place| attempt(remote, place, anyone, clock));
     let mut attempts: FuturesUnordered<_> = attempts.collect();
     let mut last = String::new();
     while let Some(tried) = attempts.next().await {
@@ -57,8 +59,9 @@ async fn attempt(
     remote: &Remote,
     place: (String, u16),
     anyone: &Arc<ClientConfig>,
+    clock: &Clock,
 ) -> Result<(), String> {
-    let backend = remote.backend(place, Arc::clone(anyone));
+    let backend = remote.backend(place, Arc::clone(anyone), clock);
     let path = remote.api.path();
     let url = format!("https://{}{path}", backend.authority());
     let missing = |why: String| format!("failing or missing response from {url}: {why}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
+use ringwatch::clock::Clock;
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_apiserver::endpoints::{
     DiscoveryError, RelayError, Remote, ResourceDiscovery, aggregated, fetch, full, legacy,
@@ -61,10 +62,11 @@ pub(super) enum InquiryError {
 pub(super) async fn ask(
     remote: &Remote,
     services: &ServiceAddresses,
+    clock: &Clock,
 ) -> Result<Told, InquiryError> {
     Ok(Told {
-        resources: resources(remote, services).await?,
-        openapi: openapi(remote, services).await?,
+        resources: resources(remote, services, clock).await?,
+        openapi: openapi(remote, services, clock).await?,
     })
 }
 
@@ -72,6 +74,7 @@ pub(super) async fn ask(
 async fn resources(
     remote: &Remote,
     services: &ServiceAddresses,
+    clock: &Clock,
 ) -> Result<Vec<ResourceDiscovery>, InquiryError> {
     let wanted = &remote.api.group_version;
     let path = if wanted.group.is_empty() {
@@ -79,12 +82,19 @@ async fn resources(
     } else {
         "/apis"
     };
-    let answer = get(remote, services, path, AGGREGATED).await?;
+    let answer = get(remote, services, path, AGGREGATED, clock).await?;
     if answer.status() == StatusCode::OK && is_aggregated(&answer) {
         let found = aggregated(answer.body(), wanted)?;
         return found.ok_or_else(|| InquiryError::NotServed(wanted.to_string()));
     }
-    let answer = get(remote, services, &remote.api.path(), "application/json").await?;
+    let answer = get(
+        remote,
+        services,
+        &remote.api.path(),
+        "application/json",
+        clock,
+    )
+    .await?;
     match answer.status() {
         StatusCode::OK => Ok(legacy(answer.body(), wanted)?),
         status => Err(InquiryError::Status(status)),
@@ -113,8 +123,9 @@ struct Place {
 async fn openapi(
     remote: &Remote,
     services: &ServiceAddresses,
+    clock: &Clock,
 ) -> Result<Option<String>, InquiryError> {
-    let answer = get(remote, services, "/openapi/v3", "application/json").await?;
+    let answer = get(remote, services, "/openapi/v3", "application/json", clock).await?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }
@@ -136,11 +147,12 @@ async fn get(
     services: &ServiceAddresses,
     path: &str,
     accept: &'static str,
+    clock: &Clock,
 ) -> Result<Response<Bytes>, InquiryError> {
     let tls = remote.tls.clone().map_err(InquiryError::Unreachable)?;
     let service = &remote.api.service;
     let place = services.address(&service.namespace, &service.name, service.port);
-    let backend = remote.backend(place.await.map_err(InquiryError::Unreachable)?, tls);
+    let backend = remote.backend(place.await.map_err(InquiryError::Unreachable)?, tls, clock);
     let request = Request::get(path).header(ACCEPT, accept).body(full(""));
     let mut request = request.map_err(|error| InquiryError::Unreachable(error.to_string()))?;
     set_identity(request.headers_mut(), &aggregator());

@@ -231,11 +231,12 @@ impl Aggregation {
 
     /// Asks a server everything.
     async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Outcome {
-        let said = availability::check(&remote, services, &self.tls.anyone).await;
+        let said = availability::check(&remote, services, &self.tls.anyone, &self.clock);
+        let said = said.await;
         if said.status != "True" {
             return Outcome::Looked(remote, said, None);
         }
-        let told = inquiry::ask(&remote, services).await;
+        let told = inquiry::ask(&remote, services, &self.clock).await;
         let told = told.map_err(|error| {
             let api = &remote.api.name;
             tracing::warn!(%error, api, "discovery of an aggregated API failed");

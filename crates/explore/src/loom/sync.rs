@@ -4,6 +4,11 @@
 //! of the standard library that are set once and never changed, so no `unsafe` is needed: what must
 //! not be visible yet is hidden by an atomic of loom's.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "the stand-ins keep in the standard library's what loom must not see"
+)]
+
 use std::sync::OnceLock as Cell;
 
 pub use ::loom::sync::atomic::{AtomicU64, Ordering};

@@ -4,15 +4,22 @@
 //! Each use of [`ArcSwap`] and of [`watch::Sender`] is a step of the schedule. The rest of tokio is the real
 //! one: a schedule goes on elsewhere only where a task waits for it.
 
-use std::fmt;
-pub use std::sync::OnceLock;
+#![allow(
+    clippy::disallowed_types,
+    reason = "the stand-ins are made of the real ones"
+)]
 
-pub use ::shuttle::sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
+
+pub use ::shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub use ::shuttle::sync::{Arc, Mutex, MutexGuard};
 pub use arc_swap::Guard;
 pub use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot};
 
 pub mod watch;
+
+/// The standard library's: shuttle has none.
+pub type OnceLock<T> = std::sync::OnceLock<T>;
 
 /// Makes each use of a primitive that shuttle does not know a step of the schedule.
 #[derive(Debug, Default)]

@@ -176,7 +176,7 @@ impl Fairness {
         clock: &Clock,
     ) -> Result<Seat, TooMany> {
         let waits = asking.waits().then(|| InQueue::new(metrics, clock));
-        let seated = tokio::time::timeout(self.wait_max, asking.seated()).await;
+        let seated = clock.timeout(self.wait_max, asking.seated()).await;
         let seat = seated.ok().flatten();
         if let Some(waits) = waits {
             waits.ends(seat.as_ref().map(|_| ()).ok_or(Rejection::TimeOut));

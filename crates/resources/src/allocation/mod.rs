@@ -220,4 +220,5 @@ fn invalid(service: &Value, error: FieldError) -> Error {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests;

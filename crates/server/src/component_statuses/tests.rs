@@ -27,6 +27,7 @@ fn statuses(components: Vec<Component>) -> ComponentStatuses {
     ComponentStatuses {
         components,
         tls: Arc::new(tls),
+        clock: Clock::real(),
         versioner: Versioner::default(),
     }
 }

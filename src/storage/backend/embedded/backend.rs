@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,6 +21,7 @@ use crate::storage::backend::{
     Backend, BackendError, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
     WatchRequest, WatchResponses,
 };
+use crate::sync::{Mutex, MutexGuard};
 
 /// How large a key and its value may be together, as in etcd: 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1_536 * 1_024;
@@ -215,7 +216,7 @@ impl Embedded {
 }
 
 /// A writer that panicked has told nobody of what it left half done.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

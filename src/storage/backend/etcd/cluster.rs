@@ -1,7 +1,7 @@
 //! The cluster: which endpoint to ask, and how often.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +18,7 @@ use crate::storage::backend::{
     Backend, BackendError, KeyRange, LeaseId, RangeContent, RangeRequest, RangeResponse, Txn,
     TxnResponse, WatchRequest, WatchResponses,
 };
+use crate::sync::Mutex;
 
 /// How often all endpoints are tried in turn before a call fails.
 const ROUNDS_MAX: usize = 5;

@@ -1,6 +1,6 @@
 //! One member of the cluster: its connections and what is known of its version.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use etcd_client::{
     Channel, Client, ConnectOptions, Error, KvClient, LeaseClient, MaintenanceClient, WatchClient,
@@ -9,6 +9,7 @@ use tonic::transport;
 
 use super::version;
 use crate::storage::backend::BackendError;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How large a message may be. A list without a limit is one message.
 const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
@@ -73,7 +74,7 @@ impl Endpoint {
         self.trust().unwrap_or_default()
     }
 
-    fn trust(&self) -> std::sync::MutexGuard<'_, Option<bool>> {
+    fn trust(&self) -> MutexGuard<'_, Option<bool>> {
         self.progress_is_trusted
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
@@ -17,6 +16,7 @@ use super::super::watchers::Receiver;
 use super::*;
 use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
 use crate::ring::channel::{Signal, channel};
+use crate::sync::OnceLock;
 
 /// More than an event tries.
 const LABEL_NAMES: u8 = 30;

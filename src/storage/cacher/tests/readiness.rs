@@ -1,9 +1,9 @@
 //! Readiness: what is served while a type is filled, and that filling it anew misses nothing.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// How often the history is lost under the watches.
 const LOSSES: u64 = 40;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use crate::storage::{
     DeletionCheck, GetOptions, Interface, List, ListOptions, RawObject, Stats, StorageError,
     TryUpdate, UpdateOptions, Versioner, WatchStream,
 };
+use crate::sync::{Mutex, MutexGuard};
 
 type Batch = Result<ChangeBatch, StorageError>;
 

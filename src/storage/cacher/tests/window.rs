@@ -2,7 +2,6 @@
 //! what it says of each revision.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -16,6 +15,7 @@ use super::*;
 use crate::clock::Instant;
 use crate::meta::{FieldSchema, Object, VersionMatch};
 use crate::ring::log::Slot;
+use crate::sync::OnceLock;
 
 /// A step of the model.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
+use ringwatch::clock::Clock;
 use rustls::ClientConfig;
 
 pub use self::discovery::{DiscoveryError, ResourceDiscovery, aggregated, legacy};
@@ -65,7 +66,12 @@ impl Remote {
     /// The backend at a place where the service is reached. Who proves to be the right one may be anywhere; one who need
     /// not must not be on this machine or its link, where more listens than is meant for others.
     #[must_use]
-    pub fn backend(&self, (host, port): (String, u16), tls: Arc<ClientConfig>) -> Backend {
+    pub fn backend(
+        &self,
+        (host, port): (String, u16),
+        tls: Arc<ClientConfig>,
+        clock: &Clock,
+    ) -> Backend {
         Backend {
             host,
             port,
@@ -73,6 +79,7 @@ impl Remote {
             name: self.api.server_name(),
             may_be_local: !self.api.insecure,
             connect_timeout: PROXY_CONNECT_TIMEOUT,
+            clock: clock.clone(),
         }
     }
 }

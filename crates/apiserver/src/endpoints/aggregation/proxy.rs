@@ -3,12 +3,14 @@
 //! Errors are lines of text, as kube-apiserver's aggregator writes them.
 
 use http::header::{HeaderName, LOCATION, VIA};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response};
+use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 
 use super::super::body::{RequestBody, ResponseBody, full};
+use super::super::errors::{self, TextError};
 use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
-use super::super::response::{error_text, respond};
+use super::super::response::respond;
 use super::identity::set_identity;
 use super::{ProxiedResponse, Remote, Remotes};
 
@@ -27,6 +29,8 @@ pub(crate) struct RequestHead<'a> {
     pub(in super::super) path_and_query: &'a str,
     /// The headers.
     pub(in super::super) headers: &'a HeaderMap,
+    /// Bounds connecting to the other server.
+    pub(in super::super) clock: &'a Clock,
 }
 
 /// Passes a request on.
@@ -42,7 +46,7 @@ pub(crate) async fn proxy(
     }
     let tls = match &remote.tls {
         Ok(tls) => tls,
-        Err(why) => return error_text(StatusCode::INTERNAL_SERVER_ERROR, why),
+        Err(why) => return TextError::Internal(why).response(),
     };
     // A loop would go on until somebody's time is over.
     let via = format!("1.1 {}", remotes.via);
@@ -52,7 +56,7 @@ pub(crate) async fn proxy(
     let Some(place) = remotes.place(remote).await else {
         return unavailable("service unavailable");
     };
-    let backend = remote.backend(place, tls.clone());
+    let backend = remote.backend(place, tls.clone(), asked.clock);
     let request = passed_on(asked.method, asked.headers, asked.path_and_query, body);
     let mut request = match request {
         Ok(request) => request,
@@ -77,7 +81,7 @@ pub(crate) async fn proxy(
     };
     if answer.status().is_redirection() && answer.headers().contains_key(LOCATION) {
         let text = "text/plain; charset=utf-8";
-        return respond(StatusCode::BAD_GATEWAY, text, full(REDIRECTED));
+        return respond(errors::REDIRECTED, text, full(REDIRECTED));
     }
     strip_answer(answer.headers_mut());
     answer.extensions_mut().insert(ProxiedResponse);
@@ -85,7 +89,7 @@ pub(crate) async fn proxy(
 }
 
 fn unavailable(why: &str) -> Response<ResponseBody> {
-    error_text(StatusCode::SERVICE_UNAVAILABLE, why)
+    TextError::Unavailable(why).response()
 }
 
 fn unreachable(why: &str) -> Response<ResponseBody> {

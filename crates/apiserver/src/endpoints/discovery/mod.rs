@@ -21,7 +21,7 @@ use self::groups::{Content, Version};
 use super::aggregation::Remotes;
 use super::api::ApiConfig;
 use super::body::{ResponseBody, full};
-use super::errors::Failure;
+use super::errors::{Failure, TextError};
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
 use super::openapi;
 use super::response;
@@ -123,7 +123,7 @@ impl Discovery {
         };
         answer.unwrap_or_else(|failure| {
             let mut response = response::failure(format, &failure);
-            if failure.code() == StatusCode::METHOD_NOT_ALLOWED {
+            if failure.is_method_not_allowed() {
                 let get = HeaderValue::from_static("GET");
                 response.headers_mut().insert(ALLOW, get);
             }
@@ -206,5 +206,5 @@ impl Aggregated {
 
 /// The answer at a path where nothing is, in Go's words.
 pub(super) fn page_not_found() -> Response<ResponseBody> {
-    response::error_text(StatusCode::NOT_FOUND, "404 page not found")
+    TextError::PageNotFound.response()
 }

@@ -7,6 +7,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
+use ringwatch::clock::Clock;
 use ringwatch_apimachinery::FieldError;
 use serde_json::json;
 
@@ -43,7 +44,7 @@ pub(crate) async fn pod_log(call: &Call<'_>) -> Result<Response<ResponseBody>, F
     let log = ask(&backend, &path).await?;
     if !(200..=206).contains(&log.status().as_u16()) {
         let code = log.status().as_u16();
-        let text = beginning(log.into_body()).await;
+        let text = beginning(log.into_body(), &call.context.clock).await;
         return Err(Failure::of_backend(code, &text, "pods/log", name));
     }
     let mut response = Response::new(log.into_body());
@@ -79,7 +80,7 @@ async fn ask(backend: &Backend, path: &str) -> Result<Response<ResponseBody>, Fa
 }
 
 /// The beginning of a refusal, as far as it comes in time.
-async fn beginning(mut body: ResponseBody) -> String {
+async fn beginning(mut body: ResponseBody, clock: &Clock) -> String {
     let mut text = Vec::new();
     let read = async {
         while let Some(Ok(frame)) = body.frame().await {
@@ -91,7 +92,7 @@ async fn beginning(mut body: ResponseBody) -> String {
     };
     let at_most = Duration::from_secs(REFUSAL_SECONDS_MAX);
     // What has come until then is better than nothing.
-    let _ = tokio::time::timeout(at_most, read).await;
+    let _ = clock.timeout(at_most, read).await;
     text.truncate(REFUSAL_BYTES_MAX);
     String::from_utf8_lossy(&text).into_owned()
 }

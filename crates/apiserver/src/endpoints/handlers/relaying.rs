@@ -44,7 +44,8 @@ pub(super) async fn kubelet(
     let node = nodes.get("", node, GetOptions::default()).await;
     let node = node.map_err(|error| Failure::of(&error, about))?;
     let node = codec::tree(&node).map_err(Failure::internal)?;
-    call.kubelets.backend(&node, unverified)
+    call.kubelets
+        .backend(&node, unverified, &call.context.clock)
 }
 
 /// The client's request as the kubelet gets it: without the client's credentials.

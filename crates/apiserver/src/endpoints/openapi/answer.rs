@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha512};
 
 use super::super::body::{ResponseBody, full};
+use super::super::errors;
 use super::super::negotiation;
 use super::super::response::respond;
 use super::document::{Form, Syntax};
@@ -121,6 +122,6 @@ pub(super) fn moved(url: &str) -> Response<ResponseBody> {
 /// Nothing that the client accepts can be written.
 pub(super) fn not_acceptable() -> Response<ResponseBody> {
     let mut response = Response::new(full(Bytes::new()));
-    *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+    *response.status_mut() = errors::NOT_ACCEPTABLE;
     response
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringwatch::clock::Clock;
 use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
@@ -42,6 +43,8 @@ pub struct Backend {
     pub may_be_local: bool,
     /// Connecting may take this long.
     pub connect_timeout: Duration,
+    /// Bounds it.
+    pub clock: Clock,
 }
 
 /// Why there was no answer, in the words of Go's network library where it has some.
@@ -131,7 +134,7 @@ impl Backend {
 
     /// Connects and shakes hands.
     pub(super) async fn connect(&self) -> Result<Stream, RelayError> {
-        let connected = tokio::time::timeout(self.connect_timeout, self.shake_hands());
+        let connected = self.clock.timeout(self.connect_timeout, self.shake_hands());
         let late = |_| RelayError::TimedOut(self.authority());
         connected.await.map_err(late)?
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringwatch::clock::Clock;
 use serde_json::Value;
 
 use super::super::errors::Failure;
@@ -46,6 +47,7 @@ impl Kubelets {
         &self,
         node: &Value,
         unverified: bool,
+        clock: &Clock,
     ) -> Result<Backend, Failure> {
         let host = self.address(node).ok_or_else(|| no_address(node))?;
         let port = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port");
@@ -64,6 +66,7 @@ impl Kubelets {
             name: host.to_owned(),
             may_be_local: true,
             connect_timeout: self.connect_timeout,
+            clock: clock.clone(),
         })
     }
 
@@ -76,6 +79,7 @@ impl Kubelets {
         scheme: &str,
         address: IpAddr,
         port: u16,
+        clock: &Clock,
     ) -> Result<Backend, Failure> {
         if !is_proxyable(address) {
             return Err(Failure::bad_request("address not allowed"));
@@ -88,6 +92,7 @@ impl Kubelets {
             name: address.to_string(),
             may_be_local: false,
             connect_timeout: PROXY_CONNECT_TIMEOUT,
+            clock: clock.clone(),
         })
     }
 

@@ -104,7 +104,10 @@ impl Connections {
     /// then has to begin anew.
     async fn unwanted(&self, client: &Client) -> End {
         let standing = &client.standing;
-        let first = tokio::time::timeout(FIRST_HEAD_MAX, standing.judged());
+        let first = self
+            .filters
+            .clock
+            .timeout(FIRST_HEAD_MAX, standing.judged());
         if first.await.is_err() && !standing.is_judged() {
             return End::Silent;
         }
@@ -120,7 +123,7 @@ impl Connections {
         let latest = clock.now() + FIRST_STREAMS_MAX;
         loop {
             // A first request that is judged now may need the rest of its body, which is read once the task is woken.
-            let judged = tokio::time::timeout(FAREWELL, standing.judged()).await;
+            let judged = clock.timeout(FAREWELL, standing.judged()).await;
             let late = !standing.is_authenticated() && clock.now() >= latest;
             if late || judged.is_err() && client.outgoing.in_progress() == 0 {
                 return;

@@ -14,6 +14,7 @@ use ringwatch::clock::{Clock, Timer};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX, Standing};
+use crate::endpoints::HeadRefusal;
 use crate::transport::layered_io::IoLayer;
 
 /// A head up to this is covered by what is counted for every connection.
@@ -36,17 +37,6 @@ struct Head {
     deadline: Option<Timer>,
     /// Why the connection ends, if it does because of a head.
     refusal: Option<HeadRefusal>,
-}
-
-/// Why a connection ends whose client is not authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadRefusal {
-    /// A head was larger than such a client may send.
-    TooLarge,
-    /// There is no memory for a head.
-    NoMemory,
-    /// A head took too long.
-    Late,
 }
 
 impl Heads {

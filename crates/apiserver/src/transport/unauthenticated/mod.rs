@@ -33,7 +33,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 pub use client_io::ClientIo;
 pub use first_frames::FirstFrames;
-pub use first_heads::{FirstHeads, HeadRefusal, Heads};
+pub use first_heads::{FirstHeads, Heads};
 pub use standing::Standing;
 
 use ringwatch::clock::{Clock, Instant};

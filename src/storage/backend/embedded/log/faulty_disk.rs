@@ -8,11 +8,12 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Debug, Formatter};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use redb::StorageBackend;
 
 use super::disk_file::DiskFile;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The unit in which the disk is written.
 const BLOCK_BYTES: usize = 4_096;

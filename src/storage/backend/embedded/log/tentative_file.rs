@@ -14,11 +14,12 @@
 
 use std::io;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use redb::{BackendError, StorageBackend};
 
 use super::disk_file::DiskFile;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How large the file of a creation that a crash interrupted can be: redb's first layout.
 const INTERRUPTED_CREATION_BYTES_MAX: u64 = 16 << 20;

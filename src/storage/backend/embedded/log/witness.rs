@@ -1,9 +1,10 @@
 //! A log for tests that tells what was asked of it, and fails on demand.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::{LogBatch, LogStore, Recovered};
 use crate::storage::backend::BackendError;
+use crate::sync::Mutex;
 
 /// The commits that a [`WitnessLog`] has seen, and its settings.
 #[derive(Default)]

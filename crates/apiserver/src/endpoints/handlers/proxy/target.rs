@@ -53,7 +53,8 @@ async fn node(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> 
     // One that may not be reached spoils the others.
     let address = refusal.or_else(|| found.first().copied());
     let address = address.ok_or_else(|| refused("no addresses for hostname".to_owned()))?;
-    call.kubelets.proxied(target.scheme, address, port)
+    call.kubelets
+        .proxied(target.scheme, address, port, &call.context.clock)
 }
 
 /// A port of the pod, or the first that it names.
@@ -65,7 +66,8 @@ async fn pod(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> {
     };
     let address = addresses(&pod).next().and_then(|it| it.parse().ok());
     let address = address.ok_or_else(|| Failure::bad_request("address not allowed"))?;
-    call.kubelets.proxied(target.scheme, address, port)
+    call.kubelets
+        .proxied(target.scheme, address, port, &call.context.clock)
 }
 
 /// One of the pods that stand behind a port of the service.
@@ -95,7 +97,9 @@ async fn service(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failur
     while !found.is_empty() {
         let (address, port) = found.swap_remove(rand::random_range(0..found.len()));
         if let Some(address) = pods_address(call, address).await {
-            return call.kubelets.proxied(target.scheme, address, port);
+            return call
+                .kubelets
+                .proxied(target.scheme, address, port, &call.context.clock);
         }
     }
     // kube-apiserver names the whole where it has looked for a port.

@@ -1,0 +1,152 @@
+//! The answers of the filters and of the paths beside the API: what is refused before the API is asked.
+
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, Response, StatusCode};
+use ringwatch::meta::{Status, StatusDetails};
+
+use super::super::body::ResponseBody;
+use super::super::response::error_text;
+
+/// When a client that was turned away may come again, in seconds.
+const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;
+
+/// When a client that came too early may come again, in seconds.
+const STARTING_RETRY_AFTER_SECONDS: u32 = 5;
+
+/// The answer to a head that is too large, as in Go.
+const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    431 Request Header Fields Too Large";
+/// The answer to a head for which there is no memory.
+const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    503 Service Unavailable: the server is short of memory, please try again later";
+/// The answer to a head that took too long.
+const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    408 Request Timeout";
+
+/// A request that is refused with a `Status` before the API is asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The client has no good credentials.
+    #[error("Unauthorized")]
+    Unauthenticated,
+    /// The `timeout` parameter is not a duration.
+    #[error("{0}")]
+    InvalidTimeout(String),
+    /// The request took longer than it may.
+    #[error("Timeout: request did not complete within the allotted timeout")]
+    DeadlineExceeded,
+    /// The server does not know all of the API yet.
+    #[error(
+        "the request has been made before all known HTTP paths have been installed, please try again"
+    )]
+    Starting,
+}
+
+impl Refusal {
+    /// The HTTP status.
+    pub(crate) fn code(&self) -> StatusCode {
+        match self {
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::InvalidTimeout(_) => StatusCode::BAD_REQUEST,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+            Self::Starting => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Returns the Status that the client gets.
+    pub(crate) fn status(&self) -> Status {
+        let reason = match self {
+            Self::Unauthenticated => "Unauthorized",
+            Self::InvalidTimeout(_) => "BadRequest",
+            Self::DeadlineExceeded => "Timeout",
+            Self::Starting => "ServiceUnavailable",
+        };
+        let status = Status::failure(self.code().as_u16(), reason, self.to_string());
+        match self {
+            Self::Unauthenticated | Self::InvalidTimeout(_) => status,
+            Self::DeadlineExceeded => status.with_details(StatusDetails::default()),
+            Self::Starting => status.with_details(StatusDetails {
+                retry_after_seconds: self.retry_after_seconds(),
+                ..StatusDetails::default()
+            }),
+        }
+    }
+
+    /// When the client may come again, if that is said.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
+        matches!(self, Self::Starting).then_some(STARTING_RETRY_AFTER_SECONDS)
+    }
+}
+
+/// An error that is told as a line of text, as Go's `http.Error` tells it.
+#[derive(Debug, thiserror::Error)]
+pub enum TextError<'a> {
+    /// Too many requests are in progress.
+    #[error("Too many requests, please try again later.")]
+    TooManyRequests,
+    /// The request hit a fault of this program.
+    #[error("This request caused apiserver to panic. Look in the logs for details.")]
+    Panicked,
+    /// Something in the server failed.
+    #[error("{0}")]
+    Internal(&'a str),
+    /// There is nothing at the path.
+    #[error("404 page not found")]
+    PageNotFound,
+    /// The server of an aggregated API cannot be asked.
+    #[error("{0}")]
+    Unavailable(&'a str),
+}
+
+impl TextError<'_> {
+    fn code(&self) -> StatusCode {
+        match self {
+            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::Panicked | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::PageNotFound => StatusCode::NOT_FOUND,
+            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Returns the response that the client gets.
+    #[must_use]
+    pub fn response(&self) -> Response<ResponseBody> {
+        let mut response = error_text(self.code(), &self.to_string());
+        if matches!(self, Self::TooManyRequests) {
+            let after = HeaderValue::from(TURNED_AWAY_RETRY_AFTER_SECONDS);
+            response.headers_mut().insert(RETRY_AFTER, after);
+        }
+        response
+    }
+}
+
+/// The status of an answer that is a redirection which this server must not pass on.
+pub(crate) const REDIRECTED: StatusCode = StatusCode::BAD_GATEWAY;
+
+/// The status of an answer with an empty body to a client that accepts no representation of a document.
+pub(crate) const NOT_ACCEPTABLE: StatusCode = StatusCode::NOT_ACCEPTABLE;
+
+/// Why a connection ends before the head of a request has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadRefusal {
+    /// A head was larger than such a client may send.
+    TooLarge,
+    /// There is no memory for a head.
+    NoMemory,
+    /// A head took too long.
+    Late,
+}
+
+impl HeadRefusal {
+    /// Returns the bytes that the client gets before its connection ends, as Go's server writes them.
+    pub(crate) fn answer(self) -> &'static [u8] {
+        match self {
+            Self::TooLarge => HEAD_TOO_LARGE,
+            Self::NoMemory => NO_MEMORY,
+            Self::Late => HEAD_TOO_LATE,
+        }
+    }
+}
