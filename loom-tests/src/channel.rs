@@ -8,8 +8,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use ringwatch_explore::loom::{Seen, explore};
 use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
+use ringwatch_explore::loom::{Seen, explore};
 
 /// A window of events that are their own numbers: how many there are.
 type Window = Arc<AtomicU64>;

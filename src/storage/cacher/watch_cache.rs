@@ -6,7 +6,7 @@
 //!                     +--pushes-> Watchers --channel--> CacheWatcher reads the window
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
 use tokio::sync::watch;
