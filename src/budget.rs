@@ -57,7 +57,7 @@ pub enum Account {
 }
 
 impl Account {
-    /// All accounts.
+    /// All accounts, in the order of their metrics.
     pub const ALL: [Self; 5] = [
         Self::Objects,
         Self::Windows,

@@ -23,7 +23,7 @@ pub struct EncodedBytes(Arc<AtomicUsize>);
 /// An encoding, and whether it has just been made.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// The encoding.
+    /// The encoded object.
     pub bytes: Bytes,
     /// True if nobody had made it before, or it had been forgotten.
     pub is_new: bool,
@@ -44,7 +44,7 @@ struct Encoding {
 }
 
 impl EncodedBytes {
-    /// The sum.
+    /// Returns the sum of the bytes of the encodings.
     #[must_use]
     pub fn get(&self) -> usize {
         // Relaxed: a figure by itself, which orders nothing; as below.

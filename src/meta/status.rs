@@ -16,7 +16,7 @@ pub struct Status {
     pub metadata: StatusMeta,
     /// `Success` or `Failure`.
     pub status: &'static str,
-    /// For people.
+    /// A message for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// For programs; empty when kube-apiserver gives none.
@@ -68,7 +68,7 @@ pub struct Cause {
     /// For programs, such as `FieldValueInvalid`; empty when kube-apiserver gives none.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
-    /// For people.
+    /// A message for people.
     pub message: String,
     /// The path of the field; empty when there is none.
     #[serde(skip_serializing_if = "String::is_empty")]

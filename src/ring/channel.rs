@@ -76,7 +76,7 @@ use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 const SLEEPING: u64 = 1;
 /// The number that came next found no room, and nothing is queued any more.
 const PARKED: u64 = 1 << 1;
-/// Nothing will follow.
+/// The mark of the end: nothing follows in the channel.
 const ENDED: u64 = 1 << 2;
 /// The slot holds an event's number.
 const EVENT: u64 = 1 << 3;
@@ -109,7 +109,7 @@ pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
     (sender, Receiver { shared, head: 0 })
 }
 
-/// The dispatcher's half.
+/// The dispatcher's half of a channel.
 #[derive(Debug)]
 pub struct Sender<const N: usize> {
     shared: Arc<Shared<N>>,
@@ -121,7 +121,7 @@ pub struct Sender<const N: usize> {
     ended: bool,
 }
 
-/// The watcher's half.
+/// The watcher's half of a channel.
 #[derive(Debug)]
 pub struct Receiver<const N: usize> {
     shared: Arc<Shared<N>>,

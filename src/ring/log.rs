@@ -137,9 +137,9 @@ pub struct Reader<T, B> {
 /// The content of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot<'a, T> {
-    /// A value.
+    /// The value with this number.
     Value(&'a T),
-    /// No value yet.
+    /// No value yet: the number is at or above the end.
     Future,
     /// No value any more.
     Gone,
@@ -339,7 +339,7 @@ impl<T, B> Reader<T, B> {
             .map_or(Slot::Future, Slot::Value)
     }
 
-    /// The newest value.
+    /// Returns the newest value, if there is one.
     pub fn last(&self) -> Option<&T> {
         match self.slot(self.end.checked_sub(1)?) {
             Slot::Value(value) => Some(value),

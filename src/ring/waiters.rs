@@ -84,7 +84,7 @@ pub struct Wait {
 struct Shared {
     /// Stored by the publisher alone.
     value: AtomicU64,
-    /// Those who sleep.
+    /// The tasks that sleep until the number has reached their targets.
     waiting: Mutex<Waiting>,
 }
 
@@ -124,7 +124,7 @@ impl Publisher {
 }
 
 impl Published {
-    /// The number.
+    /// Returns the number as last published.
     pub fn current(&self) -> u64 {
         // Acquire: pairs with the Release store in `Publisher::publish`.
         self.shared.value.load(Ordering::Acquire)
@@ -139,7 +139,7 @@ impl Published {
         }
     }
 
-    /// How many sleep.
+    /// Returns how many waiters sleep.
     pub fn waiting(&self) -> usize {
         self.shared.lock().wakers.len()
     }

@@ -61,7 +61,7 @@ pub enum StorageError {
     TooLargeResourceVersion {
         /// The version that was asked for.
         requested: u64,
-        /// The newest one.
+        /// The newest revision.
         current: u64,
         /// When to retry; 0 leaves it to the client.
         retry_after_seconds: u32,
@@ -94,10 +94,10 @@ pub enum StorageError {
     /// A continue token together with a resource version.
     #[error("specifying resource version is not allowed when using continue")]
     ContinueWithVersion,
-    /// Not a version.
+    /// A resource version of the request that is not valid.
     #[error("{0}")]
     InvalidResourceVersion(#[from] InvalidResourceVersion),
-    /// Not a key.
+    /// A key of the request that is not valid.
     #[error("{0}")]
     InvalidKey(#[from] InvalidKey),
     /// A stored value is not an object. It stays until it is deleted as such.
@@ -109,9 +109,9 @@ pub enum StorageError {
     /// The cache or the store is not ready. Retry after a while.
     #[error("storage is (re)initializing{}", .reason.as_deref().map(|it| format!(": {it}")).unwrap_or_default())]
     NotReady {
-        /// Why, if known.
+        /// The reason for people, if known.
         reason: Option<String>,
-        /// When to retry.
+        /// The seconds after which the client should retry.
         retry_after_seconds: u32,
     },
     /// The store cannot be reached. Retry.
@@ -147,7 +147,7 @@ pub enum StorageError {
     /// Anything else that the store said.
     #[error("{message}")]
     Internal {
-        /// The error's text.
+        /// The text of the error.
         message: String,
     },
     /// An error that several waiting callers share.

@@ -38,7 +38,7 @@ pub struct ListOptions {
     pub memory: Option<Ledger>,
 }
 
-/// How to update.
+/// The options of an update.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateOptions {
     /// Call the function without content if there is no object, and create what it returns.
@@ -49,7 +49,7 @@ pub struct UpdateOptions {
     pub cached_existing: Option<Arc<Object>>,
 }
 
-/// How to delete.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
     /// Conditions on the current content.

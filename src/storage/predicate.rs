@@ -5,9 +5,9 @@ use crate::meta::{Attributes, FieldSelector, LabelSelector};
 /// Selectors and paging of a list or watch.
 #[derive(Clone, Debug, Default)]
 pub struct SelectionPredicate {
-    /// By labels.
+    /// The label selector.
     pub label: LabelSelector,
-    /// By fields.
+    /// The field selector.
     pub field: FieldSelector,
     /// At most how many; 0 for all.
     pub limit: u64,

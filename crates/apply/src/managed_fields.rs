@@ -25,9 +25,9 @@ pub(super) struct ManagedFields {
 /// The identity of a manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
-    /// How it writes.
+    /// The operation by which the manager writes.
     pub(super) operation: Operation,
-    /// Its name.
+    /// The name of the manager.
     pub(super) name: String,
     /// The version it writes; empty if it applies.
     pub(super) api_version: String,
@@ -38,7 +38,7 @@ pub(super) struct Identity {
 /// How a manager writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
-    /// By server-side apply.
+    /// The manager writes by server-side apply.
     Apply,
     /// In any other way.
     Update,
@@ -51,7 +51,7 @@ pub(super) struct Entry {
     pub(super) api_version: String,
     /// When it last took or applied fields, as RFC 3339 in seconds and UTC.
     pub(super) time: Option<String>,
-    /// Its fields.
+    /// The fields that the manager owns.
     pub(super) fields: FieldSet,
 }
 

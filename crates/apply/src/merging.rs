@@ -37,7 +37,7 @@ pub enum Merging<'a> {
 /// The members that tell the items of a list apart.
 #[derive(Clone, Copy, Debug)]
 pub struct ListKeys<'a> {
-    /// Their names.
+    /// The names of the members that make up the key.
     pub names: &'a [String],
     /// The schema of the items, if there is one.
     pub items: Option<&'a dyn ItemSchema>,

@@ -57,7 +57,7 @@ impl Operation {
 pub struct Request<'a> {
     /// The user, the options and the subresource of the request.
     pub context: &'a RequestContext,
-    /// The operation.
+    /// The operation that is admitted.
     pub operation: Operation,
     /// As what the object is served to whoever writes it.
     pub resource: &'a Arc<Resource>,

@@ -38,10 +38,10 @@ pub trait Allocation: Debug + Send {
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is stored.
+    /// The allocation is stored.
     Written,
     /// It is not, and never will be.
     NotWritten,
-    /// Nobody knows.
+    /// The outcome of the write is not known.
     Unknown,
 }

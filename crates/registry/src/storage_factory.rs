@@ -45,7 +45,7 @@ pub struct StorageFactory {
     pub compact_revision: watch::Receiver<u64>,
     /// The memory budget of the caches.
     pub ledger: Ledger,
-    /// The time.
+    /// The source of time.
     pub clock: Clock,
 }
 

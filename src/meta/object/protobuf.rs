@@ -47,7 +47,7 @@ pub(super) struct Layout {
     metadata_at: u32,
     /// Where the version's field begins.
     version_at: u32,
-    /// Where it ends.
+    /// The offset behind the field.
     after_at: u32,
     /// Where the metadata end.
     rest_at: u32,

@@ -22,7 +22,7 @@ pub struct FieldSelector {
 /// A requirement on one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
-    /// The field.
+    /// The name of the field, such as `metadata.name`.
     name: String,
     /// True if the value is required rather than excluded.
     equal: bool,

@@ -26,7 +26,7 @@ pub struct LabelSelector {
 /// A requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The label.
+    /// The label's key.
     pub(super) key: String,
     /// How its value is compared.
     pub(super) operator: Operator,
@@ -120,7 +120,7 @@ impl LabelSelector {
 }
 
 impl Requirement {
-    /// The label.
+    /// Returns the key of the label.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key

@@ -38,7 +38,7 @@ pub enum BackendError {
     /// The data is not what this program wrote. Restore from a backup.
     #[error("{0}")]
     Corrupt(String),
-    /// Anything else.
+    /// Any other failure of the backend.
     #[error("{0}")]
     Other(String),
 }

@@ -98,10 +98,10 @@ pub struct KeyValue {
     pub lease: Option<LeaseId>,
 }
 
-/// Which keys.
+/// A range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyRange {
-    /// This key.
+    /// This key alone.
     Key(String),
     /// The keys from the first up to, not including, the second.
     Span(String, String),
@@ -126,10 +126,10 @@ pub fn prefix_end(prefix: &str) -> String {
     end.into_iter().collect()
 }
 
-/// A read.
+/// A request to read a range of keys at one revision.
 #[derive(Clone, Debug)]
 pub struct RangeRequest {
-    /// Which keys.
+    /// The keys to read.
     pub range: KeyRange,
     /// At which revision; 0 for the newest.
     pub revision: u64,
@@ -177,7 +177,7 @@ impl RangeRequest {
 pub struct RangeResponse {
     /// The newest revision when it was read.
     pub revision: u64,
-    /// In key order.
+    /// The keys that were read, in key order.
     pub kvs: Vec<KeyValue>,
     /// True if the limit cut something off.
     pub more: bool,
@@ -188,7 +188,7 @@ pub struct RangeResponse {
 /// A transaction: one comparison and what to do either way.
 #[derive(Clone, Debug)]
 pub struct Txn {
-    /// The condition.
+    /// The condition of the transaction.
     pub compare: Compare,
     /// The operation if the condition holds.
     pub then: Op,
@@ -240,10 +240,10 @@ pub struct TxnResponse {
     pub found: Option<KeyValue>,
 }
 
-/// A watch.
+/// A request to follow the changes of a range of keys.
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
-    /// Which keys.
+    /// The keys to follow.
     pub range: KeyRange,
     /// From which revision on, inclusive; 0 for from now on.
     pub start_revision: u64,
@@ -277,7 +277,7 @@ pub struct Event {
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// It was written.
+    /// The key was written.
     Put,
     /// It was deleted, or its lease expired.
     Delete,

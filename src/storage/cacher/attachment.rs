@@ -11,7 +11,7 @@ use crate::ring::channel::channel;
 /// A watcher's part of what the dispatcher knows of it.
 #[derive(Debug)]
 pub(super) struct Attachment {
-    /// The type.
+    /// The cache of the watched type.
     pub(super) cache: Arc<WatchCache>,
     /// The watcher's selection.
     pub(super) filter: Arc<Filter>,

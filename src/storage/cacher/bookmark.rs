@@ -42,7 +42,7 @@ struct Wanted {
 }
 
 impl BookmarkSchedule {
-    /// An empty schedule.
+    /// Makes a schedule without watchers.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             origin: now,
@@ -64,14 +64,14 @@ impl BookmarkSchedule {
         }
     }
 
-    /// Forgets a watcher.
+    /// Removes a watcher from the schedule.
     pub(super) fn forget(&mut self, number: u32) {
         if let Some(wanted) = self.wanted.get_mut(number as usize) {
             *wanted = None;
         }
     }
 
-    /// Forgets all.
+    /// Removes all watchers from the schedule.
     pub(super) fn clear(&mut self) {
         self.buckets.clear();
         self.wanted.clear();

@@ -12,7 +12,7 @@ pub struct TypeConfig {
     pub resource: String,
     /// Where the type's keys lie, without the store's own prefix: `/pods/`.
     pub prefix: String,
-    /// Reads stored objects.
+    /// The versioner that reads stored objects.
     pub versioner: Versioner,
     /// How much history is kept.
     pub window: WindowLimits,

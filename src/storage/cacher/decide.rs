@@ -36,7 +36,7 @@ use crate::storage::{ContinueToken, GetOptions, ListOptions, StorageError};
 /// How new the cache must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fresh {
-    /// As it is.
+    /// The cache as it is, however old.
     Any,
     /// At or after this revision.
     NotOlderThan(u64),
@@ -60,9 +60,9 @@ pub(super) struct ListPlan {
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchPlan {
-    /// With the state.
+    /// The watch begins with the state of a cache that is so fresh.
     State(Fresh),
-    /// After a revision.
+    /// The watch begins after this revision.
     After(u64),
     /// After the revision that the store has now.
     AfterNewest,

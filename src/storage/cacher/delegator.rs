@@ -30,7 +30,7 @@ impl CacheDelegator {
         Self { cacher, store }
     }
 
-    /// The cache.
+    /// Returns the handle of the cache.
     #[must_use]
     pub fn cacher(&self) -> &Arc<Cacher> {
         &self.cacher

@@ -69,7 +69,7 @@ pub(super) struct TypeEngineMetrics {
     /// Events that found no room in a channel.
     pub(super) overflows: Counter,
     capacity: Gauge,
-    /// Watchers.
+    /// The gauge of open watches.
     pub(super) watchers: Gauge,
     parked: Gauge,
     window_events: Gauge,
@@ -99,7 +99,7 @@ impl Drop for Parked {
 /// The content of a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowFigures {
-    /// How many events.
+    /// The number of events in the window.
     pub(super) events: usize,
     /// The bytes that they keep beside the newest state.
     pub(super) bytes: usize,

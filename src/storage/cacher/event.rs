@@ -33,9 +33,9 @@ pub(super) struct CacheEvent {
 /// The content of a key after an event.
 #[derive(Debug)]
 pub(super) enum Current {
-    /// An object.
+    /// The object as it is after the event.
     Object(Arc<Object>),
-    /// Nothing.
+    /// The object was deleted.
     Deleted,
     /// Bytes that are not an object. Watchers are told nothing until it is one again, or gone.
     Unreadable,

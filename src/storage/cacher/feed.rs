@@ -67,7 +67,7 @@ pub(super) struct FeedShared {
     /// The revision that all listed types have reached, in the present history of the store; stored
     /// under the lock of `caches`.
     fresh: ArcSwap<Freshness>,
-    /// The store's revision.
+    /// The probe that asks the store for its newest revision.
     probe: RevisionProbe,
     /// The turns of those who ask the store because the cache is behind.
     turns: Arc<Semaphore>,
@@ -79,7 +79,7 @@ pub(super) struct FeedShared {
     commands: Mutex<Commands>,
     /// Notified of each command.
     commands_pending: Notify,
-    /// All types.
+    /// The caches of all types.
     caches: Mutex<Caches>,
 }
 

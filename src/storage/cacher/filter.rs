@@ -19,11 +19,11 @@ pub(super) struct Filter {
 /// A demand that a field or label have one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExactTerm {
-    /// Of what.
+    /// The part of an object that the term looks at.
     pub(super) kind: TermKind,
-    /// Which one.
+    /// The name of the label or field.
     pub(super) name: Box<str>,
-    /// The value.
+    /// The value that the label or field must have.
     pub(super) value: Box<str>,
     /// True if the selector has no other requirement.
     pub(super) is_all: bool,

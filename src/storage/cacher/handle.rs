@@ -36,7 +36,7 @@ pub struct Cacher {
 
 /// The cache's answer to a list.
 pub(super) enum Listed {
-    /// The list.
+    /// The list, answered from memory.
     Here(List),
     /// Only the store can tell.
     AskStore,

@@ -24,7 +24,7 @@ const INITIALIZATION_BUCKETS_SECONDS: [f64; 12] = [
 /// Revisions are shown modulo this, so that a float can hold them.
 const RESOURCE_VERSION_MODULUS: u64 = 1_000_000_000_000_000;
 
-/// Which type.
+/// The labels of a metric: the type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct TypeLabels {
     /// The API group; empty for the core.
@@ -115,7 +115,7 @@ pub(super) struct TypeMetrics {
     pub(super) decode_errors: Counter,
     /// How long reads waited for their revision, in seconds.
     pub(super) read_wait: Histogram,
-    /// Lists from memory.
+    /// Lists that were answered from memory.
     pub(super) lists: Counter,
     /// Objects that such lists looked at.
     pub(super) listed_fetched: Counter,

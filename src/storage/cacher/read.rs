@@ -8,7 +8,7 @@ use crate::storage::{ContinueToken, List, SelectionPredicate, StorageError};
 
 /// A list, and how many objects were looked at for it.
 pub(super) struct Listed {
-    /// The list.
+    /// The list as the client gets it.
     pub(super) list: List,
     /// How many objects were looked at.
     pub(super) looked_at: u64,

@@ -96,7 +96,7 @@ pub(super) enum Event {
     },
     /// It could not be listed.
     Failed {
-        /// Why.
+        /// The message of the error.
         reason: String,
     },
     /// The cache is as new as the store was when the filling began.
@@ -106,10 +106,10 @@ pub(super) enum Event {
     },
     /// The changes after what it holds cannot be had any more.
     HistoryLost {
-        /// Why.
+        /// The message of the error.
         reason: String,
     },
-    /// The feed ends.
+    /// The feed has ended for good.
     Stop,
 }
 

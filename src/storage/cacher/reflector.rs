@@ -90,24 +90,24 @@ pub struct Reflector {
 
 /// The answer to the request for a page.
 struct PageAnswer {
-    /// Of which type.
+    /// The type that the page is of.
     id: TypeId,
-    /// Its ticket.
+    /// The ticket of the request, which tells a late page of an older list.
     ticket: u64,
     /// The revision that the page must not be older than: the newest that the store had told by then, or the one that was
     /// asked for.
     told: u64,
-    /// The page.
+    /// The page, or the error of reading it.
     page: Result<Page, StorageError>,
 }
 
 /// The next step of the reflector. `attempt` counts the failures in a row.
 enum State {
-    /// Fill all types.
+    /// All types are listed and filled.
     Beginning { attempt: u32, from: Origin },
     /// Open the stream after the last revision.
     Opening { attempt: u32 },
-    /// Apply what comes.
+    /// The changes of the stream are applied as they come.
     Following { stream: ChangeStream, attempt: u32 },
     /// Begin anew, since the store is not what it was.
     PutBack,

@@ -27,7 +27,7 @@ pub(super) struct SnapshotMap {
 /// The content of a key.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
-    /// An object.
+    /// An object that was decoded.
     Readable(Arc<Object>),
     /// Bytes that are not an object. The last content that was one is kept: watchers have seen it,
     /// so it is what later events replace.

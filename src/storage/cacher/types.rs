@@ -205,7 +205,7 @@ impl Types {
         )
     }
 
-    /// All types.
+    /// Returns the writers of all types.
     pub(super) fn iter(&self) -> impl Iterator<Item = (TypeId, &CacheWriter)> {
         self.by_id.iter().map(|(id, it)| (*id, &it.cache))
     }

@@ -32,11 +32,11 @@ const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
 pub(super) struct WatchCache {
     /// The configuration of the type.
     pub(super) config: TypeConfig,
-    /// Its metrics.
+    /// The metrics of the type.
     pub(super) metrics: TypeMetrics,
     /// The source of time.
     pub(super) clock: Clock,
-    /// The feed's revision.
+    /// The feed's revision in this history of the store, and those who wait for it.
     pub(super) fresh: Arc<Freshness>,
     /// The newest events and the state that they led to.
     window: Window,

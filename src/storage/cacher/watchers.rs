@@ -54,7 +54,7 @@ pub(super) struct NewWatcher {
 }
 
 impl Watchers {
-    /// No watchers.
+    /// Makes a set without watchers.
     pub(super) fn new(registrations: Registrations<NewWatcher>, now: Instant) -> Self {
         Self {
             registrations,

@@ -117,7 +117,7 @@ pub(super) struct Base {
     pub(super) state: SnapshotMap,
 }
 
-/// The reading half.
+/// The reading half of a window.
 #[derive(Debug)]
 pub(super) struct Window {
     log: Log<Arc<CacheEvent>, Base>,
@@ -130,7 +130,7 @@ impl Window {
     }
 }
 
-/// The writing half.
+/// The writing half of a window.
 #[derive(Debug)]
 pub(super) struct WindowWriter {
     log: Writer<Arc<CacheEvent>, Base>,

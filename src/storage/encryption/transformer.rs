@@ -36,7 +36,7 @@ pub(super) enum Provider {
     },
 }
 
-/// A key.
+/// A key of the configuration, ready for use.
 #[derive(Debug)]
 pub(super) struct NamedKey {
     /// The name and a colon.
@@ -50,7 +50,7 @@ pub(super) struct NamedKey {
 pub struct TransformError(String);
 
 impl Default for Transformer {
-    /// Nothing is encrypted.
+    /// Makes a transformer that encrypts nothing.
     fn default() -> Self {
         Self::new(vec![Provider::Identity])
     }

@@ -29,7 +29,7 @@ const FAMILIES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Which type.
+/// The labels of a metric: the type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TypeLabels {
     group: String,

@@ -41,7 +41,7 @@ enum Phase {
     Sync { from: Option<String> },
     /// Is about to follow what comes after `revision`; so often that has failed.
     Open { failures: u32 },
-    /// Follows.
+    /// The watch delivers the changes of the backend.
     Follow(WatchResponses),
     /// Has said everything.
     Ended,

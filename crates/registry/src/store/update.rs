@@ -40,9 +40,9 @@ struct Attempt<'a> {
 enum Outcome {
     /// Nothing yet, or a refusal.
     Undecided,
-    /// A new object.
+    /// A new object with this content.
     Create(Value),
-    /// A change.
+    /// A change of the object that exists.
     Update,
     /// The end of the object, with its content at the revision before.
     Delete(Value, u64),

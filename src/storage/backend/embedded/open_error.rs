@@ -12,7 +12,7 @@ pub enum OpenError {
         path.display()
     )]
     InUse {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
     },
     /// Something else wrote the file.
@@ -22,7 +22,7 @@ pub enum OpenError {
         path.display()
     )]
     Foreign {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
     },
     /// The file was a database but is cut off or changed.
@@ -32,7 +32,7 @@ pub enum OpenError {
         path.display()
     )]
     Damaged {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
         /// The explanation.
         detail: String,
@@ -44,7 +44,7 @@ pub enum OpenError {
         path.display()
     )]
     Format {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
         /// The format of the file.
         found: u64,
@@ -54,7 +54,7 @@ pub enum OpenError {
     /// The system does not let it be read or written.
     #[error("{}: cannot open the database: {source}; check the path and its permissions", path.display())]
     Io {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,

@@ -29,7 +29,7 @@ const ROUND_PAUSE: Duration = Duration::from_millis(250);
 
 /// A connection to an etcd cluster.
 pub struct Etcd {
-    /// Never empty.
+    /// The members of the cluster; never empty.
     endpoints: Vec<Endpoint>,
     /// The index of the endpoint to try first: the last one that answered.
     preferred: Mutex<usize>,

@@ -43,7 +43,7 @@ pub struct TlsFiles {
     pub ca: Option<PathBuf>,
     /// The client certificate.
     pub cert: Option<PathBuf>,
-    /// Its key.
+    /// The file of the client certificate's key.
     pub key: Option<PathBuf>,
 }
 

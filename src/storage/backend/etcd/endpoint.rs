@@ -17,9 +17,9 @@ const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
 /// One member of the cluster. Connections come about when they are used and again when they break.
 pub(super) struct Endpoint {
     name: String,
-    /// For calls.
+    /// The client for calls.
     calls: Client,
-    /// For watches.
+    /// The client for watches.
     watches: Client,
     /// True if progress notices of its version can be trusted; `None` until it has answered.
     progress_is_trusted: Mutex<Option<bool>>,
@@ -38,7 +38,7 @@ impl Endpoint {
         })
     }
 
-    /// Its URL.
+    /// Returns the URL of the endpoint.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
