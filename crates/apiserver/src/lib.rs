@@ -4,6 +4,7 @@
 //! priority and fairness, deadlines; [`transport`] is TLS, HTTP/1.1 and HTTP/2, and the joined writes of watches. What a
 //! server consists of is put together in `ringwatch-server`.
 
+mod audit_id;
 pub mod endpoints;
 pub mod filters;
 pub mod health;
