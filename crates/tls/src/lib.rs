@@ -3,7 +3,6 @@
 //!
 //! Which client certificates authenticate whom is `ringwatch-authentication`'s.
 
-pub mod any_server;
 pub mod certificates;
 pub mod client_identity;
 pub mod error;
@@ -11,5 +10,5 @@ pub mod kubeconfig;
 pub mod pem;
 pub mod private_file;
 pub mod tls_client;
-mod trusted_servers;
+pub mod verifiers;
 pub mod watched_file;
