@@ -43,7 +43,7 @@ pub(super) fn cut<'a>(
     let mut fields = Fields::new(message);
     loop {
         let start = message.len() - fields.bytes_left();
-        let Some((at, content)) = fields.next()? else {
+        let Some((at, content)) = fields.next_field()? else {
             break;
         };
         let run = start..message.len() - fields.bytes_left();

@@ -176,11 +176,11 @@ pub(super) fn begin(api_version: &str, kind: &str) -> Vec<u8> {
 pub(super) fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
     let mut unknown = Unknown::default();
     let mut fields = Fields::new(content);
-    while let Some((number, content)) = fields.next()? {
+    while let Some((number, content)) = fields.next_field()? {
         match (number, content) {
             (1, Content::Bytes(types)) => {
                 let mut types = Fields::new(types);
-                while let Some((number, content)) = types.next()? {
+                while let Some((number, content)) = types.next_field()? {
                     match (number, content) {
                         (1, Content::Bytes(version)) => {
                             unknown.api_version = String::from_utf8_lossy(version);

@@ -28,7 +28,7 @@ pub enum DecodeError {
 
 /// A number or a run of bytes cannot be read. It is asked for at every field, so it fits a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Broken {
+pub enum Broken {
     /// The bytes break off.
     #[error("unexpected EOF")]
     Truncated,
@@ -42,7 +42,7 @@ pub(super) enum Broken {
 
 /// The bytes break protobuf's rules or this codec's bounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum WireError {
+pub enum WireError {
     /// Not even a number or a length can be read.
     #[error(transparent)]
     Broken(#[from] Broken),

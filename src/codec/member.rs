@@ -43,7 +43,7 @@ fn find(
 ) -> Option<Box<str>> {
     let mut fields = Fields::new(bytes);
     let mut found = None;
-    while let Ok(Some((number, content))) = fields.next() {
+    while let Ok(Some((number, content))) = fields.next_field() {
         if number == field.number {
             found = read(content).or(found);
         }

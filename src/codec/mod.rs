@@ -41,7 +41,7 @@ mod time;
 mod transcode;
 mod typed;
 mod unknown;
-mod wire;
+pub mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +49,7 @@ mod tests;
 pub use canonical::empty_at;
 pub use canonical::{complete, settle};
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
-pub use error::DecodeError;
+pub use error::{Broken, DecodeError, WireError};
 pub use frame::event_frame;
 pub use list::{LIST_END, ListItemHead, list_head, list_item, list_item_head};
 pub use object::{ObjectError, item_at, json, object, tree};

@@ -150,7 +150,7 @@ fn attributes(metadata: &[u8]) -> Result<Attributes, WireError> {
     let mut attributes = Attributes::default();
     let mut labels = BTreeMap::new();
     let mut fields = Fields::new(metadata);
-    while let Some((number, content)) = fields.next()? {
+    while let Some((number, content)) = fields.next_field()? {
         let Content::Bytes(bytes) = content else {
             continue;
         };
@@ -173,7 +173,7 @@ fn attributes(metadata: &[u8]) -> Result<Attributes, WireError> {
 fn label(entry: &[u8]) -> Result<(Box<str>, Box<str>), WireError> {
     let (mut key, mut value) = (Box::default(), Box::default());
     let mut fields = Fields::new(entry);
-    while let Some((number, content)) = fields.next()? {
+    while let Some((number, content)) = fields.next_field()? {
         match (number, content) {
             (1, Content::Bytes(bytes)) => key = text(bytes),
             (2, Content::Bytes(bytes)) => value = text(bytes),

@@ -192,7 +192,7 @@ impl<'a> Root<'a> {
         self.contents(parts, &mut |part, mut start| {
             let end = start + part.len();
             let mut fields = Fields::new(part);
-            while let Some((number, _)) = fields.next()? {
+            while let Some((number, _)) = fields.next_field()? {
                 let next = end - fields.bytes_left();
                 // The root is no longer than that.
                 let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
@@ -242,7 +242,7 @@ impl<'a> Root<'a> {
 
     /// A field's run of bytes; empty if it is of another type.
     fn run(self, field: Occurrence) -> &'a [u8] {
-        match Fields::new(self.field_bytes(field)).next() {
+        match Fields::new(self.field_bytes(field)).next_field() {
             Ok(Some((_, Content::Bytes(run)))) => run,
             _ => &[],
         }
@@ -251,7 +251,7 @@ impl<'a> Root<'a> {
     /// Checks that a field is a run of bytes wherever it occurs.
     fn check(self, field: &Field, group: &[Occurrence]) -> Result<(), WireError> {
         for occurrence in group {
-            match Fields::new(self.field_bytes(*occurrence)).next()? {
+            match Fields::new(self.field_bytes(*occurrence)).next_field()? {
                 Some((_, Content::Bytes(_))) | None => {}
                 Some((_, content)) => return Err(field.wrong_type(content.wire_type())),
             }

@@ -71,7 +71,7 @@ impl<'a> Parts<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut parts = Self::default();
         let mut fields = Fields::new(bytes);
-        while let Some((number, content)) = fields.next()? {
+        while let Some((number, content)) = fields.next_field()? {
             match (number, content) {
                 (1, Content::Varint(value)) => parts.first_number = value,
                 (2, Content::Varint(value)) => parts.second_number = value,
@@ -102,7 +102,7 @@ impl<'a> Parts<'a> {
 fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
     transcoder.out.push(b'[');
     let mut fields = Fields::new(bytes);
-    while let Some((number, content)) = fields.next()? {
+    while let Some((number, content)) = fields.next_field()? {
         if let (1, Content::Bytes(item)) = (number, content) {
             text::put(&mut transcoder.out, item);
             transcoder.out.push(b',');
@@ -126,7 +126,7 @@ fn schema_or(
     let is_bool = message.shape == Shape::SchemaOrBool;
     let (mut one, mut allows, mut listed) = (None, false, false);
     let mut fields = Fields::new(bytes);
-    while let Some((number, content)) = fields.next()? {
+    while let Some((number, content)) = fields.next_field()? {
         match (number, content) {
             (1, Content::Varint(value)) if is_bool => allows = value != 0,
             (2, Content::Bytes(_)) if !is_bool => listed = true,
@@ -157,7 +157,7 @@ fn list(
 ) -> Result<(), WireError> {
     transcoder.out.push(b'[');
     let mut fields = Fields::new(bytes);
-    while let Some((number, content)) = fields.next()? {
+    while let Some((number, content)) = fields.next_field()? {
         if let (2, Content::Bytes(item)) = (number, content) {
             match shape {
                 Shape::SchemaOrArray => transcoder.message(schema, item, depth + 1)?,

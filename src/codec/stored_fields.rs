@@ -73,7 +73,7 @@ impl<'a> StoredFields<'a> {
         };
         let mut fields = Fields::new(self.bytes);
         // The object has been read as a whole before, so that broken bytes need not be told here.
-        while let Ok(Some((number, content))) = fields.next() {
+        while let Ok(Some((number, content))) = fields.next_field() {
             let Content::Bytes(bytes) = content else {
                 continue;
             };

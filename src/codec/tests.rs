@@ -295,7 +295,7 @@ fn scramble(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     let mut queues: Vec<(u32, Vec<Vec<u8>>)> = Vec::new();
     let mut fields = Fields::new(bytes);
     let mut rest = bytes;
-    while let Some((number, content)) = fields.next().expect("a message") {
+    while let Some((number, content)) = fields.next_field().expect("a message") {
         let (raw, after) = rest.split_at(rest.len() - fields.bytes_left());
         rest = after;
         let parts = match (message.field(number), content) {
@@ -332,7 +332,7 @@ fn scramble_field(field: &Field, content: &[u8], raw: &[u8], random: &mut StdRng
             let content = scramble(id.message(), content, random);
             let mut fields = Fields::new(&content);
             if random.random() {
-                let _ = fields.next();
+                let _ = fields.next_field();
             }
             let (first, second) = content.split_at(content.len() - fields.bytes_left());
             vec![as_field(first), as_field(second)]
@@ -355,7 +355,7 @@ fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8>
     let mut out = Vec::new();
     let mut fields = Fields::new(bytes);
     let mut rest = bytes;
-    while let Some((number, content)) = fields.next().expect("a message") {
+    while let Some((number, content)) = fields.next_field().expect("a message") {
         let (raw, after) = rest.split_at(rest.len() - fields.bytes_left());
         rest = after;
         match (message.field(number).map(|it| (it.arity, it.kind)), content) {

@@ -52,7 +52,7 @@ pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
 /// Returns true if a message, or one within it, has a field that the tables do not know.
 fn has_unknown(message: &Message, bytes: &[u8]) -> bool {
     let mut fields = Fields::new(bytes);
-    while let Ok(Some((number, content))) = fields.next() {
+    while let Ok(Some((number, content))) = fields.next_field() {
         let Some(field) = message.field(number) else {
             return true;
         };
@@ -101,7 +101,7 @@ impl<'a> Old<'a> {
     fn split(&self, is_taken: impl Fn(u32) -> bool) -> (&'a [u8], &'a [u8]) {
         let mut fields = Fields::new(self.rest);
         let mut taken = 0;
-        while let Ok(Some((number, _))) = fields.next() {
+        while let Ok(Some((number, _))) = fields.next_field() {
             if !is_taken(number) {
                 break;
             }
@@ -154,7 +154,7 @@ pub(super) fn content(occurrences: &[u8]) -> &[u8] {
 
 fn contents(occurrences: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut fields = Fields::new(occurrences);
-    std::iter::from_fn(move || match fields.next() {
+    std::iter::from_fn(move || match fields.next_field() {
         Ok(Some((_, Content::Bytes(content)))) => Some(content),
         _ => None,
     })
@@ -210,7 +210,7 @@ fn add(key: &mut Vec<u8>, part: KeyPart, bytes: &[u8]) {
 /// The member of a message, or of one whose members JSON merges into it.
 fn member<'a>(message: &Message, name: &str, bytes: &'a [u8]) -> Option<Content<'a>> {
     let mut fields = Fields::new(bytes);
-    while let Ok(Some((number, content))) = fields.next() {
+    while let Ok(Some((number, content))) = fields.next_field() {
         match (message.field(number), content) {
             (Some(field), Content::Bytes(inner)) if field.inline => {
                 if let Type::Message(id) = field.kind
@@ -259,7 +259,7 @@ mod tests {
     fn futures(pod: &[u8]) -> Vec<Option<String>> {
         let raw = |bytes, number| {
             let mut fields = Fields::new(bytes);
-            std::iter::from_fn(move || fields.next().expect("a message"))
+            std::iter::from_fn(move || fields.next_field().expect("a message"))
                 .filter_map(move |it| match it {
                     (found, Content::Bytes(content)) if found == number => Some(content),
                     _ => None,

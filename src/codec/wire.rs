@@ -1,4 +1,7 @@
 //! Protobuf's wire format: fields with a number, each a varint, a fixed number or a run of bytes.
+//!
+//! [`Fields`] reads the fields of a message in order and [`put_number`] and [`put_bytes`] append fields, without any
+//! knowledge of the message's type. Nothing is copied; only the nesting of groups is bounded.
 
 use super::error::{Broken, WireError};
 
@@ -7,7 +10,7 @@ const GROUP_DEPTH_MAX: usize = 16;
 
 /// A field's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Content<'a> {
+pub enum Content<'a> {
     /// Wire type 0.
     Varint(u64),
     /// Wire type 1.
@@ -22,7 +25,7 @@ pub(super) enum Content<'a> {
 
 /// The fields of a message, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'a>(&'a [u8]);
+pub struct Fields<'a>(&'a [u8]);
 
 impl Content<'_> {
     /// The number of the wire type.
@@ -39,7 +42,8 @@ impl Content<'_> {
 
 impl<'a> Fields<'a> {
     /// The fields of a message.
-    pub(super) fn new(message: &'a [u8]) -> Self {
+    #[must_use]
+    pub fn new(message: &'a [u8]) -> Self {
         Self(message)
     }
 
@@ -53,7 +57,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// [`WireError`] when the bytes break off or break the rules.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Content<'a>)>, WireError> {
+    pub fn next_field(&mut self) -> Result<Option<(u32, Content<'a>)>, WireError> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -64,7 +68,7 @@ impl<'a> Fields<'a> {
     /// The next field's number and wire type, if there is one; its content must be taken next.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_field`].
     #[inline(always)]
     pub(super) fn tag(&mut self) -> Result<(u32, u8), WireError> {
         tag_parts(self.varint()?)
@@ -73,7 +77,7 @@ impl<'a> Fields<'a> {
     /// The next field's whole tag if it is of this number; else nothing is taken.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_field`].
     #[inline]
     pub(super) fn tag_of(&mut self, number: u32) -> Result<Option<u64>, Broken> {
         if self.is_empty() {
@@ -91,7 +95,7 @@ impl<'a> Fields<'a> {
     /// Takes the content that follows a whole tag.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_field`].
     #[cold]
     pub(super) fn skip(&mut self, tag: u64) -> Result<(), WireError> {
         let (_, wire_type) = tag_parts(tag)?;
@@ -102,7 +106,7 @@ impl<'a> Fields<'a> {
     /// The content that follows a tag.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_field`].
     #[inline]
     pub(super) fn content(&mut self, wire_type: u8) -> Result<Content<'a>, WireError> {
         Ok(match wire_type {
@@ -143,7 +147,7 @@ impl<'a> Fields<'a> {
     /// The number that follows a tag of wire type 1.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_field`].
     pub(super) fn double(&mut self) -> Result<f64, Broken> {
         let bytes = self.take(8)?.try_into().map_err(|_| Broken::Truncated)?;
         Ok(f64::from_le_bytes(bytes))
@@ -152,7 +156,7 @@ impl<'a> Fields<'a> {
     /// The number that follows a tag of wire type 0.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_field`].
     #[inline(always)]
     pub(super) fn varint(&mut self) -> Result<u64, Broken> {
         varint(&mut self.0)
@@ -161,7 +165,7 @@ impl<'a> Fields<'a> {
     /// The bytes that follow a tag of wire type 2.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_field`].
     #[inline(always)]
     pub(super) fn run(&mut self) -> Result<&'a [u8], Broken> {
         let length = varint(&mut self.0)?;
@@ -260,7 +264,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a number as a field.
-pub(super) fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
+pub fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
     put_varint(out, u64::from(field) << 3);
     put_varint(out, value);
 }
@@ -272,7 +276,7 @@ pub(super) fn put_fixed64(out: &mut Vec<u8>, field: u32, value: u64) {
 }
 
 /// Appends bytes as a field.
-pub(super) fn put_bytes(out: &mut Vec<u8>, field: u32, content: &[u8]) {
+pub fn put_bytes(out: &mut Vec<u8>, field: u32, content: &[u8]) {
     put_run(out, field, content.len());
     out.extend_from_slice(content);
 }
@@ -311,15 +315,21 @@ mod tests {
         put_fixed64(&mut out, 2, 7);
         put_nested(&mut out, 300, |out| out.extend_from_slice(&[9; 200]));
         let mut fields = Fields::new(&out);
-        assert_eq!(fields.next(), Ok(Some((1, Content::Varint(u64::MAX)))));
-        assert_eq!(fields.next(), Ok(Some((2, Content::Fixed64(7)))));
-        assert_eq!(fields.next(), Ok(Some((300, Content::Bytes(&[9; 200])))));
-        assert_eq!(fields.next(), Ok(None));
+        assert_eq!(
+            fields.next_field(),
+            Ok(Some((1, Content::Varint(u64::MAX))))
+        );
+        assert_eq!(fields.next_field(), Ok(Some((2, Content::Fixed64(7)))));
+        assert_eq!(
+            fields.next_field(),
+            Ok(Some((300, Content::Bytes(&[9; 200]))))
+        );
+        assert_eq!(fields.next_field(), Ok(None));
     }
 
     #[test]
     fn broken_bytes_are_errors() {
-        let error = |bytes: &[u8]| Fields::new(bytes).next().expect_err("broken");
+        let error = |bytes: &[u8]| Fields::new(bytes).next_field().expect_err("broken");
         assert_eq!(error(&[0x08]), Broken::Truncated.into());
         assert_eq!(error(&[0x0a, 5, 1]), Broken::Truncated.into());
         assert_eq!(error(&[0xff; 11]), Broken::Overflow.into());
@@ -330,6 +340,9 @@ mod tests {
         put_varint(&mut negative, u64::MAX);
         assert_eq!(error(&negative), Broken::NegativeLength.into());
         let group = [0x0b, 0x10, 1, 0x0c];
-        assert_eq!(Fields::new(&group).next(), Ok(Some((1, Content::Group))));
+        assert_eq!(
+            Fields::new(&group).next_field(),
+            Ok(Some((1, Content::Group)))
+        );
     }
 }

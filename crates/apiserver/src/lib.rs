@@ -5,6 +5,7 @@
 //! kinds do not belong here, nor does what follows stored objects, which is in `ringwatch-controllers`. A server is put
 //! together in `ringwatch-server`.
 
+mod audit_id;
 pub mod endpoints;
 pub mod filters;
 pub mod health;

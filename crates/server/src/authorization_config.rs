@@ -17,7 +17,7 @@ use ringwatch_tls::watched_file::WatchedFiles;
 use serde::Deserialize;
 
 use super::flags::{AuthorizationFlags, ModeFlag};
-use super::webhook_kubeconfig::{self, KubeconfigError};
+use super::webhook_kubeconfig;
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
@@ -408,7 +408,7 @@ impl ConnectionInfo {
 fn by_flags(flags: &AuthorizationFlags) -> Result<WebhookConfig, StartError> {
     let path = flags.authorization_webhook_config_file.as_deref();
     let path = path.unwrap_or_else(|| Path::new(""));
-    let to = webhook_kubeconfig::read(path).map_err(|why: KubeconfigError| {
+    let to = webhook_kubeconfig::read(path).map_err(|why| {
         StartError::new(
             format!("use the kubeconfig of the authorization webhook {}", path.display()),
             why,

@@ -1,189 +1,73 @@
 //! The kubeconfig by which a webhook is reached that a file names: a server, its authorities, and perhaps a token or a
 //! certificate.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, ClientPair, Target};
 use ringwatch_tls::client_identity::ClientIdentity;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, Selection, UnreadSignIn};
 
-/// Why a kubeconfig cannot be used.
+/// The reason why a kubeconfig cannot be used for a webhook.
 #[derive(Debug, thiserror::Error)]
-pub enum KubeconfigError {
-    /// A file cannot be read.
-    #[error("{}: {error}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        error: io::Error,
-    },
-    /// It is no kubeconfig, or one that names nothing that can be used.
+pub enum WebhookKubeconfigError {
+    /// It cannot be read, or lacks something.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The server's certificate would not be verified.
+    #[error("the server must be an https URL, and prove who it is")]
+    UnverifiedServer,
+    /// The user signs in by a program.
+    #[error("a webhook is shown a token or a certificate: other credentials are not supported")]
+    ExecPlugin,
+    /// The user has a certificate without a key, or a key without a certificate.
+    #[error("a client certificate and its key go together")]
+    HalfOfPair,
+    /// The certificate or the key is invalid, or they do not fit together.
     #[error("{0}")]
-    Unusable(String),
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-struct Kubeconfig {
-    clusters: Vec<NamedCluster>,
-    users: Vec<NamedUser>,
-    contexts: Vec<NamedContext>,
-    current_context: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamedCluster {
-    name: String,
-    cluster: Cluster,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-struct Cluster {
-    server: String,
-    certificate_authority: Option<PathBuf>,
-    certificate_authority_data: Option<String>,
-    insecure_skip_tls_verify: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamedUser {
-    name: String,
-    user: User,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-struct User {
-    token: Option<String>,
-    client_certificate: Option<PathBuf>,
-    client_certificate_data: Option<String>,
-    client_key: Option<PathBuf>,
-    client_key_data: Option<String>,
-    exec: Option<IgnoredAny>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamedContext {
-    name: String,
-    context: Context,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Context {
-    cluster: String,
-    user: String,
+    Pair(String),
 }
 
 /// Reads how the webhook of the current context is reached.
 ///
 /// # Errors
-/// [`KubeconfigError`]
-pub fn read(path: &Path) -> Result<ClientConfig, KubeconfigError> {
-    let text = read_file(path)?;
-    let text = String::from_utf8_lossy(&text);
-    let config: Kubeconfig =
-        serde_saphyr::from_str(&text).map_err(|error| unusable(&error.to_string()))?;
-    let current = &config.current_context;
-    let context = config.contexts.iter().find(|it| it.name == *current);
-    let context = &context
-        .ok_or_else(|| unusable("it has no current context"))?
-        .context;
-    let cluster = config.clusters.iter().find(|it| it.name == context.cluster);
-    let cluster = &cluster
-        .ok_or_else(|| unusable("the cluster of the context is not there"))?
-        .cluster;
+/// [`WebhookKubeconfigError`]
+pub fn read(path: &Path) -> Result<ClientConfig, WebhookKubeconfigError> {
+    let config = Kubeconfig::read(path)?;
+    let selection = config.select(None)?;
+    let cluster = selection.cluster;
     if !cluster.server.starts_with("https://") || cluster.insecure_skip_tls_verify {
-        return Err(unusable(
-            "the server must be an https URL, and prove who it is",
-        ));
+        return Err(WebhookKubeconfigError::UnverifiedServer);
     }
-    let user = config
-        .users
-        .iter()
-        .find(|it| it.name == context.user)
-        .map(|it| &it.user);
-    if user.is_some_and(|user| user.exec.is_some()) {
-        return Err(unusable(
-            "a webhook is shown a token or a certificate: other credentials are not supported",
-        ));
+    let sign_in = selection.user.and_then(|user| user.unread_sign_in());
+    if sign_in == Some(UnreadSignIn::Exec) {
+        return Err(WebhookKubeconfigError::ExecPlugin);
     }
     Ok(ClientConfig {
         target: Target::Url(cluster.server.clone()),
-        ca_bundle: content(
-            path,
-            cluster.certificate_authority_data.as_deref(),
-            cluster.certificate_authority.as_deref(),
-        )?,
-        token: user.and_then(|user| user.token.clone()),
-        pair: user.map_or(Ok(None), |user| pair(path, user))?,
+        ca_bundle: selection.certificate_authority()?,
+        token: selection.user.and_then(|user| user.token.clone()),
+        pair: pair(selection)?,
     })
 }
 
 /// Returns the client certificate and key of the user, which must fit together.
-fn pair(kubeconfig: &Path, user: &User) -> Result<Option<ClientPair>, KubeconfigError> {
-    let certificate = content(
-        kubeconfig,
-        user.client_certificate_data.as_deref(),
-        user.client_certificate.as_deref(),
-    )?;
-    let key = content(
-        kubeconfig,
-        user.client_key_data.as_deref(),
-        user.client_key.as_deref(),
-    )?;
-    match (certificate, key) {
+fn pair(selection: Selection<'_>) -> Result<Option<ClientPair>, WebhookKubeconfigError> {
+    match (selection.client_certificate()?, selection.client_key()?) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
             let text = String::from_utf8_lossy(&certificate);
-            ClientIdentity::read(&text, &key).map_err(|why| unusable(&why))?;
+            ClientIdentity::read(&text, &key).map_err(WebhookKubeconfigError::Pair)?;
             Ok(Some(ClientPair { certificate, key }))
         }
-        _ => Err(unusable("a client certificate and its key go together")),
+        _ => Err(WebhookKubeconfigError::HalfOfPair),
     }
-}
-
-/// Returns data of a kubeconfig, given in it or in a file whose path is relative to it.
-fn content(
-    kubeconfig: &Path,
-    data: Option<&str>,
-    path: Option<&Path>,
-) -> Result<Option<Vec<u8>>, KubeconfigError> {
-    if let Some(data) = data {
-        let pem = STANDARD
-            .decode(data)
-            .map_err(|error| unusable(&error.to_string()))?;
-        return Ok(Some(pem));
-    }
-    let Some(path) = path else {
-        return Ok(None);
-    };
-    let folder = kubeconfig.parent().unwrap_or_else(|| Path::new("."));
-    read_file(&folder.join(path)).map(Some)
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
-    std::fs::read(path).map_err(|error| KubeconfigError::Read {
-        path: path.to_owned(),
-        error,
-    })
-}
-
-fn unusable(why: &str) -> KubeconfigError {
-    KubeconfigError::Unusable(why.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
 
     #[test]

@@ -11,8 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::client_identity::ClientIdentity;
 use super::error::StartError;
 use super::pem;
-use super::trusted_servers::{Authorities, TrustedServers};
-use crate::any_server::AnyServer;
+use super::verifiers::{AnyServer, Authorities, TrustedServers};
 
 /// The servers that are trusted.
 #[derive(Debug)]

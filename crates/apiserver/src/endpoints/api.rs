@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use http::header::HeaderName;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Body;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
@@ -36,15 +35,10 @@ use super::response;
 use super::routes::{NoRoute, Route, Routes};
 use super::version::VersionInfo;
 use super::warnings::warning_headers;
-
-/// The header that names a request in logs.
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+use crate::audit_id::{AUDIT_ID, audit_id};
 
 /// Bindings of pods that are named in the body.
 const BINDINGS: &str = "bindings";
-
-/// How long an audit id from a client may be, in bytes.
-const AUDIT_ID_BYTES_MAX: usize = 64;
 
 /// The parts of an [`Api`].
 #[derive(Debug)]
@@ -447,14 +441,4 @@ async fn special(
         ("proxy", _) => handlers::proxy(call, body).await,
         _ => Err(Failure::method_not_allowed()),
     }
-}
-
-/// The client's audit id, or a new one.
-fn audit_id(headers: &HeaderMap) -> HeaderValue {
-    headers
-        .get(AUDIT_ID)
-        .filter(|id| !id.is_empty() && id.len() <= AUDIT_ID_BYTES_MAX)
-        .cloned()
-        .or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok())
-        .unwrap_or_else(|| HeaderValue::from_static("-"))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use http::header::{CACHE_CONTROL, HeaderName};
+use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
@@ -18,17 +18,13 @@ use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::{Asking, HeldBody, InFlight, LargeWork, Start, answer, deadline};
+use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::endpoints::{
     self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, ResponseBody,
     TextError,
 };
 use crate::transport::cancellation::CancellationFlag;
 use crate::transport::unauthenticated::Standing;
-
-/// The header that names a request in logs.
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// A client's own audit id is cut to this.
-const AUDIT_ID_BYTES_MAX: usize = 64;
 
 /// Answers the requests of authenticated users.
 #[async_trait]
@@ -102,11 +98,9 @@ impl Filters {
         peer: &Peer,
     ) -> Response<HeldBody> {
         let started = self.clock.now();
-        let audit_id = audit_id(&request);
-        if !audit_id.is_empty() {
-            // Whoever the request is passed on to calls it the same.
-            request.headers_mut().insert(AUDIT_ID, audit_id.clone());
-        }
+        let audit_id = audit_id(request.headers());
+        // Whoever the request is passed on to calls it the same.
+        request.headers_mut().insert(AUDIT_ID, audit_id.clone());
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let answered = AssertUnwindSafe(self.identified(request, peer)).catch_unwind();
         let mut response = match answered.await {
@@ -120,9 +114,7 @@ impl Filters {
         headers
             .entry(CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));
-        if !audit_id.is_empty() {
-            headers.insert(AUDIT_ID, audit_id);
-        }
+        headers.insert(AUDIT_ID, audit_id);
         tracing::debug!(
             %method, path = uri.path(), code = response.status().as_u16(),
             microseconds = self.clock.now().duration_since(started).as_micros(), "request"
@@ -320,16 +312,6 @@ fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody>
             TextError::Internal(&text).response()
         }
     }
-}
-
-/// The client's audit id, or a new one.
-fn audit_id(request: &Request<RequestBody>) -> HeaderValue {
-    let given = request.headers().get(AUDIT_ID).map(HeaderValue::as_bytes);
-    let id = match given.filter(|id| !id.is_empty()) {
-        Some(id) => id[..id.len().min(AUDIT_ID_BYTES_MAX)].to_vec(),
-        None => uuid::Uuid::new_v4().to_string().into_bytes(),
-    };
-    HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static(""))
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -12,7 +12,7 @@ use kube::Api;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
-use ringwatch_tls::any_server::AnyServer;
+use ringwatch_tls::verifiers::AnyServer;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};

@@ -3,31 +3,19 @@
 //! Kubernetes wraps every object: four bytes, then a message whose field 1 is the type and whose
 //! field 2 the object.
 
-/// The magic bytes of every object.
-const MAGIC: &[u8] = b"k8s\0";
+use ringwatch::codec::MAGIC;
+pub(crate) use ringwatch::codec::wire::put_bytes as put;
+use ringwatch::codec::wire::{Content, Fields, put_number};
+
 const ENVELOPE_TYPE: u32 = 1;
 const ENVELOPE_OBJECT: u32 = 2;
 const TYPE_API_VERSION: u32 = 1;
 const TYPE_KIND: u32 = 2;
 
-const VARINT: u64 = 0;
-const FIXED_64: u64 = 1;
-const BYTES: u64 = 2;
-const FIXED_32: u64 = 5;
-
-/// The value of a field.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Value<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-    /// A fixed-length value, which is not read.
-    Fixed,
-}
-
 /// The first field with this number that holds bytes: a string, or a message.
 pub(crate) fn bytes(message: &[u8], number: u32) -> Option<&[u8]> {
     fields(message).find_map(|(found, value)| match value {
-        Value::Bytes(bytes) if found == number => Some(bytes),
+        Content::Bytes(bytes) if found == number => Some(bytes),
         _ => None,
     })
 }
@@ -35,7 +23,7 @@ pub(crate) fn bytes(message: &[u8], number: u32) -> Option<&[u8]> {
 /// Every field with this number that holds bytes: the items of a list, the entries of a map.
 pub(crate) fn each(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     fields(message).filter_map(move |(found, value)| match value {
-        Value::Bytes(bytes) if found == number => Some(bytes),
+        Content::Bytes(bytes) if found == number => Some(bytes),
         _ => None,
     })
 }
@@ -48,14 +36,14 @@ pub(crate) fn text(message: &[u8], number: u32) -> Option<&str> {
 /// The first field with this number that holds an integer.
 pub(crate) fn number(message: &[u8], number: u32) -> Option<u64> {
     fields(message).find_map(|(found, value)| match value {
-        Value::Number(value) if found == number => Some(value),
+        Content::Varint(value) if found == number => Some(value),
         _ => None,
     })
 }
 
 /// Returns the content of an envelope.
 pub(crate) fn unwrap_envelope(envelope: &[u8]) -> Option<&[u8]> {
-    bytes(envelope.strip_prefix(MAGIC)?, ENVELOPE_OBJECT)
+    bytes(envelope.strip_prefix(&MAGIC)?, ENVELOPE_OBJECT)
 }
 
 /// Puts an object into its envelope.
@@ -69,13 +57,6 @@ pub(crate) fn envelope(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> 
     out
 }
 
-/// Appends a field that holds bytes.
-pub(crate) fn put(out: &mut Vec<u8>, number: u32, value: &[u8]) {
-    put_varint(out, u64::from(number) << 3 | BYTES);
-    put_varint(out, value.len() as u64);
-    out.extend_from_slice(value);
-}
-
 /// Appends an entry of a map of strings.
 pub(crate) fn put_entry(out: &mut Vec<u8>, number: u32, key: &str, value: &str) {
     let mut entry = Vec::with_capacity(key.len() + value.len() + 8);
@@ -86,51 +67,13 @@ pub(crate) fn put_entry(out: &mut Vec<u8>, number: u32, key: &str, value: &str) 
 
 /// Appends a field that holds a flag.
 pub(crate) fn put_flag(out: &mut Vec<u8>, number: u32, value: bool) {
-    put_varint(out, u64::from(number) << 3 | VARINT);
-    out.push(u8::from(value));
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push((value & 0x7f) as u8);
+    put_number(out, number, u64::from(value));
 }
 
 /// The fields of a message, as far as they can be read.
-fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u32, Value<'_>)> {
-    std::iter::from_fn(move || {
-        let tag = varint(&mut rest)?;
-        let value = match tag & 7 {
-            VARINT => Value::Number(varint(&mut rest)?),
-            FIXED_64 => skip(&mut rest, 8)?,
-            FIXED_32 => skip(&mut rest, 4)?,
-            BYTES => {
-                let length = usize::try_from(varint(&mut rest)?).ok()?;
-                Value::Bytes(rest.split_off(..length)?)
-            }
-            _ => return None,
-        };
-        Some((u32::try_from(tag >> 3).ok()?, value))
-    })
-}
-
-fn skip<'a>(rest: &mut &[u8], length: usize) -> Option<Value<'a>> {
-    rest.split_off(..length)?;
-    Some(Value::Fixed)
-}
-
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = *rest.split_off_first()?;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+fn fields(message: &[u8]) -> impl Iterator<Item = (u32, Content<'_>)> {
+    let mut fields = Fields::new(message);
+    std::iter::from_fn(move || fields.next_field().ok().flatten())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringwatch_tls::any_server::AnyServer;
+use ringwatch_tls::verifiers::AnyServer;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -67,13 +67,21 @@ enum Way {
 }
 
 impl Ways {
-    fn all(self) -> &'static [(Way, &'static str)] {
-        const LIST: (Way, &str) = (Way::List, "list+watch");
-        const WATCH_LIST: (Way, &str) = (Way::WatchList, "watch-list");
+    fn all(self) -> &'static [Way] {
         match self {
-            Self::List => &[LIST],
-            Self::WatchList => &[WATCH_LIST],
-            Self::Both => &[LIST, WATCH_LIST],
+            Self::List => &[Way::List],
+            Self::WatchList => &[Way::WatchList],
+            Self::Both => &[Way::List, Way::WatchList],
+        }
+    }
+}
+
+impl Way {
+    /// The name in figures.
+    fn name(self) -> &'static str {
+        match self {
+            Self::List => "list+watch",
+            Self::WatchList => "watch-list",
         }
     }
 }
@@ -84,8 +92,8 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let mut runs = Vec::new();
     for what in context.length.names() {
         let mut run = Run::default();
-        for (way, name) in flags.way.all() {
-            storm(&mut delivery, flags, (*way, name), &what, &mut run).await?;
+        for way in flags.way.all() {
+            storm(&mut delivery, flags, *way, &what, &mut run).await?;
         }
         runs.push(run);
     }
@@ -96,10 +104,11 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 async fn storm(
     delivery: &mut Delivery<'_>,
     flags: &Flags,
-    (way, name): (Way, &str),
+    way: Way,
     what: &str,
     run: &mut Run,
 ) -> Result<(), LoadError> {
+    let name = way.name();
     let recorder = Arc::new(Recorder::default());
     let gauges = Gauges {
         recorders: vec![Arc::clone(&recorder)],

@@ -53,23 +53,42 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let phase = length.duration / VERBS.len() as u32;
     if !length.warm_up.is_zero() {
         let phase = length.warm_up / VERBS.len() as u32;
-        one_run(&mut delivery, &mut clients, flags, ("warming up", 0), phase).await?;
+        one_run(&mut delivery, &mut clients, flags, WARMING_UP, phase).await?;
     }
     delivery.idle(phase).await;
     let mut runs = Vec::new();
     for (what, number) in length.names().zip(1..) {
-        runs.push(one_run(&mut delivery, &mut clients, flags, (&what, number), phase).await?);
+        let numbered = NumberedRun {
+            name: &what,
+            number,
+        };
+        runs.push(one_run(&mut delivery, &mut clients, flags, numbered, phase).await?);
     }
     Ok(runs)
 }
+
+/// A run among those of one scenario.
+#[derive(Clone, Copy, Debug)]
+struct NumberedRun<'a> {
+    name: &'a str,
+    /// Its place in the order of runs, from which the numbers of its writes follow.
+    number: u32,
+}
+
+/// The run whose figures are not kept.
+const WARMING_UP: NumberedRun<'static> = NumberedRun {
+    name: "warming up",
+    number: 0,
+};
 
 async fn one_run(
     delivery: &mut Delivery<'_>,
     clients: &mut Clients,
     flags: &Flags,
-    (what, number): (&str, u32),
+    numbered: NumberedRun<'_>,
     phase: Duration,
 ) -> Result<Run, LoadError> {
+    let NumberedRun { name: what, number } = numbered;
     let count = Schedule::writes(flags.rate, phase).max(1) as u32;
     // The object that is there already is the first; those of this scenario come behind it.
     let first = 1;

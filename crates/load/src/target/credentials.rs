@@ -50,7 +50,7 @@ impl Credentials {
 }
 
 /// A file's content.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, TargetError> {
+fn read(path: &Path) -> Result<Vec<u8>, TargetError> {
     fs::read(path).map_err(|error| TargetError::Read {
         path: path.to_owned(),
         why: error.to_string(),

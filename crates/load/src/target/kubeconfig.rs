@@ -5,76 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, UnreadSignIn};
 
-use super::credentials::{Credentials, read as read_file};
+use super::credentials::Credentials;
 use super::{TargetError, TargetFlags};
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-struct Kubeconfig {
-    clusters: Vec<NamedCluster>,
-    users: Vec<NamedUser>,
-    contexts: Vec<NamedContext>,
-    current_context: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamedCluster {
-    name: String,
-    cluster: Cluster,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamedUser {
-    name: String,
-    user: Option<User>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamedContext {
-    name: String,
-    context: Context,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Context {
-    cluster: String,
-    user: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-struct Cluster {
-    server: String,
-    tls_server_name: Option<String>,
-    insecure_skip_tls_verify: bool,
-    certificate_authority: Option<PathBuf>,
-    certificate_authority_data: Option<String>,
-    proxy_url: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-struct User {
-    token: Option<String>,
-    #[serde(rename = "tokenFile")]
-    token_file: Option<PathBuf>,
-    client_certificate: Option<PathBuf>,
-    client_certificate_data: Option<String>,
-    client_key: Option<PathBuf>,
-    client_key_data: Option<String>,
-    username: Option<String>,
-    exec: Option<IgnoredAny>,
-    auth_provider: Option<IgnoredAny>,
-}
 
 /// The server's URL, the credentials, and the name in its certificate if that is another.
 pub(super) fn read(
@@ -84,13 +18,13 @@ pub(super) fn read(
         Some(path) => path.clone(),
         None => default_path().ok_or(TargetError::NoKubeconfig)?,
     };
-    let bytes = read_file(&path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let config: Kubeconfig = serde_saphyr::from_str(&text).map_err(|error| TargetError::Read {
-        path: path.clone(),
-        why: first_line(&error.to_string()),
-    })?;
-    config.select(flags.context.as_deref(), flags.token.is_some(), &path)
+    let config = Kubeconfig::read(&path).map_err(|error| in_file(&path, error))?;
+    select(
+        &config,
+        flags.context.as_deref(),
+        flags.token.is_some(),
+        &path,
+    )
 }
 
 /// `$KUBECONFIG`, the first of several that exists, else `~/.kube/config`.
@@ -108,117 +42,74 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-impl Kubeconfig {
-    /// Returns the named or current context. Another token replaces the user's own credentials.
-    fn select(
-        self,
-        context: Option<&str>,
-        has_token: bool,
-        path: &Path,
-    ) -> Result<(String, Credentials, Option<String>), TargetError> {
-        let missing = |what: String| TargetError::Kubeconfig {
-            path: path.to_owned(),
-            what,
-        };
-        let name = context.unwrap_or(&self.current_context);
-        if name.is_empty() {
-            return Err(missing("there is no current-context".to_owned()));
-        }
-        let named = self.contexts.iter().find(|it| it.name == name);
-        let context = named.ok_or_else(|| missing(format!("there is no context {name:?}")))?;
-        let Context { cluster, user } = &context.context;
-        let named = self.clusters.iter().find(|it| it.name == *cluster);
-        let cluster = named.ok_or_else(|| missing(format!("there is no cluster {cluster:?}")))?;
-        let cluster = &cluster.cluster;
-        if cluster.proxy_url.is_some() {
-            let what = "there is a proxy-url, which is not supported".to_owned();
-            return Err(missing(what));
-        }
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        let mut credentials = Credentials::default();
-        if !has_token {
-            let found = self.users.iter().find(|it| it.name == *user);
-            let found = found.ok_or_else(|| missing(format!("there is no user {user:?}")))?;
-            if let Some(details) = &found.user {
-                details.add_to(&mut credentials, user, folder)?;
-            }
-        }
-        credentials.authorities = either(
-            cluster.certificate_authority_data.as_deref(),
-            cluster.certificate_authority.as_deref(),
-            "certificate-authority-data",
-            folder,
-        )?;
-        credentials.trusts_anybody = cluster.insecure_skip_tls_verify;
-        let server_name = cluster.tls_server_name.clone();
-        Ok((cluster.server.clone(), credentials, server_name))
-    }
-}
-
-impl User {
-    fn add_to(
-        &self,
-        credentials: &mut Credentials,
-        user: &str,
-        folder: &Path,
-    ) -> Result<(), TargetError> {
-        let unsupported = |what| TargetError::Unsupported {
-            user: user.to_owned(),
-            what,
-        };
-        if self.exec.is_some() {
-            return Err(unsupported("an exec plugin"));
-        }
-        if self.auth_provider.is_some() {
-            return Err(unsupported("an auth-provider"));
-        }
-        if self.username.is_some() {
-            return Err(unsupported("a password"));
-        }
-        credentials.token = match (&self.token, &self.token_file) {
-            (Some(token), _) => Some(token.clone()),
-            (None, Some(file)) => {
-                let token = read_file(&folder.join(file))?;
-                Some(String::from_utf8_lossy(&token).trim().to_owned())
-            }
-            (None, None) => None,
-        };
-        let certificate = either(
-            self.client_certificate_data.as_deref(),
-            self.client_certificate.as_deref(),
-            "client-certificate-data",
-            folder,
-        )?;
-        let key = either(
-            self.client_key_data.as_deref(),
-            self.client_key.as_deref(),
-            "client-key-data",
-            folder,
-        )?;
-        credentials.certificate = certificate.zip(key);
-        Ok(())
-    }
-}
-
-/// Data in the kubeconfig, or in a file beside it.
-fn either(
-    data: Option<&str>,
-    file: Option<&Path>,
-    what: &'static str,
-    folder: &Path,
-) -> Result<Option<Vec<u8>>, TargetError> {
-    if let Some(data) = data.filter(|data| !data.is_empty()) {
-        let decoded = STANDARD.decode(data.trim());
-        return decoded.map(Some).map_err(|error| TargetError::Credentials {
-            what,
+/// The error of a kubeconfig, in the words of this client.
+fn in_file(path: &Path, error: KubeconfigError) -> TargetError {
+    match error {
+        KubeconfigError::Read { path, error } => TargetError::Read {
+            path,
             why: error.to_string(),
-        });
+        },
+        KubeconfigError::Syntax { why } => TargetError::Read {
+            path: path.to_owned(),
+            why: first_line(&why),
+        },
+        KubeconfigError::Data { field, why } => TargetError::Credentials { what: field, why },
+        KubeconfigError::NoCurrentContext
+        | KubeconfigError::NoContext(_)
+        | KubeconfigError::NoCluster(_) => TargetError::Kubeconfig {
+            path: path.to_owned(),
+            what: error.to_string(),
+        },
     }
-    file.filter(|file| !file.as_os_str().is_empty())
-        .map(|file| read_file(&folder.join(file)))
-        .transpose()
 }
 
+/// Returns the named or current context. Another token replaces the user's own credentials.
+fn select(
+    config: &Kubeconfig,
+    context: Option<&str>,
+    has_token: bool,
+    path: &Path,
+) -> Result<(String, Credentials, Option<String>), TargetError> {
+    let wrong = |error| in_file(path, error);
+    let missing = |what: String| TargetError::Kubeconfig {
+        path: path.to_owned(),
+        what,
+    };
+    let selection = config.select(context).map_err(wrong)?;
+    let cluster = selection.cluster;
+    if cluster.proxy_url.is_some() {
+        let what = "there is a proxy-url, which is not supported".to_owned();
+        return Err(missing(what));
+    }
+    let mut credentials = Credentials::default();
+    if !has_token {
+        let name = selection.user_name;
+        let user = selection.user;
+        let user = user.ok_or_else(|| missing(format!("there is no user {name:?}")))?;
+        if let Some(sign_in) = user.unread_sign_in() {
+            return Err(unsupported(name, sign_in));
+        }
+        credentials.token = selection.token().map_err(wrong)?;
+        let certificate = selection.client_certificate().map_err(wrong)?;
+        let key = selection.client_key().map_err(wrong)?;
+        credentials.certificate = certificate.zip(key);
+    }
+    credentials.authorities = selection.certificate_authority().map_err(wrong)?;
+    credentials.trusts_anybody = cluster.insecure_skip_tls_verify;
+    let server_name = cluster.tls_server_name.clone();
+    Ok((cluster.server.clone(), credentials, server_name))
+}
+
+fn unsupported(user: &str, sign_in: UnreadSignIn) -> TargetError {
+    TargetError::Unsupported {
+        user: user.to_owned(),
+        what: match sign_in {
+            UnreadSignIn::Exec => "an exec plugin",
+            UnreadSignIn::AuthProvider => "an auth-provider",
+            UnreadSignIn::Password => "a password",
+        },
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,9 +129,9 @@ current-context: one
         context: Option<&str>,
         has_token: bool,
     ) -> Result<(String, Credentials, Option<String>), String> {
-        let config: Kubeconfig =
-            serde_saphyr::from_str(&format!("{HEAD}{users}")).expect("a kubeconfig");
-        let selected = config.select(context, has_token, Path::new("/k/config"));
+        let path = Path::new("/k/config");
+        let config = Kubeconfig::parse(&format!("{HEAD}{users}"), path).expect("a kubeconfig");
+        let selected = super::select(&config, context, has_token, path);
         selected.map_err(|error| error.to_string())
     }
 

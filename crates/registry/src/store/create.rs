@@ -10,15 +10,25 @@ use ringwatch_apimachinery::names::generate_name;
 use serde_json::Value;
 
 use super::admit::Write;
+use super::allocation::outcome;
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::interpret::{Operation, interpret};
 use super::read::tree_of;
 use super::{Store, dry_run};
-use crate::allocator::Outcome;
+use crate::allocator::{Allocation, Outcome};
 use crate::{CreateOptions, RequestContext};
 
 /// How many names are tried for an object with a `generateName`.
 const GENERATED_NAME_ATTEMPTS_MAX: u32 = 8;
+
+/// The steps before admission in which a create and a create-on-update differ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CreateSteps {
+    /// True if the namespace is checked and set before admission. [`Store::prepare_new`] does it in any case.
+    pub(super) ensures_namespace: bool,
+    /// True if the request's field manager becomes the owner of the fields. An apply has noted its owners itself.
+    pub(super) tracks_fields: bool,
+}
 
 impl Store {
     /// Creates an object in `namespace` (empty if the resource has none).
@@ -34,39 +44,94 @@ impl Store {
         options: &CreateOptions,
     ) -> Result<Arc<Object>, Error> {
         self.leave_if_costly().await;
-        let mut object = self.incoming(context, object)?;
-        wipe_system_fields(&mut object);
-        self.ensure_namespace(namespace, &mut object)?;
-        self.track_fields(context, None, &mut object);
-        self.complete(&mut object);
         let write = Write {
             context,
             namespace,
             dry_run: options.dry_run,
         };
-        self.admit_new(write, &mut object).await?;
-        match self
-            .create_named(context, namespace, &object, options)
-            .await
-        {
+        let steps = CreateSteps {
+            ensures_namespace: true,
+            tracks_fields: true,
+        };
+        let mut object = self.receive_new(write, object, steps).await?;
+        match self.create_named(write, &object).await {
             // What changed the fields is worth less than the fields.
             Err(Error::Storage(StorageError::TooLarge { .. })) => {
                 remove(&mut object, "managedFields");
-                self.create_named(context, namespace, &object, options)
-                    .await
+                self.create_named(write, &object).await
             }
             result => result,
         }
     }
 
-    /// Creates an object under its name, or under generated ones until one is free.
-    async fn create_named(
+    /// Takes a new object as the client sent it through mutating admission: the part of a creation that is done once,
+    /// however many names are tried.
+    ///
+    /// # Errors
+    /// Those of [`Self::create`] before the strategy is asked, and refusals.
+    pub(super) async fn receive_new(
         &self,
-        context: &RequestContext,
-        namespace: &str,
+        write: Write<'_>,
+        object: Value,
+        steps: CreateSteps,
+    ) -> Result<Value, Error> {
+        let mut object = self.incoming(write.context, object)?;
+        wipe_system_fields(&mut object);
+        if steps.ensures_namespace {
+            self.ensure_namespace(write.namespace, &mut object)?;
+        }
+        if steps.tracks_fields {
+            self.track_fields(write.context, None, &mut object);
+        }
+        self.complete(&mut object);
+        self.admit_new(write, &mut object).await?;
+        Ok(object)
+    }
+
+    /// Brings an admitted object into the form that is stored: system fields, the strategy, the allocator and validating
+    /// admission. `allocation` is to be settled whatever the result.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`], [`Error::Invalid`], and refusals.
+    pub(super) async fn prepare_new(
+        &self,
+        write: Write<'_>,
+        object: &mut Value,
+        generated_name: Option<String>,
+        allocation: &mut Option<Box<dyn Allocation>>,
+    ) -> Result<(), Error> {
+        fill_system_fields(write.context, object);
+        if let Some(name) = generated_name {
+            set(object, "name", name);
+        }
+        self.before_create(write.context, write.namespace, object)?;
+        *allocation = self.allocate(object, None, write.dry_run).await?;
+        self.validate_new(write, object).await
+    }
+
+    /// Ends a creation whose allocation is settled: interprets the storage's error, or tells what comes after creations.
+    ///
+    /// # Errors
+    /// That of the storage, as one of the request.
+    pub(super) async fn finish_create(
+        &self,
+        result: Result<Arc<Object>, StorageError>,
+        key: &str,
         object: &Value,
-        options: &CreateOptions,
+        dry_run: bool,
     ) -> Result<Arc<Object>, Error> {
+        let created = match result {
+            Ok(created) => created,
+            Err(error) => return Err(self.interpret_create(error, key, object).await),
+        };
+        if let Some(after) = &self.after {
+            after.after_create(&created, dry_run);
+        }
+        Ok(created)
+    }
+
+    /// Creates an object under its name, or under generated ones until one is free.
+    async fn create_named(&self, write: Write<'_>, object: &Value) -> Result<Arc<Object>, Error> {
         let base = text(object, "generateName");
         let generates = text(object, "name").is_empty() && !base.is_empty();
         let attempts_max = if generates {
@@ -76,12 +141,8 @@ impl Store {
         };
         let mut attempts = 1;
         loop {
-            let mut object = object.clone();
-            fill_system_fields(context, &mut object);
-            if generates {
-                set(&mut object, "name", generate_name(base));
-            }
-            let result = self.create_once(context, namespace, object, options).await;
+            let name = generates.then(|| generate_name(base));
+            let result = self.create_once(write, object.clone(), name).await;
             if attempts == attempts_max || !matches!(result, Err(Error::AlreadyExists { .. })) {
                 return result;
             }
@@ -91,54 +152,33 @@ impl Store {
 
     async fn create_once(
         &self,
-        context: &RequestContext,
-        namespace: &str,
+        write: Write<'_>,
         mut object: Value,
-        options: &CreateOptions,
+        generated_name: Option<String>,
     ) -> Result<Arc<Object>, Error> {
-        self.before_create(context, namespace, &mut object)?;
-        let write = Write {
-            context,
-            namespace,
-            dry_run: options.dry_run,
+        let mut allocation = None;
+        let prepared = self.prepare_new(write, &mut object, generated_name, &mut allocation);
+        let prepared = prepared.await;
+        let key = prepared.and_then(|()| self.key(write.namespace, text(&object, "name")));
+        let key = match key {
+            Ok(key) => key,
+            Err(refusal) => {
+                Self::settle(allocation, Outcome::NotWritten).await;
+                return Err(refusal);
+            }
         };
-        let allocation = self.allocate(&mut object, None, options.dry_run).await?;
-        let result = match self.validate_new(write, &object).await {
-            Ok(()) => self.store_new(namespace, &object, options).await,
-            Err(refusal) => Err(refusal),
+        let result = if write.dry_run {
+            dry_run::create(&*self.storage, &key, &object).await
+        } else {
+            self.storage.create(&key, &object, self.ttl_seconds).await
         };
         Self::settle(allocation, outcome(&result)).await;
-        let created = result?;
-        self.after_create(&created, options.dry_run);
-        Ok(created)
-    }
-
-    async fn store_new(
-        &self,
-        namespace: &str,
-        object: &Value,
-        options: &CreateOptions,
-    ) -> Result<Arc<Object>, Error> {
-        let name = text(object, "name");
-        let key = self.key(namespace, name)?;
-        let result = if options.dry_run {
-            dry_run::create(&*self.storage, &key, object).await
-        } else {
-            self.storage.create(&key, object, self.ttl_seconds).await
-        };
-        match result {
-            Ok(created) => Ok(created),
-            Err(error) => Err(self.interpret_create(error, &key, object).await),
-        }
+        self.finish_create(result, &key, &object, write.dry_run)
+            .await
     }
 
     /// Says why an object could not be created; if there is one, also whether it is leaving.
-    pub(super) async fn interpret_create(
-        &self,
-        error: StorageError,
-        key: &str,
-        object: &Value,
-    ) -> Error {
+    async fn interpret_create(&self, error: StorageError, key: &str, object: &Value) -> Error {
         let name = text(object, "name");
         let mut error = interpret(error, Operation::Create, &self.resource, name);
         if let Error::AlreadyExists {
@@ -156,24 +196,6 @@ impl Store {
             *being_deleted = existing.is_some_and(|it| is_terminating(&it));
         }
         error
-    }
-
-    pub(super) fn after_create(&self, object: &Object, dry_run: bool) {
-        if let Some(after) = &self.after {
-            after.after_create(object, dry_run);
-        }
-    }
-}
-
-/// Returns the outcome of the write of a new object.
-fn outcome(result: &Result<Arc<Object>, Error>) -> Outcome {
-    match result {
-        Ok(_) => Outcome::Written,
-        Err(
-            Error::ServerTimeout { .. }
-            | Error::Storage(StorageError::Timeout { .. } | StorageError::Internal { .. }),
-        ) => Outcome::Unknown,
-        Err(_) => Outcome::NotWritten,
     }
 }
 

@@ -48,6 +48,17 @@ impl DeletionCheck for Unfinalized<'_> {
     }
 }
 
+/// The object that a deletion is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeletionTarget<'a> {
+    /// Its namespace, empty if the resource has none.
+    pub(super) namespace: &'a str,
+    /// Its name.
+    pub(super) name: &'a str,
+    /// The name in the request, which admission is told: empty for the objects of a collection.
+    pub(super) requested_name: &'a str,
+}
+
 impl Store {
     /// Deletes an object, or begins to.
     ///
@@ -61,19 +72,24 @@ impl Store {
         name: &str,
         options: DeleteOptions,
     ) -> Result<Deleted, Error> {
-        self.delete_as(context, (namespace, name), name, options)
-            .await
+        let target = DeletionTarget {
+            namespace,
+            name,
+            requested_name: name,
+        };
+        self.delete_as(context, target, options).await
     }
 
-    /// Deletes an object that admission is told of as `asked`: what the client has named, which of a
-    /// collection is nothing.
+    /// Deletes an object that admission may be told of by another name than its own.
     pub(super) async fn delete_as(
         &self,
         context: &RequestContext,
-        (namespace, name): (&str, &str),
-        asked: &str,
+        target: DeletionTarget<'_>,
         options: DeleteOptions,
     ) -> Result<Deleted, Error> {
+        let DeletionTarget {
+            namespace, name, ..
+        } = target;
         let wrong = options.validate();
         if !wrong.is_empty() {
             return Err(Error::Invalid {
@@ -87,7 +103,7 @@ impl Store {
             return self.delete_unreadable(&key, name).await;
         }
         for _ in 0..ATTEMPTS_MAX {
-            let attempt = self.try_delete(context, &key, (namespace, name), asked, options.clone());
+            let attempt = self.try_delete(context, &key, target, options.clone());
             if let Some(deleted) = attempt.await? {
                 return Ok(deleted);
             }
@@ -104,10 +120,10 @@ impl Store {
         &self,
         context: &RequestContext,
         key: &str,
-        (namespace, name): (&str, &str),
-        asked: &str,
+        target: DeletionTarget<'_>,
         mut options: DeleteOptions,
     ) -> Result<Option<Deleted>, Error> {
+        let name = target.name;
         let existing = self.storage.get(key, GetOptions::default()).await;
         let existing = existing.map_err(|error| self.undeletable(error, name))?;
         let mut object = tree_of(&existing).await?;
@@ -115,10 +131,10 @@ impl Store {
             store: self,
             write: Write {
                 context,
-                namespace,
+                namespace: target.namespace,
                 dry_run: options.dry_run,
             },
-            name: asked,
+            name: target.requested_name,
         };
         if self.strategy().holds_deletion(&object) {
             let held = self.delete_held(key, existing, &options, &mut admission);

@@ -4,6 +4,7 @@ use ringwatch::storage::{List, ListOptions};
 use ringwatch_apimachinery::Error;
 
 use super::Store;
+use super::delete::DeletionTarget;
 use crate::{DeleteOptions, RequestContext};
 
 /// How many objects are listed at a time, unless the client says.
@@ -42,8 +43,12 @@ impl Store {
         loop {
             let page = self.list(namespace, list.clone()).await?;
             for object in &page.items {
-                let named = (object.namespace(), object.name());
-                let result = self.delete_as(context, named, "", options.clone()).await;
+                let target = DeletionTarget {
+                    namespace: object.namespace(),
+                    name: object.name(),
+                    requested_name: "",
+                };
+                let result = self.delete_as(context, target, options.clone()).await;
                 match result {
                     Ok(_) | Err(Error::NotFound { .. }) => {}
                     Err(error) => return Err(error),

@@ -16,7 +16,7 @@ use ringwatch_authorization::Attributes;
 use serde_json::Value;
 
 use super::admit::Write;
-use super::incoming::{fill_system_fields, wipe_system_fields};
+use super::create::CreateSteps;
 use super::interpret::{Operation, interpret};
 use super::read::tree_of;
 use super::{Store, UpdatedObject, allocation, dry_run};
@@ -94,12 +94,8 @@ impl Store {
         Self::settle(attempt.allocation.take(), allocation::outcome(&result)).await;
         let outcome = attempt.outcome;
         if let Outcome::Create(object) = outcome {
-            let created = match result {
-                Ok(created) => created,
-                Err(error) => return Err(self.interpret_create(error, &key, &object).await),
-            };
-            self.after_create(&created, options.dry_run);
-            return Ok((created, true));
+            let created = self.finish_create(result, &key, &object, options.dry_run);
+            return Ok((created.await?, true));
         }
         if let (Err(StorageError::Rejected(rejection)), Outcome::Delete(object, revision)) =
             (&result, outcome)
@@ -197,18 +193,15 @@ impl<'a> Attempt<'a> {
     async fn create(&mut self) -> Result<Value, Rejection> {
         check_create(self.store, self.context, self.namespace, self.name).await?;
         let object = self.updated.updated(self.context, None).await?;
-        let mut object = self.store.incoming(self.context, object)?;
-        wipe_system_fields(&mut object);
-        if !self.updated.tracks_fields() {
-            self.store.track_fields(self.context, None, &mut object);
-        }
-        self.store.complete(&mut object);
-        let store = self.store;
-        store.admit_new(self.write(), &mut object).await?;
-        fill_system_fields(self.context, &mut object);
-        store.before_create(self.context, self.namespace, &mut object)?;
-        self.allocation = store.allocate(&mut object, None, self.dry_run).await?;
-        store.validate_new(self.write(), &object).await?;
+        let steps = CreateSteps {
+            ensures_namespace: false,
+            tracks_fields: !self.updated.tracks_fields(),
+        };
+        let (store, write) = (self.store, self.write());
+        let mut object = store.receive_new(write, object, steps).await?;
+        store
+            .prepare_new(write, &mut object, None, &mut self.allocation)
+            .await?;
         self.outcome = Outcome::Create(object.clone());
         Ok(object)
     }

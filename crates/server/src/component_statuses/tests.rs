@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringwatch::meta::{FieldSelector, LabelSelector};
-use ringwatch_tls::any_server::AnyServer;
+use ringwatch_tls::verifiers::AnyServer;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};

@@ -1,14 +1,21 @@
-//! Verifies the certificates of servers: those that an authority has signed, and those that are trusted themselves. The
-//! latter is usual for webhooks, whose only certificate is their authority's too; Go takes it, and webpki does not.
+//! Verifiers of the other side's certificate: of servers that an authority has signed or that are trusted themselves, and
+//! of any server or client that holds the key of the certificate that it presents.
+//!
+//! Trusting a certificate itself is usual for webhooks, whose only certificate is their authority's too; Go takes it, and
+//! webpki does not.
 
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Certificates that are trusted.
@@ -118,6 +125,119 @@ impl ServerCertVerifier for TrustedServers {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.vouched.supported_verify_schemes()
+    }
+}
+
+/// Takes any certificate whose key the server holds.
+#[derive(Debug)]
+pub struct AnyServer(Arc<CryptoProvider>);
+
+impl AnyServer {
+    /// Signatures are checked with what the provider knows.
+    #[must_use]
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self(provider)
+    }
+}
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Asks clients for a certificate and takes any whose key the client holds; a client may have none. Authentication judges
+/// the certificate at every request.
+#[derive(Debug)]
+pub struct AnyClient {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// The names of the authorities of client certificates.
+    authorities: Vec<DistinguishedName>,
+}
+
+impl AnyClient {
+    /// Signatures are checked as `verifier` does. `authorities` are the names that clients are told to choose their
+    /// certificate by.
+    #[must_use]
+    pub fn new(verifier: Arc<dyn ClientCertVerifier>, authorities: Vec<DistinguishedName>) -> Self {
+        Self {
+            verifier,
+            authorities,
+        }
+    }
+}
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.authorities
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
     }
 }
 
