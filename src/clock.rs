@@ -25,6 +25,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "the one place that reads time and waits for it"
 )]
 

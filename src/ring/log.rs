@@ -128,6 +128,7 @@ pub struct Log<T, B> {
 }
 
 /// The log as of one moment.
+#[derive(Debug)]
 pub struct Reader<T, B> {
     directory: Guard<Arc<Directory<T, B>>>,
     /// Numbers below this are published.

@@ -9,6 +9,7 @@
     reason = "what tests share fails as tests do"
 )]
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     missing_docs,

@@ -4,7 +4,7 @@
 //! publishes the events that lead there batch by batch. Everything that costs time (decoding,
 //! looking up what an event replaces) happens before the watchers' lock is taken.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::Waker;
 
 use super::engine_metrics::WindowFigures;
@@ -17,6 +17,7 @@ use crate::budget::{Account, Ledger, Share};
 use crate::clock::Instant;
 use crate::meta::Object;
 use crate::storage::{Change, ChangeKind, StorageError};
+use crate::sync::OnceLock;
 
 /// The single writer of a type's cache.
 #[derive(Debug)]
