@@ -1,6 +1,10 @@
 //! The cost of the window for its readers and its writer, beside that of a plain `Vec` of the same events: the segment log
 //! of `ringwatch::ring`.
 #![allow(
+    clippy::disallowed_types,
+    reason = "a bench is no part of what the models look at"
+)]
+#![allow(
     clippy::disallowed_methods,
     reason = "a bench reads the time of what it measures"
 )]

@@ -2,6 +2,11 @@
 //!
 //! The backend is a log: every write is appended, a read replays it, a watch follows it. It is as short as a backend can be,
 //! not fast. `ringwatch::storage::backend` says what a backend has to promise.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a program of its own, which spawns what the engine gives it to run"
+)]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -2,6 +2,11 @@
 //!
 //! The source counts: its only object is a counter, which every tick raises. It keeps no history, so a stream that follows
 //! it from too far back is told so, and the cache lists again.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a program of its own, which spawns what the engine gives it to run"
+)]
 
 use std::error::Error;
 use std::sync::Arc;

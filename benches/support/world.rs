@@ -1,4 +1,8 @@
 //! A feed without tasks, sockets and stores: it is polled by hand, and its changes come from a queue.
+#![allow(
+    clippy::disallowed_types,
+    reason = "a bench is no part of what the models look at"
+)]
 
 use std::future::Future;
 use std::pin::Pin;

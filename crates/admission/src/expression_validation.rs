@@ -94,7 +94,7 @@ pub fn mutating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// The names that the expressions of a policy may use.
-pub struct PolicyNames {
+pub(crate) struct PolicyNames {
     names: Names,
     /// The names that message expressions may use.
     of_messages: Names,

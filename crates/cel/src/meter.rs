@@ -33,6 +33,12 @@ pub struct Meter {
     call: u64,
 }
 
+impl Default for Meter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Meter {
     /// Creates a meter with the whole cost still to be spent.
     pub fn new() -> Self {

@@ -33,6 +33,7 @@ pub struct SubresourceStrategy {
 }
 
 impl SubresourceStrategy {
+    /// Creates the strategy of a subresource that owns the part of the object at `path`.
     pub fn new(path: &'static str, metadata: SubresourceMetadata) -> Self {
         Self {
             path,

@@ -1,4 +1,9 @@
 //! Helpers of the registry's tests: a storage in memory, a strategy that records its calls, updates.
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "what tests share is read with them"
+)]
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -130,12 +130,8 @@ impl Assembly<'_> {
             background,
         );
         self.shrink_caches(&ledger, &encodings, &storages, background);
-        let (limits, flows) = self.limits(
-            &mut registry,
-            &ledger,
-            (&storages.stores, &factory.counts),
-            background,
-        );
+        let counted = (&storages.stores, &factory.counts);
+        let (limits, flows) = self.limits(&mut registry, &ledger, counted, background);
         let api_endpoints = self.api_endpoints(&factory, &storages.stores, address);
         let accounts = &security.service_accounts;
         let (tokens, issuers) = (security.tokens, security.issuers);
@@ -143,7 +139,6 @@ impl Assembly<'_> {
         let (authorizer, roles) = self.authorization((authorizer, file), &storages, background);
         let health = self.health(&storages.cachers, (roles.is_some(), flows.is_some()));
         let own = self.own_paths(health, registry, &ledger, accounts, address);
-        let min_request_timeout = self.flags.limits.min_request_timeout;
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&authorizer),
             stores: storages.stores.iter().cloned().collect(),
@@ -155,7 +150,7 @@ impl Assembly<'_> {
             metrics,
             ledger: ledger.clone(),
             encodings,
-            min_request_timeout: Duration::from_secs(min_request_timeout.into()),
+            min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
             unsafe_deletion: self.flags.unsafe_deletion(),
             kubelets: security.kubelets,
             authenticator: Arc::clone(&authenticator),

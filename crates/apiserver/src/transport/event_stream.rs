@@ -55,7 +55,7 @@ const READING_MAX: Duration = Duration::from_secs(30);
 
 /// How a watch ended for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamEnd {
+pub(super) enum StreamEnd {
     /// It is written to its end, and the next request may come.
     Whole,
     /// The client has gone, or has sent what was not asked for.
@@ -189,7 +189,7 @@ where
     /// # Errors
     /// Those of the connection and of the body, and when the client has not read what was written
     /// until after the watch should have been over. Nothing more can be written then.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamEnd, BoxError>> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamEnd, BoxError>> {
         loop {
             match self.poll_write(context) {
                 Poll::Ready(written) => written?,

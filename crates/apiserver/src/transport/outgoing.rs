@@ -160,8 +160,8 @@ impl Outgoing {
         unread.map(|(number, it)| (*number, it.taken)).collect()
     }
 
-    /// How many bytes are pending.
-    #[must_use]
+    /// The number of bytes that are pending.
+    #[cfg(test)]
     pub(super) fn pending(&self) -> u64 {
         self.lock().bytes
     }

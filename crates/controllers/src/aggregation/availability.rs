@@ -68,7 +68,7 @@ async fn attempt(
     let mut request = Request::new(full(""));
     *request.uri_mut() = path.parse().map_err(|error| format!("{error}"))?;
     set_identity(request.headers_mut(), &aggregator());
-    let answer = tokio::time::timeout(TIMEOUT, probe(&backend, request)).await;
+    let answer = clock.timeout(TIMEOUT, probe(&backend, request)).await;
     let why = match answer {
         Ok(Ok(status)) if status.is_success() => return Ok(()),
         Ok(Ok(status)) => {

@@ -156,6 +156,7 @@ async fn get(
     let request = Request::get(path).header(ACCEPT, accept).body(full(""));
     let mut request = request.map_err(|error| InquiryError::Unreachable(error.to_string()))?;
     set_identity(request.headers_mut(), &aggregator());
-    let answer = tokio::time::timeout(TIMEOUT, fetch(&backend, request, ANSWER_BYTES_MAX)).await;
+    let answer = fetch(&backend, request, ANSWER_BYTES_MAX);
+    let answer = clock.timeout(TIMEOUT, answer).await;
     Ok(answer.map_err(|_| InquiryError::TimedOut)??)
 }

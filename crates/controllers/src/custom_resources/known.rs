@@ -15,7 +15,7 @@ use ringwatch_registry::Store;
 use ringwatch_registry::storage_factory::{Joined, StorageFactory};
 
 /// How long the feed waits for the definitions. Types that are not known by then join while it runs.
-const READ_SECONDS_MAX: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A type that has joined for a definition.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub type KnownTypes = BTreeMap<String, Known>;
 /// Joins the types of all definitions that are stored and can be read.
 pub async fn join_known(factory: &StorageFactory, feed: &Feed, definitions: &Store) -> KnownTypes {
     let read = read_all(factory, definitions);
-    let read = tokio::time::timeout(READ_SECONDS_MAX, read).await;
+    let read = factory.clock.timeout(READ_TIMEOUT, read).await;
     let stored = match read {
         Ok(Ok(stored)) => stored,
         Ok(Err(error)) => {

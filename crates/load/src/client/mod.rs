@@ -99,7 +99,7 @@ pub(crate) struct Client {
 
 /// Why a request has no answer, or a watch no further events.
 #[derive(Debug, Error)]
-pub(crate) enum ClientError {
+pub enum ClientError {
     #[error("cannot connect to {address}: {why}")]
     Connect { address: String, why: String },
     #[error("{0}")]

@@ -7,7 +7,7 @@ use crate::outcome::FORMAT;
 
 /// Why outcomes cannot be read or compared.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SavedError {
+pub enum SavedError {
     /// The file cannot be read. Name another.
     #[error("cannot read {}: {error}", path.display())]
     Read { path: PathBuf, error: io::Error },

@@ -68,7 +68,7 @@ pub(crate) struct Target {
 
 /// Why there is no target.
 #[derive(Debug, Error)]
-pub(crate) enum TargetError {
+pub enum TargetError {
     #[error("there is no kubeconfig: name one with --kubeconfig, or a server with --server")]
     NoKubeconfig,
     #[error("cannot read {}: {why}", path.display())]

@@ -37,7 +37,7 @@ impl Handler for Stub {
             ["one\n", "two\n"].map(|event| Ok(Frame::data(Bytes::from_static(event.as_bytes()))));
         let body = StreamBody::new(futures::stream::iter(events));
         let mut response = Response::new(body.boxed_unsync());
-        let deadline = ringwatch::clock::Clock::real().now() + Duration::from_secs(SECONDS_MAX);
+        let deadline = Clock::real().now() + Duration::from_secs(SECONDS_MAX);
         response.extensions_mut().insert(EventStream { deadline });
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(CONTENT_TYPE, json);
