@@ -14,7 +14,7 @@
 //! its primitives from `crate::sync`, and the crate of models includes it by path with another
 //! `sync`. `docs/models.md` of the repository shows how, on the free list in `tests/free_list/`.
 //!
-//! What explores a model belongs here, and nothing about what is modelled: there is no dependency
+//! The means to explore a model belong here, and nothing about the structures that are modelled: there is no dependency
 //! on the engine.
 
 #[cfg(feature = "loom")]

@@ -9,7 +9,7 @@
 //!          +--> it cannot be read -------------------> pause_after <---------+
 //! ```
 //!
-//! What its users rely on:
+//! Its users rely on this:
 //!
 //! - A change that is not in the listed objects is in the changes, and none is in both: each watch begins at the revision
 //!   of its list.

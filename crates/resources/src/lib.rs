@@ -29,6 +29,7 @@ mod golden;
 mod networking;
 mod node;
 mod policy;
+mod printer;
 mod rbac;
 mod resource;
 mod resource_list;
@@ -51,6 +52,7 @@ pub use self::bootstrap::{
 pub(crate) use self::core::pod::usage::resources_of_containers;
 pub use self::core::pod::usage::{Which, container_resources, pod_resources};
 pub use self::policy::disruption_budget;
+pub use self::printer::Printer;
 pub use self::resource_list::ResourceList;
 
 use std::sync::Arc;

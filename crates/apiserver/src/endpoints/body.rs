@@ -1,6 +1,8 @@
 //! The bodies of requests and responses, whatever carries them.
 
 use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use ringwatch::clock::Instant;
@@ -27,4 +29,18 @@ pub fn full(content: impl Into<Bytes>) -> ResponseBody {
     Full::new(content.into())
         .map_err(|never| match never {})
         .boxed_unsync()
+}
+
+/// An answer with a body of a media type.
+pub(crate) fn respond(
+    code: StatusCode,
+    media_type: &'static str,
+    body: ResponseBody,
+) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{CONTENT_ENCODING, RETRY_AFTER, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
@@ -16,7 +14,7 @@ use ringwatch_registry::Resource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::body::{ResponseBody, full};
+use super::body::{ResponseBody, full, respond};
 use super::call::Call;
 use super::encoding::{
     GZIP_MIN_BYTES, GzipBody, Items, ListBody, PiecewiseBody, Tables, frame, indent, protobuf, yaml,
@@ -24,31 +22,6 @@ use super::encoding::{
 use super::errors::Failure;
 use super::memory_gate::Held;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
-
-/// An answer with a body of a media type.
-pub(super) fn respond(
-    code: StatusCode,
-    media_type: &'static str,
-    body: ResponseBody,
-) -> Response<ResponseBody> {
-    let mut response = Response::new(body);
-    *response.status_mut() = code;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    response
-}
-
-/// An error as a line of text, as Go's `http.Error` writes it.
-pub(super) fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
-    let body = full(format!("{text}\n"));
-    let mut response = respond(code, "text/plain; charset=utf-8", body);
-    let no_sniff = HeaderValue::from_static("nosniff");
-    response
-        .headers_mut()
-        .insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
-    response
-}
 
 /// An object in the form that was asked for.
 ///

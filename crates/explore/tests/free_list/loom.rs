@@ -46,7 +46,7 @@ fn no_slot_is_held_twice_and_none_is_lost() {
     });
 }
 
-/// What a holder wrote is there for the next holder.
+/// The next holder sees all that a holder wrote.
 #[test]
 fn a_slot_is_handed_over_with_what_its_holder_wrote() {
     explore(4, &["found none", "was handed over"], |seen| {

@@ -1,3 +1,5 @@
+//! Tests of the informer, over stores in memory.
+
 use std::sync::Mutex;
 
 use futures::FutureExt;

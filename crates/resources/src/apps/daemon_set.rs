@@ -6,9 +6,7 @@ use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value, json};
 
 use crate::strategy::kind_hooks::KindHooks;
-
-/// Annotation with the number of the template's generation.
-pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+use crate::strategy::stored::TEMPLATE_GENERATION;
 
 /// The behaviour of DaemonSets: an annotation counts the changes of the template.
 #[derive(Debug)]

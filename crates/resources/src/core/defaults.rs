@@ -6,10 +6,10 @@ use ringwatch_apimachinery::path::{get, remove, set, text};
 use serde_json::Value;
 
 use super::pod::defaults::SPEC_TEMPLATE;
-use crate::core::namespace::NAME_LABEL;
 use crate::defaults::Literal::{Empty, Int, Null, Text, True};
 use crate::defaults::Rule::{self, In, Quantities, Run, Set, When, With, Zero};
 use crate::defaults::is_absent;
+use crate::strategy::stored::NAME_LABEL;
 
 /// Defaults of namespaces, which are labelled with their name.
 pub(crate) const NAMESPACE: &[Rule] = &[

@@ -10,9 +10,6 @@ use crate::strategy::kind_hooks::KindHooks;
 use crate::validation::found;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
-/// Label of a namespace with its own name, by which selectors can find it.
-pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-
 /// Finalizer of the namespace controller, which deletes the objects in the namespace.
 const FINALIZER: &str = "kubernetes";
 

@@ -9,8 +9,11 @@ use std::collections::BTreeSet;
 use ringwatch::codec::StoredFields;
 use ringwatch::meta::Object;
 
-use crate::apps::daemon_set::TEMPLATE_GENERATION;
-use crate::core::namespace::NAME_LABEL;
+/// Annotation with the number of the template's generation.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Label of a namespace with its own name, by which selectors can find it.
+pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A function that returns true if an object lacks a field that its defaults fill in.
 pub(super) type LacksDefaults = fn(&Object) -> bool;

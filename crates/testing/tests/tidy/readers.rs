@@ -35,7 +35,7 @@ const HAS_LEFT: &[&str] = &[
 
 /// One stored object at a time, which is no larger than a store takes: some milliseconds (PERF.md). Lists and watches give way between two.
 const ONE_OBJECT: &[&str] = &[
-    "admission/src/scene.rs",
+    "admission/src/match_context.rs",
     "apiserver/src/endpoints/encoding/encoder.rs",
     "apiserver/src/endpoints/encoding/frame.rs",
     "apiserver/src/endpoints/encoding/piecewise.rs",
@@ -70,7 +70,7 @@ const BACKGROUND: &[&str] = &[
     "resources/src/allocation/addresses.rs",
     "resources/src/allocation/node_ports.rs",
     "resources/src/allocation/repair.rs",
-    "resources/src/api_services.rs",
+    "resources/src/apiregistration/registrations.rs",
     "resources/src/bootstrap/role_reconciliation.rs",
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",

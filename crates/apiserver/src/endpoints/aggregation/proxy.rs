@@ -7,10 +7,10 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 
+use super::super::body::respond;
 use super::super::body::{RequestBody, ResponseBody, full};
 use super::super::errors::{self, TextError};
 use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
-use super::super::response::respond;
 use super::identity::set_identity;
 use super::{ProxiedResponse, Remote, Remotes};
 

@@ -13,7 +13,7 @@ use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch_registry::Store;
-use ringwatch_resources::table::Printer;
+use ringwatch_resources::Printer;
 use serde_json::{Value, json};
 
 use super::super::errors::Failure;

@@ -1,11 +1,10 @@
 //! The answers of the filters and of the paths beside the API: what is refused before the API is asked.
 
-use http::header::RETRY_AFTER;
+use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
 
-use super::super::body::ResponseBody;
-use super::super::response::error_text;
+use super::super::body::{ResponseBody, full, respond};
 
 /// When a client that was turned away may come again, in seconds.
 const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;
@@ -149,4 +148,15 @@ impl HeadRefusal {
             Self::Late => HEAD_TOO_LATE,
         }
     }
+}
+
+/// An error as a line of text, as Go's `http.Error` writes it.
+fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
+    let body = full(format!("{text}\n"));
+    let mut response = respond(code, "text/plain; charset=utf-8", body);
+    let no_sniff = HeaderValue::from_static("nosniff");
+    response
+        .headers_mut()
+        .insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
+    response
 }

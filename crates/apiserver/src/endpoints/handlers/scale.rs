@@ -10,7 +10,7 @@ use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
 use ringwatch_registry::Operation;
 use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, UpdatedObject};
-use ringwatch_resources::table::Printer;
+use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
 
 use super::super::body::{RequestBody, ResponseBody};

@@ -19,14 +19,13 @@ use ringwatch::clock::{Clock, Instant, Timer};
 use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
 
-use super::super::body::{BoxError, EventStream, ResponseBody};
+use super::super::body::{BoxError, EventStream, ResponseBody, respond};
 use super::super::call::{Call, WatchTerms};
 use super::super::encoding::{EventEncoder, EventType};
 use super::super::errors::{About, Failure};
 use super::super::event_sizes::Tally;
 use super::super::metrics::{LongRunning, WatchCounts};
 use super::super::params::ListParams;
-use super::super::response;
 
 /// How many bytes of events are joined: what fits into a TLS record, and into a frame of HTTP/2.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
@@ -73,7 +72,7 @@ pub(crate) async fn watch(
         ended: false,
     };
     let media_type = output.format.stream_media_type();
-    let mut response = response::respond(StatusCode::OK, media_type, body.boxed_unsync());
+    let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
     response.extensions_mut().insert(EventStream { deadline });
     Ok(response)
 }

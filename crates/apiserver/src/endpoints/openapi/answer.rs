@@ -6,10 +6,10 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha512};
 
+use super::super::body::respond;
 use super::super::body::{ResponseBody, full};
 use super::super::errors;
 use super::super::negotiation;
-use super::super::response::respond;
 use super::document::{Form, Syntax};
 
 const JSON: &str = "application/json";

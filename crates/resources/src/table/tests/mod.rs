@@ -24,20 +24,21 @@ use ringwatch_testing::recorded;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::printer::convertor_of;
 
 /// Time of the rows in these tests.
 const NOW: &str = "2026-11-22T12:00:00Z";
 
 fn row(group: &str, kind: &str, object: &Value) -> Row {
     let now: Timestamp = NOW.parse().expect("a time");
-    TableConvertor::of_kind(group, kind).row(object, now)
+    convertor_of(group, kind).row(object, now)
 }
 
 /// Returns the cells of an object that was created five minutes ago, without its name and its age.
 fn cells(group: &str, kind: &str, mut object: Value) -> Value {
     object["metadata"]["name"] = json!("a-name");
     object["metadata"]["creationTimestamp"] = json!("2026-11-22T11:55:00Z");
-    let columns = TableConvertor::of_kind(group, kind).columns();
+    let columns = convertor_of(group, kind).columns();
     let cells = row(group, kind, &object).cells;
     assert_eq!(cells.len(), columns.len());
     let rest = columns.iter().zip(cells).filter(|(column, cell)| {
@@ -69,7 +70,7 @@ fn every_object_has_a_cell_for_each_column() {
         let group = version.split_once('/').map_or("", |(group, _)| group);
         // An object, and a bookmark, which is nothing but its metadata.
         for object in [&object, &json!({"metadata": {}})] {
-            let convertor = TableConvertor::of_kind(group, &kind);
+            let convertor = convertor_of(group, &kind);
             let found = row(group, &kind, object).cells;
             assert_eq!(found.len(), convertor.columns().len(), "{kind}");
             let plain = |cell: &Value| !(cell.is_null() || cell.is_array() || cell.is_object());
@@ -113,7 +114,7 @@ fn kinds_without_columns_show_when_they_were_created() {
         ("", "LimitRange"),
         ("example.com", "Whatever"),
     ] {
-        let columns = TableConvertor::of_kind(group, kind).columns();
+        let columns = convertor_of(group, kind).columns();
         assert_eq!((columns[1].name, columns[1].kind), ("Created At", "date"));
         assert_eq!(
             json!(row(group, kind, &object).cells),

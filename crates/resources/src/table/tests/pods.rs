@@ -184,7 +184,7 @@ fn there_is_more_where_there_is_room() {
         json!(found.as_array().expect("cells")[3..]),
         json!(["10.0.0.2", "n", "m", "1/2"])
     );
-    let columns = TableConvertor::of_kind("", "Pod").columns();
+    let columns = convertor_of("", "Pod").columns();
     let wide: Vec<_> = columns
         .iter()
         .filter(|it| it.priority == 1)
