@@ -45,8 +45,8 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/resources/src",
-        "core events",
-        "the core group has the row of its events, and the other group of events builds on it",
+        "apps core events policy storage",
+        "workloads of apps have pods of the core group, whose ReplicationControllers are checked as workloads are; events and volumes stand in two groups",
     ),
     (
         "crates/server/src",

@@ -75,7 +75,7 @@ const BACKGROUND: &[&str] = &[
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",
     "server/src/credentials.rs",
-    "server/src/webhook_kubeconfig.rs",
+    "tls/src/kubeconfig.rs",
 ];
 
 /// Tokens, which fit into a header, answers of servers that the operator named, of limited size, and bytes that are passed on unread.
