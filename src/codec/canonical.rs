@@ -181,8 +181,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::{decode, encode_value, kind};
     use super::*;
+    use crate::codec::{decode, encode_value, kind};
     use ringwatch_testing::recorded;
 
     fn settled(mut object: Value) -> Value {

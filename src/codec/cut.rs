@@ -89,8 +89,8 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{put_bytes, put_number};
     use super::*;
+    use crate::codec::wire::{put_bytes, put_number};
 
     fn message(fields: &[u32]) -> Vec<u8> {
         let mut out = Vec::new();

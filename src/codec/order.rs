@@ -273,10 +273,10 @@ fn nested(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tables::kind;
-    use super::super::wire::{put_bytes, put_number};
-    use super::super::{decode, envelope::begin};
     use super::*;
+    use crate::codec::tables::kind;
+    use crate::codec::wire::{put_bytes, put_number};
+    use crate::codec::{decode, envelope::begin};
 
     fn field(number: u32, content: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();

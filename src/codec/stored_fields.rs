@@ -98,8 +98,8 @@ fn message_of(field: &Field) -> Option<&'static Message> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::{encode_value, object};
     use super::*;
+    use crate::codec::{encode_value, object};
 
     fn pod() -> Value {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},

@@ -230,8 +230,8 @@ fn member<'a>(message: &Message, name: &str, bytes: &'a [u8]) -> Option<Content<
 mod tests {
     use serde_json::json;
 
-    use super::super::{decode, encode_over, encode_value, envelope, tables, wire};
     use super::*;
+    use crate::codec::{decode, encode_over, encode_value, envelope, tables, wire};
 
     /// A pod with containers of these names and images, each with a field of the future that holds
     /// its name.

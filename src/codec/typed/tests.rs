@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::{encode, kind};
 use super::*;
+use crate::codec::{encode, kind};
 use ringwatch_testing::{made, recorded};
 
 /// Kubernetes' own objects where they are at hand, and the made ones, with their kinds.
@@ -212,7 +212,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 fn is_kept(value: &Value, found: &Value) -> bool {
     value == found
         || value.as_f64().is_some_and(|it| found.as_f64() == Some(it))
-        || value.as_str().and_then(super::super::time::parse).is_some()
+        || value.as_str().and_then(crate::codec::time::parse).is_some()
         || value.is_number() && *found == Value::String(value.to_string())
         || matches!(found, Value::Null) && is_empty(value)
 }
@@ -247,7 +247,7 @@ proptest! {
         *value.pointer_mut(&at).expect("a place") = new.clone();
         if check_types(kind, value.as_object_mut().expect("an object")).is_ok() {
             let written = encode(kind, &value);
-            let read = super::super::decode(&written, ("", "")).expect("an object");
+            let read = crate::codec::decode(&written, ("", "")).expect("an object");
             let kept = read.pointer(&at).unwrap_or(&Value::Null);
             prop_assert!(is_kept(&new, kept), "{at}: {new} became {kept}");
         }

@@ -184,9 +184,9 @@ fn prefix(kind: &str, api_version: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::attributes::FieldPath;
-    use super::super::{Item, Object};
     use super::*;
+    use crate::meta::object::attributes::FieldPath;
+    use crate::meta::object::{Item, Object};
 
     fn pods() -> FieldSchema {
         FieldSchema::new([

@@ -92,9 +92,9 @@ impl LeaseManager {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request_metrics::RequestMetrics;
     use super::*;
     use crate::storage::backend::embedded::Embedded;
+    use crate::storage::etcd3::request_metrics::RequestMetrics;
 
     fn leases() -> LeaseManager {
         let clock = Clock::real();

@@ -65,10 +65,10 @@ impl Drop for CommitLoop {
 mod tests {
     use tokio::sync::oneshot;
 
-    use super::super::lease_book::LeaseBook;
-    use super::super::log::WitnessLog;
-    use super::super::mvcc::State;
     use super::*;
+    use crate::storage::backend::embedded::lease_book::LeaseBook;
+    use crate::storage::backend::embedded::log::WitnessLog;
+    use crate::storage::backend::embedded::mvcc::State;
     use crate::storage::backend::{Compare, Op, Txn};
 
     #[test]

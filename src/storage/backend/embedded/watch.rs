@@ -163,8 +163,8 @@ impl Position {
 mod tests {
     use bytes::Bytes;
 
-    use super::super::mvcc::State;
     use super::*;
+    use crate::storage::backend::embedded::mvcc::State;
 
     fn published() -> Published {
         Published {

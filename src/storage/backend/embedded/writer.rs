@@ -412,9 +412,9 @@ impl Debug for Writer {
 mod tests {
     use bytes::Bytes;
 
-    use super::super::log::{MemoryLog, WitnessLog};
     use super::*;
     use crate::clock::Clock;
+    use crate::storage::backend::embedded::log::{MemoryLog, WitnessLog};
 
     /// A request that writes a key, and where its outcome comes.
     fn put() -> (

@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 
-use super::super::event::{CacheEvent, Current};
-use super::super::filter::Filter;
-use super::super::index::Index;
-use super::super::snapshot::SnapshotMap;
-use super::super::watchers::Receiver;
 use super::*;
 use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
 use crate::ring::channel::{Signal, channel};
+use crate::storage::cacher::event::{CacheEvent, Current};
+use crate::storage::cacher::filter::Filter;
+use crate::storage::cacher::index::Index;
+use crate::storage::cacher::snapshot::SnapshotMap;
+use crate::storage::cacher::watchers::Receiver;
 use crate::sync::OnceLock;
 
 /// More than an event tries.

@@ -6,16 +6,16 @@ use futures::FutureExt;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::super::attachment::Attachment;
-use super::super::bookmark::Bookmarks;
-use super::super::cache_writer::{CacheWriter, Filling};
-use super::super::filter::Filter;
-use super::super::freshness::Freshness;
-use super::super::watch_cache::WatchCache;
-use super::super::watcher::{CacheWatcher, StateInterval, WatchStart};
 use super::scripted::pod;
 use super::*;
 use crate::ring::waiters::{Publisher, published};
+use crate::storage::cacher::attachment::Attachment;
+use crate::storage::cacher::bookmark::Bookmarks;
+use crate::storage::cacher::cache_writer::{CacheWriter, Filling};
+use crate::storage::cacher::filter::Filter;
+use crate::storage::cacher::freshness::Freshness;
+use crate::storage::cacher::watch_cache::WatchCache;
+use crate::storage::cacher::watcher::{CacheWatcher, StateInterval, WatchStart};
 use crate::storage::{Change, ChangeKind};
 
 /// A step of the model.

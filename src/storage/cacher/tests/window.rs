@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::event::{CacheEvent, Current};
-use super::super::snapshot::{Entry, SnapshotMap};
-use super::super::view::CacheView;
-use super::super::window::{Window, WindowWriter, window};
 use super::*;
 use crate::clock::Instant;
 use crate::meta::{FieldSchema, Object, VersionMatch};
 use crate::ring::log::Slot;
+use crate::storage::cacher::event::{CacheEvent, Current};
+use crate::storage::cacher::snapshot::{Entry, SnapshotMap};
+use crate::storage::cacher::view::CacheView;
+use crate::storage::cacher::window::{Window, WindowWriter, window};
 use crate::sync::OnceLock;
 
 /// A step of the model.

@@ -34,11 +34,11 @@ use redb::{
     TableHandle,
 };
 
-use super::super::mvcc::{Record, State};
-use super::super::open_error::OpenError;
 use super::disk_file::{DiskFile, SystemFile};
 use super::tentative_file::TentativeFile;
 use super::{LogBatch, LogStore, Recovered, room};
+use crate::storage::backend::embedded::mvcc::{Record, State};
+use crate::storage::backend::embedded::open_error::OpenError;
 use crate::storage::backend::{BackendError, LeaseId};
 
 /// Revision -> [`Record::encode`].

@@ -385,8 +385,8 @@ impl StorageBackend for TentativeBackend {
 mod tests {
     use std::fs::{self, File};
 
-    use super::super::disk_file::SystemFile;
     use super::*;
+    use crate::storage::backend::embedded::log::disk_file::SystemFile;
 
     fn read(backend: &TentativeBackend, offset: u64, len: usize) -> Vec<u8> {
         let mut out = vec![0xff; len];
